@@ -1,0 +1,54 @@
+# Each target sets up what it needs. PYTHON names the interpreter that .venv is made from.
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+MAKEFLAGS += --no-print-directory
+export PYTHON ?= python3
+
+JARS := $(patsubst tests/brokers/%/pom.xml,.jars/%,$(wildcard tests/brokers/*/pom.xml))
+TEST_PACKAGES := javac=openjdk-17-jdk-headless mvn=maven openssl=openssl setpriv=util-linux \
+	ip=iproute2 iptables=iptables prometheus=prometheus kcat=kcat
+
+help:  ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
+
+demo: .venv/demo.installed  ## three brokers, klamm in front, and what it sees (needs Python only)
+	@exec .venv/bin/klamm demo
+
+test: test-packages .venv/test.installed $(JARS)  ## unit tests, and tests against real Kafka brokers
+	@.venv/bin/python -m pytest tests -q -m "not long"
+
+test-long: test-packages .venv/test.installed $(JARS)  ## the tests that take minutes
+	@.venv/bin/python -m pytest tests -q -m long
+
+check: .venv/check.installed  ## lint, formatting, types, and who may import whom
+	@.venv/bin/ruff check --quiet .
+	@.venv/bin/ruff format --check --quiet .
+	@.venv/bin/python tools/link_packages.py
+	@.venv/bin/mypy | sed 's|^.venv/tree/klamm/||'
+	@PYTHONPATH=.venv/tree .venv/bin/lint-imports --no-logo
+
+format: .venv/check.installed  ## lay the code out, and mend what the linter can
+	@.venv/bin/ruff check --fix .
+	@.venv/bin/ruff format .
+
+bench: .venv/test.installed  ## speed and memory, beside HAProxy where it is there
+	@tools/packages.sh haproxy=haproxy || echo "make bench goes on without HAProxy" >&2
+	@.venv/bin/python -m benchmarks
+
+clean:  ## remove what the other targets made
+	rm -rf .venv .jars build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -prune -exec rm -rf {} +
+
+test-packages:
+	@tools/packages.sh $(TEST_PACKAGES)
+
+.venv/%.installed: pyproject.toml
+	@tools/venv.sh $*
+
+.jars/%: tests/brokers/%/pom.xml
+	@tools/jars.sh $*
+
+.PHONY: help demo test test-long check format bench clean test-packages

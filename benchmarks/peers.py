@@ -1,0 +1,205 @@
+"""How each proxy is started, and told from the others."""
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from benchmarks import client, frames
+from benchmarks.client import Tally
+
+START_S = 20.0
+DIRECT, SPLICE, HAPROXY, KLAMM_HEADER, KLAMM_FULL = (
+    "direct",
+    "splice",
+    "haproxy",
+    "klamm-header",
+    "klamm-full",
+)
+NAMES = (DIRECT, SPLICE, HAPROXY, KLAMM_HEADER, KLAMM_FULL)
+
+Address = tuple[str, int]
+HOST = "127.0.0.1"
+
+
+class Absent(Exception):
+    """A peer that cannot be measured here; the text says why."""
+
+
+@dataclass(slots=True)
+class Peer:
+    """Where clients connect, what is charged for it, and what went through it."""
+
+    name: str
+    address: Address
+    process: "subprocess.Popen[bytes] | None" = None
+    admin: str = ""
+    tally: dict[int, Tally] = field(default_factory=dict)
+
+    @property
+    def pid(self) -> int | None:
+        return self.process.pid if self.process else None
+
+
+def free_ports(count: int) -> int:
+    """The first of `count` adjacent ports that are free now."""
+    while True:
+        with socket.create_server((HOST, 0)) as probe:
+            first: int = probe.getsockname()[1]
+        held = []
+        try:
+            held = [socket.create_server((HOST, port)) for port in range(first, first + count)]
+        except (OSError, OverflowError):
+            continue
+        finally:
+            for sock in held:
+                sock.close()
+        return first
+
+
+def _direct(broker: Address, folder: Path, cpus: set[int]) -> Peer:
+    return Peer(DIRECT, broker)
+
+
+def _splice(broker: Address, folder: Path, cpus: set[int]) -> Peer:
+    port = free_ports(1)
+    command = [sys.executable, "-m", "benchmarks.splice", str(port), str(broker[1])]
+    return Peer(SPLICE, (HOST, port), _start(command, SPLICE, folder, cpus))
+
+
+_HAPROXY_CONFIG = """\
+global
+    nbthread 1
+defaults
+    mode tcp
+    timeout connect 5s
+    timeout client 1m
+    timeout server 1m
+listen kafka
+    bind {host}:{port}
+    server broker {broker[0]}:{broker[1]}
+"""
+
+
+def _haproxy(broker: Address, folder: Path, cpus: set[int]) -> Peer:
+    program = shutil.which("haproxy", path=os.environ.get("PATH", "") + ":/usr/sbin")
+    if program is None:
+        raise Absent("haproxy is not installed (Debian package haproxy)")
+    port = free_ports(1)
+    config = folder / "haproxy.cfg"
+    config.write_text(_HAPROXY_CONFIG.format(host=HOST, port=port, broker=broker))
+    return Peer(HAPROXY, (HOST, port), _start([program, "-db", "-f", str(config)], HAPROXY, folder, cpus))
+
+
+def _klamm(name: str, level: str, broker: Address, folder: Path, cpus: set[int]) -> Peer:
+    program = Path(sys.executable).with_name("klamm")
+    if not program.exists():
+        raise Absent(f"{program.name} is not installed beside {Path(sys.executable).name} (pip install -e .)")
+    first, admin = free_ports(2), free_ports(1)
+    config = folder / f"klamm-{level}.yaml"
+    config.write_text(f"metrics:\n  level: {level}\n")
+    command = [str(program), "run", f"{broker[0]}:{broker[1]}", "--listen", f"{HOST}:{first}"]
+    command += ["--admin", f"{HOST}:{admin}", "--config", str(config)]
+    url = f"http://{HOST}:{admin}"
+    process = _start(command, name, folder, cpus)
+    peer = Peer(name, (HOST, first), process, url)
+    _await(peer, folder, lambda: _ready(url))
+    peer.address = client.learn((HOST, first))
+    if peer.address == broker:
+        raise ConnectionError("klamm did not rewrite the broker's address in Metadata 12")
+    return peer
+
+
+_STARTERS: dict[str, Callable[[Address, Path, set[int]], Peer]] = {
+    DIRECT: _direct,
+    SPLICE: _splice,
+    HAPROXY: _haproxy,
+    KLAMM_HEADER: lambda *where: _klamm(KLAMM_HEADER, "header", *where),
+    KLAMM_FULL: lambda *where: _klamm(KLAMM_FULL, "full", *where),
+}
+
+
+def start(name: str, broker: Address, folder: Path, cpus: set[int]) -> Peer:
+    """A peer that answers. Raises Absent where it is not installed or does not come up within START_S."""
+    peer = _STARTERS[name](broker, folder, cpus)
+    _await(peer, folder, lambda: _answers(peer.address))
+    return peer
+
+
+def stop(peer: Peer) -> None:
+    if peer.process is None:
+        return
+    peer.process.terminate()
+    try:
+        peer.process.wait(5)
+    except subprocess.TimeoutExpired:
+        peer.process.kill()
+        peer.process.wait()
+
+
+def differences(peer: Peer) -> list[str]:
+    """Where klamm's counters of Produce and Fetch differ from what was sent and came back."""
+    with urllib.request.urlopen(f"{peer.admin}/v1/counters", timeout=5) as answer:
+        lanes = json.load(answer)["lanes"]
+    found = []
+    for key, api in ((frames.PRODUCE, "Produce"), (frames.FETCH, "Fetch")):
+        wanted = peer.tally.get(key, Tally())
+        chosen = [lane for lane in lanes if lane["api"] == api and lane["client_id"] == frames.CLIENT_ID]
+        for name in Tally.__slots__:
+            counted, sent = sum(lane[name] for lane in chosen), getattr(wanted, name)
+            if counted != sent:
+                found.append(f"{peer.name}: {api} {name}: counted {counted}, generator {sent}")
+        versions = {lane["version"] for lane in chosen}
+        if wanted.requests and versions != {frames.VERSION[key]}:
+            found.append(f"{peer.name}: {api} counted at versions {sorted(versions)}")
+    return found
+
+
+def _start(command: list[str], name: str, folder: Path, cpus: set[int]) -> "subprocess.Popen[bytes]":
+    with open(_log(name, folder), "wb") as log:
+        return subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            preexec_fn=lambda: os.sched_setaffinity(0, cpus),
+        )
+
+
+def _log(name: str, folder: Path) -> Path:
+    return folder / f"{name}.log"
+
+
+def _await(peer: Peer, folder: Path, ready: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + START_S
+    while not ready():
+        ended = peer.process is not None and peer.process.poll() is not None
+        if ended or time.monotonic() > deadline:
+            stop(peer)
+            said = _log(peer.name, folder).read_text(errors="replace").strip().splitlines()
+            state = "ended" if ended else f"not ready after {START_S:.0f} s"
+            raise Absent(f"{state}: {' / '.join(said[-3:])}")
+        time.sleep(0.05)
+
+
+def _ready(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(f"{url}/readyz", timeout=1) as answer:
+            return bool(answer.status == 200)
+    except OSError:
+        return False
+
+
+def _answers(address: Address) -> bool:
+    try:
+        client.learn(address)
+    except OSError:
+        return False
+    return True

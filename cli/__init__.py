@@ -1,0 +1,104 @@
+"""The command line: one file per command, imported only when it is asked for."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from importlib import import_module, metadata
+from typing import Any, NoReturn
+
+from klamm.cli.nearest import suggestion
+
+FINE, FAILED, USAGE = 0, 1, 2  # exit codes
+
+COMMANDS = {
+    "run": "stand between Kafka clients and a cluster",
+    "demo": "watch it work: a cluster, clients and klamm in one command",
+    "wire": "print the layout of one API at one version",
+    "errors": "explain an error of Kafka by its code or name",
+}
+
+HELP = f"""\
+klamm: a transparent Kafka proxy that shows what clients and brokers say to each other.
+
+usage: klamm COMMAND [OPTION...]
+
+commands:
+{chr(10).join(f"  {name:<8}{line}" for name, line in COMMANDS.items())}
+
+options:
+  -h, --help     this text; `klamm COMMAND --help` is about one command
+  --version      the version of klamm
+
+examples:
+  klamm demo
+  klamm run kafka-1:9092,kafka-2:9092 --log Produce,Fetch
+
+Clients then use bootstrap.servers=127.0.0.1:19092, and metrics are at http://127.0.0.1:19091/metrics.
+"""
+
+
+class _Layout(argparse.RawDescriptionHelpFormatter):
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=32, width=110)
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse that names the nearest option and takes no abbreviations."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(formatter_class=_Layout, allow_abbrev=False, **settings)
+
+    def options(self) -> list[str]:
+        return [option for option in self._option_string_actions if option.startswith("--")]
+
+    def error(self, message: str) -> NoReturn:
+        print(f"{self.prog}: {message}", f"see {self.prog} --help", sep="\n", file=sys.stderr)
+        raise SystemExit(USAGE)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; the exit code is 0 fine, 1 failed, 2 wrong usage or configuration."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    command = words[0] if words else ""
+    if command in ("-h", "--help", "help"):
+        print(HELP, end="")
+        return FINE
+    if command == "--version":
+        print(f"klamm {metadata.version('klamm')}")
+        return FINE
+    if command not in COMMANDS:
+        return _unknown(command)
+    try:
+        return _run(command, words)
+    except KeyboardInterrupt:
+        return 130
+    except SystemExit as end:  # argparse: 0 after --help, else 2
+        return end.code if isinstance(end.code, int) else FAILED
+
+
+def _unknown(word: str) -> int:
+    if not word:
+        print(HELP, end="", file=sys.stderr)
+    elif word.startswith("-"):
+        print(f"klamm: unknown option {word}{suggestion(word, ('--help', '--version'))}", file=sys.stderr)
+    else:
+        print(f"klamm: unknown command {word!r}{suggestion(word, COMMANDS)}", file=sys.stderr)
+    return USAGE
+
+
+def _run(command: str, words: list[str]) -> int:
+    module = import_module(f"klamm.cli.{command}")
+    parser = Parser(prog="klamm", add_help=False)
+    subparsers = parser.add_subparsers()
+    module.add_parser(subparsers)
+    chosen = subparsers.choices[command]
+    arguments, rest = parser.parse_known_args(words)
+    if rest:
+        options = [word.partition("=")[0] for word in rest if word.startswith("-")]
+        if options:
+            chosen.error(f"unknown option {options[0]}{suggestion(options[0], chosen.options())}")
+        chosen.error(f"one word too many: {rest[0]!r}")
+    code: int = module.run(arguments)
+    return code

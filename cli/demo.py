@@ -1,0 +1,259 @@
+"""`klamm demo`: a cluster, klamm in front of it, clients, and the live view, each in a process of its own."""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from importlib.util import find_spec
+from tempfile import TemporaryFile
+from typing import IO, Any
+
+from rich.console import Console
+
+from klamm.dashboards.terminal.summary import line, summary
+from klamm.dashboards.terminal.watch import NoAnswer, ask, watch
+from klamm.dashboards.terminal.window import Counters
+
+DESCRIPTION = """\
+A three-broker cluster, klamm in front of it, producers and consumers, and what klamm sees, live. Nothing
+outside this machine is touched, and everything ends with it. Ctrl-C ends it with a summary.
+"""
+EPILOG = """\
+examples:
+  klamm demo
+  klamm demo --seconds 30
+  klamm demo --bootstrap localhost:9092      the same on a cluster of yours: plain text, without SASL
+"""
+
+NEEDS = "klamm demo needs librdkafka and its mock cluster: pip install 'klamm[demo]'"
+WITHOUT_TERMINAL_S = 20.0
+LINE_EVERY_S = 2.0
+READY_S = 20.0
+PATIENCE_S = {"clients": 25.0}  # they remove their topics; the others have nothing to do
+LISTEN, ADMIN = 19092, 19091  # as in `klamm run`, where they are free
+PORTS_OF_LISTEN = 5  # bootstrap and up to four brokers
+PR_SET_PDEATHSIG = 1
+
+
+class Failed(Exception):
+    """The demo cannot go on; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Child:
+    """A process of the demo and the file that its standard error goes to."""
+
+    name: str
+    process: subprocess.Popen[str]
+    said: IO[str]
+
+    def last_words(self) -> str:
+        """The end of what it said."""
+        self.said.seek(0)
+        return "\n".join(self.said.read().splitlines()[-5:])
+
+    def check(self) -> None:
+        """Raises Failed when it has ended."""
+        if self.process.poll() is not None:
+            raise Failed(
+                f"the demo's {self.name} ended with exit code {self.process.returncode}:\n{self.last_words()}"
+            )
+
+
+def add_parser(subparsers: Any) -> None:
+    """Declare the command."""
+    usage = "klamm demo [OPTION...]"
+    parser = subparsers.add_parser("demo", usage=usage, description=DESCRIPTION, epilog=EPILOG)
+    parser.add_argument(
+        "--bootstrap",
+        metavar="HOST:PORT",
+        help="a cluster of yours; topics klamm-demo-* are made and removed",
+    )
+    parser.add_argument(
+        "--seconds", metavar="N", type=_seconds, help="end after N seconds [20 without a terminal]"
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Until Ctrl-C, or for the time given. 1 if something of it does not start or ends on its own."""
+    if find_spec("confluent_kafka") is None:
+        print(NEEDS, file=sys.stderr)
+        return 1
+    console = Console()
+    seconds = arguments.seconds or (None if console.is_terminal else WITHOUT_TERMINAL_S)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.default_int_handler)
+    try:
+        with _children() as start:
+            _show(console, start, arguments.bootstrap, seconds)
+    except Failed as failure:
+        print(f"klamm demo: {failure}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+Start = Callable[..., Child]
+
+
+def _show(console: Console, start: Start, bootstrap: str | None, seconds: float | None) -> None:
+    own_cluster = bootstrap is None
+    children = []
+    if bootstrap is None:
+        children.append(start("cluster", "klamm.cli.demo_cluster"))
+        bootstrap = _first_line(children[0])
+    listen, admin = _ports()
+    children.append(
+        start("klamm", "klamm.cli", "run", bootstrap, "--listen", f"127.0.0.1:{listen}", "--admin", admin)
+    )
+    first = _ready(admin, children)
+    listening = first["clusters"][0]["listening"]
+    console.print(
+        f"cluster  {bootstrap}" + ("  (librdkafka's mock of three brokers)" if own_cluster else ""),
+        highlight=False,
+    )
+    console.print(f"klamm    {listening}  (bootstrap.servers={listening})", highlight=False)
+    console.print(f"metrics  http://{admin}/metrics", highlight=False)
+    clients = start("clients", "klamm.cli.demo_traffic", listening, *([] if own_cluster else ["--create"]))
+    children.append(clients)
+
+    ends_at = None if seconds is None else time.monotonic() + seconds
+
+    def over() -> bool:
+        for child in children:
+            child.check()
+        return ends_at is not None and time.monotonic() >= ends_at
+
+    try:
+        if console.is_terminal:
+            watch(admin, console, over)
+        else:
+            _print_lines(admin, over, first)
+    except KeyboardInterrupt:
+        pass  # the way to end it
+    console.print(
+        "\nending the clients" + ("" if own_cluster else ", removing their topics"), highlight=False
+    )
+    _stop(clients)
+    if not own_cluster and clients.process.returncode:
+        print(clients.last_words(), file=sys.stderr)
+    console.print()
+    console.print(summary(ask(admin)))
+
+
+def _print_lines(admin: str, over: Callable[[], bool], first: Counters) -> None:
+    previous = first
+    while not over():
+        time.sleep(LINE_EVERY_S)
+        current = ask(admin)
+        print(line(previous, current), flush=True)
+        previous = current
+
+
+def _ready(admin: str, children: list[Child]) -> Counters:
+    """The counters, once klamm knows the cluster."""
+    ends_at = time.monotonic() + READY_S
+    reason = ""
+    while time.monotonic() < ends_at:
+        for child in children:
+            child.check()
+        try:
+            counters = ask(admin)
+            reason = "; ".join(cluster["reason"] for cluster in counters["clusters"] if not cluster["ready"])
+            if not reason:
+                return counters
+        except NoAnswer as error:
+            reason = str(error)
+        time.sleep(0.1)
+    raise Failed(f"klamm is not ready after {READY_S:.0f} s: {reason}")
+
+
+def _ports() -> tuple[int, str]:
+    """The first port for clients (0: whatever is free) and the admin address: the usual ones if free."""
+    listen = LISTEN if all(_is_free(port) for port in range(LISTEN, LISTEN + PORTS_OF_LISTEN)) else 0
+    if _is_free(ADMIN):
+        return listen, f"127.0.0.1:{ADMIN}"
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return listen, f"127.0.0.1:{server.getsockname()[1]}"
+
+
+def _is_free(port: int) -> bool:
+    try:
+        socket.create_server(("127.0.0.1", port)).close()
+    except OSError:
+        return False
+    return True
+
+
+def _first_line(child: Child) -> str:
+    assert child.process.stdout is not None
+    text = child.process.stdout.readline().strip()
+    if not text:
+        child.process.wait()
+        child.check()
+    return text
+
+
+@contextmanager
+def _children() -> Iterator[Start]:
+    """Starts modules as processes, and ends each of them, in whatever way the block ends, last one first."""
+    started: list[Child] = []
+    files = ExitStack()
+
+    def start(name: str, module: str, *arguments: str) -> Child:
+        said = files.enter_context(TemporaryFile("w+", errors="replace"))  # noqa: SIM115
+        process = subprocess.Popen(
+            [sys.executable, "-m", module, *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE if name == "cluster" else said,
+            stderr=said,
+            text=True,
+            start_new_session=True,  # Ctrl-C is for the demo, which ends them in order
+            preexec_fn=_end_with_parent,
+        )
+        started.append(Child(name, process, said))
+        return started[-1]
+
+    try:
+        yield start
+    finally:
+        for child in reversed(started):
+            with suppress(KeyboardInterrupt):  # one more kills this child, and the next still ends
+                _stop(child)
+            if child.process.stdout is not None:
+                child.process.stdout.close()
+        files.close()
+
+
+def _stop(child: Child) -> None:
+    if child.process.poll() is not None:
+        return
+    child.process.terminate()
+    try:
+        child.process.wait(PATIENCE_S.get(child.name, 5.0))
+    except subprocess.TimeoutExpired:
+        pass
+    finally:
+        child.process.kill()
+        child.process.wait()
+
+
+def _end_with_parent() -> None:
+    """Even a killed demo leaves nothing behind (Linux)."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+def _seconds(text: str) -> float:
+    number = float(text)
+    if not 0 < number < 1e6:
+        raise ValueError
+    return number

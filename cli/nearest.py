@@ -1,0 +1,24 @@
+"""The valid word that a wrong one was meant to be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+LISTED = 12  # words; more than these are not worth reading in an error
+
+
+def nearest(word: str, words: Iterable[str]) -> str | None:
+    """The closest of `words`, whatever its case; None where nothing comes close."""
+    by_fold = {known.casefold(): known for known in words}
+    found = get_close_matches(word.casefold(), by_fold, 1)
+    return by_fold[found[0]] if found else None
+
+
+def suggestion(word: str, words: Iterable[str]) -> str:
+    """What to say after an unknown word: the nearest one, else the short list, else nothing."""
+    known = list(words)
+    near = nearest(word, known)
+    if near is not None:
+        return f"; did you mean {near}?"
+    return f"; known are {', '.join(known)}" if 0 < len(known) <= LISTED else ""

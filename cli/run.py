@@ -1,0 +1,184 @@
+"""`klamm run`: the command line and klamm.yaml together become one Config."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path as FilePath
+from typing import Any
+
+from klamm.cli.banner import banner
+from klamm.cli.config_file import checked, parse
+from klamm.cli.scalars import scalars
+from klamm.cli.typed_yaml import BROKEN, ConfigError, Document, Mistake, Path, Place, choose
+from klamm.proxy.config import Address, Admin, ApiName, Cluster, Config, Host, InputFile, Listen, Tls
+
+DESCRIPTION = """\
+Stand between Kafka clients and a cluster: every broker gets a port of klamm's own, every broker address on
+the way to a client is rewritten to it, and nothing else changes.
+"""
+
+EXAMPLES = """\
+examples:
+  klamm run kafka-1:9092
+  klamm run kafka-1:9093 --upstream-tls --upstream-ca ca.pem      TLS to the brokers; SASL passes through
+  klamm run kafka-1:9092 --listen 0.0.0.0:19092-19120 --advertise proxy.example.com
+  klamm run kafka-1:9092 --log all                                one line per request and response
+  klamm run --config klamm.yaml                                   more than one cluster; docs/configuration.md
+"""
+
+
+OPTIONS = [  # option, its value (empty: none is taken), help with the default in brackets
+    ("--listen", "HOST:FIRST[-LAST]", "bootstrap port, and after it the brokers' [127.0.0.1:19092]"),
+    ("--advertise", "HOST", "the host that clients are told [the one they connected to]"),
+    ("--map", "ADVERTISED=REACHABLE", "reach a broker that advertises HOST:PORT elsewhere; repeatable"),
+    ("--upstream-tls", "", "TLS to the brokers"),
+    ("--upstream-ca", "FILE", "certificates to trust [the system's]; implies --upstream-tls"),
+    ("--admin", "HOST:PORT", "metrics and health over HTTP, or none [127.0.0.1:19091]"),
+    ("--log", "API,...", "a line per request and response of these APIs, or of all [none]"),
+    ("--log-format", "FORMAT", "json, console, or auto: console on a terminal [auto]"),
+    ("--metering", "LEVEL", "header, or full: errors and topics too [full]"),
+    ("--config", "FILE", "klamm.yaml; options override what it says"),
+]
+
+
+def add_parser(subparsers: Any) -> None:
+    """Declare the command."""
+    usage = "klamm run BOOTSTRAP[,...] [OPTION...]"
+    parser = subparsers.add_parser("run", usage=usage, description=DESCRIPTION, epilog=EXAMPLES)
+    parser.add_argument("bootstrap", nargs="?", metavar="BOOTSTRAP", help="HOST:PORT of one broker or more")
+    for option, value, text in OPTIONS:
+        if not value:
+            parser.add_argument(option, action="store_true", help=text)
+        elif option == "--map":
+            parser.add_argument(option, metavar=value, action="append", default=[], help=text)
+        else:
+            parser.add_argument(option, metavar=value, help=text)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Serve until a signal. 1 if it cannot, 2 if the configuration is wrong."""
+    try:
+        config = configure(arguments)
+    except ConfigError as error:
+        for mistake in error.mistakes:
+            print(mistake, file=sys.stderr)
+        count = len(error.mistakes)
+        print(f"klamm run: {count} mistake{'s' * (count > 1)}, nothing was started", file=sys.stderr)
+        return 2
+    from klamm.proxy.serve import CannotServe, serve  # brings in uvloop, which a mistake does not need
+
+    try:
+        serve(config, lambda proxy, admin: print(banner(list(proxy.clusters()), admin), flush=True))
+    except CannotServe as error:
+        print(f"klamm run: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def configure(arguments: argparse.Namespace) -> Config:
+    """The file, overridden by the options. Raises ConfigError with the mistakes of both."""
+    document = parse(arguments.config) if arguments.config is not None else Document("", Config())
+    overrides = _Overrides(arguments)
+    config = overrides.over(document.value) if isinstance(document.value, Config) else document.value
+    return checked(config, {**document.places, **overrides.places}, document.mistakes + overrides.mistakes)
+
+
+class _Overrides:
+    """What the options say, as values; `places` has the paths in Config that they decide."""
+
+    def __init__(self, arguments: argparse.Namespace) -> None:
+        self.arguments = arguments
+        self.places: dict[Path, Place] = {}
+        self.mistakes: list[Mistake] = []
+        self.parsers = scalars(FilePath())
+
+    def over(self, config: Config) -> Config:
+        """A configuration in which every option that was given decides."""
+        log = {"apis": ("--log", [ApiName]), "format": ("--log-format", ("auto", "json", "console"))}
+        return replace(
+            config,
+            clusters=self.clusters(config.clusters),
+            admin=self.value("--admin", ("admin",), Admin, config.admin),
+            log=self.section(config.log, "log", log),
+            metrics=self.section(config.metrics, "metrics", {"level": ("--metering", ("header", "full"))}),
+        )
+
+    def clusters(self, written: tuple[Cluster, ...]) -> tuple[Cluster, ...]:
+        """The options of a cluster are those of the only one."""
+        only = written[0] if isinstance(written, tuple) and len(written) == 1 else None
+        path: Path = ("clusters", 0)
+        values = {
+            "bootstrap": self.value("BOOTSTRAP", (*path, "bootstrap"), [Address]),
+            "listen": self.value("--listen", (*path, "listen"), Listen),
+            "advertise": self.value("--advertise", (*path, "advertise"), Host),
+            "map": self.map((*path, "map"), only.map if isinstance(only, Cluster) else {}),
+            "tls": self.tls((*path, "tls"), only.tls if isinstance(only, Cluster) else None),
+        }
+        given = {key: value for key, value in values.items() if value is not None}
+        if written == ():
+            return (Cluster(**given),) if "bootstrap" in given else ()
+        if isinstance(only, Cluster):
+            return (replace(only, **given),)
+        if isinstance(written, tuple) and len(written) > 1:
+            for key in given:
+                place = self.places.pop((*path, key))
+                reason = f"the file has {len(written)} clusters: set {key} there, in one of them"
+                self.mistakes.append(Mistake(place, (), reason))
+        return written
+
+    def value(self, option: str, path: Path, kind: Any, default: Any = None) -> Any:
+        """What one option says, BROKEN if it cannot be read, `default` if it was not given.
+
+        `kind` is a type that has a parser, or a list of one such type, or a tuple of words to choose from.
+        """
+        text = getattr(self.arguments, option.strip("-").replace("-", "_").lower())
+        if text is None:
+            return default
+        self.places[path] = Place(option)
+        if isinstance(kind, list):
+            return tuple(self.scalar(option, part.strip(), kind[0]) for part in text.split(","))
+        return self.scalar(option, text, kind)
+
+    def scalar(self, option: str, text: str, kind: Any) -> Any:
+        try:
+            return choose(text, kind) if isinstance(kind, tuple) else self.parsers[kind].parse(text)
+        except ValueError as problem:
+            self.mistakes.append(Mistake(Place(option), (), str(problem)))
+            return BROKEN
+
+    def section(self, written: Any, name: str, options: Mapping[str, tuple[str, Any]]) -> Any:
+        if written is BROKEN:
+            return BROKEN
+        values = {
+            key: self.value(option, (name, key), kind, getattr(written, key))
+            for key, (option, kind) in options.items()
+        }
+        return replace(written, **values)
+
+    def map(self, path: Path, written: Mapping[Address, Address]) -> Mapping[Address, Address] | None:
+        """The file's map with every --map added."""
+        if not self.arguments.map:
+            return None
+        self.places[path] = Place("--map")
+        found = dict(written) if isinstance(written, Mapping) else {}
+        for text in self.arguments.map:
+            advertised, mark, reachable = text.partition("=")
+            if not mark:
+                reason = f"{text!r} has no '=': write it as kafka-1:9092=10.0.0.1:9092"
+                self.mistakes.append(Mistake(Place("--map"), (), reason))
+                continue
+            key = self.scalar("--map", advertised, Address)
+            found[key] = self.scalar("--map", reachable, Address)
+        return found
+
+    def tls(self, path: Path, written: Tls | None) -> Tls | None:
+        """The file's TLS, or the system's certificates, with --upstream-ca instead."""
+        ca = self.value("--upstream-ca", (*path, "ca"), InputFile)
+        if ca is None and not self.arguments.upstream_tls:
+            return None
+        self.places[path] = Place("--upstream-tls")
+        base = written if isinstance(written, Tls) else Tls()
+        return base if ca is None else replace(base, ca=ca)

@@ -1,0 +1,162 @@
+"""One picture of klamm, fitted to the terminal: tables below, or from 120 columns beside, each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from rich.console import Console, ConsoleOptions, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from klamm.dashboards.terminal import figures, sections
+from klamm.dashboards.terminal.chart import chart
+from klamm.dashboards.terminal.sections import ALARM, FAINT, HEADING, Draw, Section
+from klamm.dashboards.terminal.window import Counters, Window, quantile, window
+
+WIDE = 120  # columns from which tables stand beside each other
+
+CHART_LINES = (4, 12)  # at least, at most
+ROOMY = 30  # lines from which bands are set apart, and there is a footnote
+
+# Bands from top to bottom, columns from left to right, and the rows that a band gets first.
+NARROW_BANDS: tuple[tuple[tuple[Draw, ...], int], ...] = (
+    ((sections.apis,), 6),
+    ((sections.clients,), 4),
+    ((sections.topics, sections.brokers), 4),
+    ((sections.errors,), 3),
+)
+WIDE_BANDS: tuple[tuple[tuple[Draw, ...], int], ...] = (
+    ((sections.apis_with_shape, sections.brokers), 8),
+    ((sections.clients, sections.topics), 6),
+    ((sections.errors, sections.software, sections.problems), 4),
+)
+NARROW_SHARES = {1: (1,), 2: (1, 1)}
+WIDE_SHARES = {2: (5, 3), 3: (5, 2, 2)}
+
+FOOTNOTE = (
+    "latency at the broker; in rows of mixed APIs without Fetch, JoinGroup, SyncGroup: they wait for news"
+)
+
+
+def frame(
+    previous: Counters | None, current: Counters, rates: Sequence[float] = (), notice: str = ""
+) -> RenderableType:
+    """What happened from `previous` to `current`, answers of /v1/counters; since the start without one.
+
+    `rates` are past requests a second, oldest first, for the bars; `notice` takes the place of the last line.
+    """
+    return _Frame(window(previous, current), current, rates, notice)
+
+
+@dataclass(frozen=True, slots=True)
+class _Frame:
+    window: Window
+    current: Counters
+    rates: Sequence[float]
+    notice: str
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
+        width, height = options.max_width, options.height or options.size.height
+        wide = width >= WIDE
+        bands = [
+            ([draw(self.window, self.current) for draw in draws], first)
+            for draws, first in (WIDE_BANDS if wide else NARROW_BANDS)
+        ]
+        head = list(self._head(width, "" if options.ascii_only else figures.bars(self.rates)))
+        airy = height >= ROOMY
+        foot = Text(
+            self.notice or FOOTNOTE, ALARM if self.notice else FAINT, no_wrap=True, overflow="ellipsis"
+        )
+        last = 1 if airy or self.notice else 0
+        room = height - len(head) - last - len(bands) * (2 if airy else 1)
+        rows = _shared(room, [(max(len(section.rows) for section in band), first) for band, first in bands])
+        lines: list[RenderableType] = [*head]
+        for (band, _), most in zip(bands, rows, strict=True):
+            if airy:
+                lines.append(Text())
+            lines.append(_beside(band, (WIDE_SHARES if wide else NARROW_SHARES)[len(band)], most))
+        left = room - sum(rows)
+        if left >= CHART_LINES[0] + 2 and self.rates and not options.ascii_only:
+            high = min(left - 2, CHART_LINES[1])
+            lines += [Text(), Text("REQUESTS A SECOND", HEADING), *chart(self.rates, width, high)]
+            left -= high + 2
+        yield Group(*lines, *[Text()] * left, *[foot] * last)
+
+    def _head(self, width: int, bars: str) -> Iterator[RenderableType]:
+        current, total, seconds, bounds = (
+            self.current,
+            self.window.total,
+            self.window.seconds,
+            self.current["bounds_s"],
+        )
+        title = Text(f"klamm {current['version']}", HEADING)
+        for cluster in current["clusters"]:
+            title.append("   ")
+            title.append("● ", "green" if cluster["ready"] else ALARM)
+            title.append(cluster["name"], "bold")
+            brokers = sum(node["kind"] == "broker" for node in cluster["nodes"])
+            state = f"{brokers} brokers" if cluster["ready"] else f"not ready: {cluster['reason']}"
+            title.append(f"  {state}  {cluster['listening']}", FAINT if cluster["ready"] else ALARM)
+        uptime = Text(f"up {figures.clock(current['now'] - current['started_at'])}", FAINT, justify="right")
+        yield _ends(title, uptime)
+
+        flow = Text()
+        for value, unit in (
+            (figures.rate(total.requests / seconds), "req/s"),
+            (figures.size(total.request_bytes / seconds), "in/s"),
+            (figures.size(total.response_bytes / seconds), "out/s"),
+            (figures.count(sum(lane["open"] for lane in current["connections"])), "conn"),
+            (figures.count(sum(lane["count"] for lane in current["in_flight"])), "in flight"),
+            (figures.rate(total.errors / seconds), "err/s"),
+        ):
+            flow.append(value, ALARM if unit == "err/s" and total.errors else "bold")
+            flow.append(f" {unit}  ", FAINT)
+        yield _ends(flow, Text(bars[-max(width - flow.cell_len - 1, 0) :], "cyan", justify="right"))
+
+        own = self.window.own_buckets
+        times = Text()
+        for who, buckets, scale in (
+            ("brokers", total.buckets, bounds),
+            ("klamm itself", own, current["own_bounds_s"]),
+        ):
+            times.append(f"{who} ", FAINT)
+            times.append(f"p50 {figures.duration(quantile(buckets, scale, 0.5))}", "bold")
+            times.append(f"  p99 {figures.duration(quantile(buckets, scale, 0.99))}    ", "bold")
+        dropped = current["log_dropped"]
+        lost = Text(
+            f"{figures.count(dropped)} log lines dropped" if dropped else "", "yellow", justify="right"
+        )
+        yield _ends(times, lost)
+
+
+def _ends(left: Text, right: Text) -> Table:
+    """A line: `left` cut where it meets `right`."""
+    line = Table.grid(expand=True)
+    line.add_column(ratio=1, no_wrap=True, overflow="ellipsis")
+    line.add_column(width=right.cell_len, no_wrap=True)
+    line.add_row(left, right)
+    return line
+
+
+def _beside(band: Sequence[Section], shares: Sequence[int], most: int) -> RenderableType:
+    row = Table.grid(padding=(0, 2, 0, 0), expand=True, pad_edge=False)
+    for share in shares:
+        row.add_column(ratio=share)
+    row.add_row(*(section.table(most) for section in band))
+    return row
+
+
+def _shared(room: int, wishes: Sequence[tuple[int, int]]) -> list[int]:
+    """Rows for each band. A wish is (all that it has, what it gets first); the rest is given one by one.
+
+    No band gets less than one.
+    """
+    rows = [min(wish, first) for wish, first in wishes]
+    while sum(rows) > room and max(rows) > 1:
+        rows[rows.index(max(rows))] -= 1
+    while sum(rows) < room and any(row < wish for row, (wish, _) in zip(rows, wishes, strict=True)):
+        for band, (wish, _) in enumerate(wishes):
+            if rows[band] < wish and sum(rows) < room:
+                rows[band] += 1
+    return rows

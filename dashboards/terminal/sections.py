@@ -1,0 +1,190 @@
+"""The tables of the frame: each a list of columns, and a function from a window to rows of cells."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from rich.console import JustifyMethod
+from rich.table import Table
+from rich.text import Text
+
+from klamm.dashboards.terminal import figures
+from klamm.dashboards.terminal.window import Counters, Row, Window, quantile
+
+HEADING = "bold cyan"
+FAINT = "bright_black"
+ALARM = "bold red"
+
+Cells = list[Text]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """`width` in cells, aligned right; None takes what is left, aligned left."""
+
+    heading: str
+    width: int | None
+    left: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """`columns[0].heading` is the title. `rows` are in order of interest; the frame shows what fits."""
+
+    columns: tuple[Column, ...]
+    rows: list[Cells]
+
+    def table(self, most: int) -> Table:
+        """At most `most` rows; where some do not fit, the last one counts them."""
+        table = Table.grid(padding=(0, 1, 0, 0), expand=True)
+        for column in self.columns:
+            if column.width is None:
+                table.add_column(ratio=1, no_wrap=True, overflow="ellipsis")
+            else:
+                justify: JustifyMethod = "left" if column.left else "right"
+                table.add_column(width=column.width, justify=justify, no_wrap=True, overflow="ellipsis")
+        table.add_row(
+            *(Text(column.heading, HEADING if not n else FAINT) for n, column in enumerate(self.columns))
+        )
+        shown = self.rows if len(self.rows) <= most else self.rows[: most - 1]
+        for cells in shown:
+            table.add_row(*cells)
+        if len(shown) < len(self.rows):
+            table.add_row(Text(f"and {len(self.rows) - len(shown)} more", FAINT))
+        return table
+
+
+Draw = Callable[[Window, Counters], Section]
+
+RATE = Column("req/s", 7)
+P50, P99 = Column("p50", 7), Column("p99", 7)
+ERRORS = Column("err/s", 6)
+IN, OUT = Column("in/s", 7), Column("out/s", 7)
+
+
+def apis(window: Window, current: Counters) -> Section:
+    """Each API with all there is about it."""
+    columns = (Column("API", None), RATE, IN, OUT, P50, P99, ERRORS)
+    return Section(columns, [_traffic(row, window, current) for row in window.apis])
+
+
+def apis_with_shape(window: Window, current: Counters) -> Section:
+    """The same with the distribution of latencies, fast on the left: one bar for each bucket."""
+    bounds = current["bounds_s"]
+    scale = f"{figures.duration(bounds[0])} … {figures.duration(bounds[-1])}"
+    columns = (
+        Column("API", None),
+        RATE,
+        IN,
+        OUT,
+        P50,
+        P99,
+        Column(scale, len(bounds) + 1, left=True),
+        ERRORS,
+    )
+    rows = []
+    for row in window.apis:
+        *cells, errors = _traffic(row, window, current)
+        rows.append([*cells, Text(figures.bars(row.buckets), "cyan"), errors])
+    return Section(columns, rows)
+
+
+def clients(window: Window, current: Counters) -> Section:
+    """Each client id."""
+    columns = (Column("CLIENT", None), RATE, IN, OUT, P50, P99, ERRORS)
+    return Section(columns, [_traffic(row, window, current) for row in window.clients])
+
+
+def topics(window: Window, current: Counters) -> Section:
+    """Each topic; bytes are not known by topic."""
+    title = "TOPIC" if current["metering"] == "full" else "TOPIC (needs full metering)"
+    columns = (Column(title, None), RATE, P99, ERRORS)
+    rows = []
+    for row in window.topics:
+        name, requests, _, _, _, p99, errors = _traffic(row, window, current)
+        rows.append([name, requests, p99, errors])
+    return Section(columns, rows)
+
+
+def brokers(window: Window, current: Counters) -> Section:
+    """Each broker with its open connections."""
+    many = len(current["clusters"]) > 1
+    connections = {
+        f"{lane['cluster']}/{lane['broker']}" if many else lane["broker"]: lane["open"]
+        for lane in current["connections"]
+    }
+    columns = (Column("BROKER", None), RATE, P99, Column("conn", 5), ERRORS)
+    rows = []
+    for row in window.brokers:
+        name, requests, _, _, _, p99, errors = _traffic(row, window, current)
+        rows.append([name, requests, p99, _number(connections.get(row.name, 0)), errors])
+    return Section(columns, rows)
+
+
+def errors(window: Window, _: Counters) -> Section:
+    """Each Kafka error of an API: now and ever, whose, and about what."""
+    columns = (Column("ERROR", None), Column("/s", 6), Column("total", 7))
+    rows = []
+    for row in window.errors:
+        line = Text(row.name, "red" if row.count else FAINT)
+        line.append(f"  {row.api}", "" if row.count else FAINT)
+        whose = ", ".join(figures.printable(name) for name in row.clients)
+        about = ", ".join(figures.printable(name) for name in row.topics)
+        line.append(f"  {whose}" + (f" on {about}" if about else ""), FAINT)
+        rows.append([line, _rate(row.count / window.seconds), _number(row.ever)])
+    return Section(columns, rows or [[Text("none", FAINT), Text(), Text()]])
+
+
+def problems(_: Window, current: Counters) -> Section:
+    """What klamm could not read or would not pass, ever."""
+    columns = (Column("PROBLEM", None), Column("total", 7))
+    rows = [
+        [Text(f"{row['kind']}  {row['api']}".rstrip(), "yellow"), _number(row["count"])]
+        for row in sorted(current["problems"], key=lambda row: (-row["count"], row["kind"], row["api"]))
+        if row["count"]
+    ]
+    return Section(columns, rows or [[Text("none", FAINT), Text()]])
+
+
+def software(_: Window, current: Counters) -> Section:
+    """What the clients say they are, and how often one connected."""
+    columns = (Column("CLIENT SOFTWARE", None), Column("connected", 9))
+    rows = [
+        [_name(f"{row['name']} {row['version']}".strip()), _number(row["count"])]
+        for row in sorted(current["software"], key=lambda row: (-row["count"], row["name"], row["version"]))
+    ]
+    return Section(columns, rows or [[Text("none said so yet", FAINT), Text()]])
+
+
+def _traffic(row: Row, window: Window, current: Counters) -> Cells:
+    bounds = current["bounds_s"]
+    return [
+        _name(row.name, "" if row.requests else FAINT),
+        _rate(row.requests / window.seconds),
+        _faint_nothing(figures.size(row.request_bytes / window.seconds)),
+        _faint_nothing(figures.size(row.response_bytes / window.seconds)),
+        _latency(row.buckets, bounds, 0.5),
+        _latency(row.buckets, bounds, 0.99),
+        _rate(row.errors / window.seconds, ALARM),
+    ]
+
+
+def _latency(buckets: Sequence[int], bounds: Sequence[float], share: float) -> Text:
+    return _faint_nothing(figures.duration(quantile(buckets, bounds, share)))
+
+
+def _rate(per_second: float, style: str = "bold") -> Text:
+    return _faint_nothing(figures.rate(per_second), style)
+
+
+def _number(number: int) -> Text:
+    return Text(figures.count(number), "" if number else FAINT)
+
+
+def _faint_nothing(text: str, style: str = "") -> Text:
+    return Text(text, FAINT if text == figures.NOTHING else style)
+
+
+def _name(text: str, style: str = "") -> Text:
+    return Text(figures.printable(text), style)

@@ -1,0 +1,71 @@
+"""Every API of Kafka, by key or name: `API[3]`, `API["Metadata"]`; older names too, as in `API["Offsets"]`."""
+
+from collections.abc import Iterator
+from difflib import get_close_matches
+
+from klamm.decoders.apis import (
+    acls,
+    brokers,
+    configs,
+    consumer_groups,
+    data,
+    groups,
+    log_dirs,
+    metadata,
+    quorum,
+    quotas,
+    security,
+    share_groups,
+    share_state,
+    streams_groups,
+    telemetry,
+    topics,
+    transactions,
+    zookeeper,
+)
+from klamm.decoders.failures import UnknownApi
+from klamm.decoders.schema import Api
+
+_FAMILIES = (
+    metadata, data, groups, consumer_groups, share_groups, share_state, streams_groups, transactions, topics,
+    configs, log_dirs, acls, security, quotas, telemetry, quorum, brokers, zookeeper,
+)
+
+
+class Apis:
+    """The APIs in order of their keys. Names match in any case, with or without underscores."""
+
+    def __init__(self, apis: list[Api]) -> None:
+        self._by_key = {api.key: api for api in sorted(apis, key=lambda api: api.key)}
+        self._by_name = {_plain(name): api for api in apis for name in (api.name, *api.aliases)}
+
+    def __getitem__(self, key: int | str) -> Api:
+        """Raises UnknownApi, which tells the nearest names."""
+        found = self.get(key)
+        if found is None:
+            raise UnknownApi(f"no API has the key {key}" if isinstance(key, int) else self._unknown(key))
+        return found
+
+    def get(self, key: int | str) -> Api | None:
+        return self._by_key.get(key) if isinstance(key, int) else self._by_name.get(_plain(key))
+
+    def __contains__(self, key: int | str) -> bool:
+        return self.get(key) is not None
+
+    def __iter__(self) -> Iterator[Api]:
+        return iter(self._by_key.values())
+
+    def __len__(self) -> int:
+        return len(self._by_key)
+
+    def _unknown(self, name: str) -> str:
+        near = get_close_matches(_plain(name), self._by_name, n=3)
+        hint = ", ".join(dict.fromkeys(self._by_name[one].name for one in near))
+        return f"no API is named {name!r}" + (f"; nearest: {hint}" if hint else "")
+
+
+def _plain(name: str) -> str:
+    return name.replace("_", "").casefold()
+
+
+API = Apis([found for family in _FAMILIES for found in vars(family).values() if isinstance(found, Api)])

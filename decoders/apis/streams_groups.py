@@ -1,0 +1,147 @@
+"""Groups of Kafka Streams applications (KIP-1071)."""
+
+from klamm.decoders.schema import (
+    CLIENT_TEXT,
+    ERROR,
+    GROUP,
+    PARTITION,
+    SECRET,
+    TOPIC,
+    api,
+    array,
+    boolean,
+    int8,
+    int16,
+    int32,
+    int64,
+    string,
+    struct,
+    uint16,
+)
+
+STREAMS_GROUP_HEARTBEAT = api(
+    88, "StreamsGroupHeartbeat", versions="0", flexible="0+",
+    request=[
+        string("group_id", mark=GROUP), string("member_id"), int32("member_epoch"),
+        int32("endpoint_information_epoch"), string("instance_id", null="0+", default=None, mark=CLIENT_TEXT),
+        string("rack_id", null="0+", default=None, mark=CLIENT_TEXT),
+        int32("rebalance_timeout_ms", default=-1),
+        struct("topology", null="0+", default=None, of=[
+            int32("epoch"),
+            array("subtopologies", of=[
+                string("subtopology_id"), array("source_topics", mark=TOPIC, of="string"),
+                array("source_topic_regex", of="string"),
+                array("state_changelog_topics", of=[
+                    string("name", mark=TOPIC), int32("partitions"), int16("replication_factor"),
+                    array("topic_configs", of=[string("key"), string("value", mark=SECRET)]),
+                ]),
+                array("repartition_sink_topics", mark=TOPIC, of="string"),
+                array("repartition_source_topics", of=[
+                    string("name", mark=TOPIC), int32("partitions"), int16("replication_factor"),
+                    array("topic_configs", of=[string("key"), string("value", mark=SECRET)]),
+                ]),
+                array("copartition_groups", of=[
+                    array("source_topics", of="int16"), array("source_topic_regex", of="int16"),
+                    array("repartition_source_topics", of="int16"),
+                ]),
+            ]),
+        ]),
+        array("active_tasks", null="0+", default=None, of=[
+            string("subtopology_id"), array("partitions", of="int32"),
+        ]),
+        array("standby_tasks", null="0+", default=None, of=[
+            string("subtopology_id"), array("partitions", of="int32"),
+        ]),
+        array("warmup_tasks", null="0+", default=None, of=[
+            string("subtopology_id"), array("partitions", of="int32"),
+        ]),
+        string("process_id", null="0+", default=None, mark=CLIENT_TEXT),
+        struct("user_endpoint", null="0+", default=None, of=[string("host"), uint16("port")]),
+        array("client_tags", null="0+", default=None, of=[
+            string("key", mark=CLIENT_TEXT), string("value", mark=CLIENT_TEXT),
+        ]),
+        array("task_offsets", null="0+", default=None, of=[
+            string("subtopology_id"), int32("partition"), int64("offset"),
+        ]),
+        array("task_end_offsets", null="0+", default=None, of=[
+            string("subtopology_id"), int32("partition"), int64("offset"),
+        ]),
+        boolean("shutdown_application"),
+    ],
+    response=[
+        int32("throttle_time_ms"), int16("error_code", mark=ERROR),
+        string("error_message", null="0+", default=None), string("member_id"), int32("member_epoch"),
+        int32("heartbeat_interval_ms"), int32("acceptable_recovery_lag"), int32("task_offset_interval_ms"),
+        array("status", null="0+", of=[int8("status_code"), string("status_detail")]),
+        array("active_tasks", null="0+", default=None, of=[
+            string("subtopology_id"), array("partitions", of="int32"),
+        ]),
+        array("standby_tasks", null="0+", default=None, of=[
+            string("subtopology_id"), array("partitions", of="int32"),
+        ]),
+        array("warmup_tasks", null="0+", default=None, of=[
+            string("subtopology_id"), array("partitions", of="int32"),
+        ]),
+        int32("endpoint_information_epoch"),
+        array("partitions_by_user_endpoint", null="0+", default=None, of=[
+            struct("user_endpoint", of=[string("host"), uint16("port")]),
+            array("active_partitions", of=[
+                string("topic", mark=TOPIC), array("partitions", mark=PARTITION, of="int32"),
+            ]),
+            array("standby_partitions", of=[
+                string("topic", mark=TOPIC), array("partitions", mark=PARTITION, of="int32"),
+            ]),
+        ]),
+    ],
+)
+
+STREAMS_GROUP_DESCRIBE = api(
+    89, "StreamsGroupDescribe", versions="0", flexible="0+",
+    request=[array("group_ids", mark=GROUP, of="string"), boolean("include_authorized_operations")],
+    response=[
+        int32("throttle_time_ms"),
+        array("groups", of=[
+            int16("error_code", mark=ERROR), string("error_message", null="0+", default=None),
+            string("group_id", mark=GROUP), string("group_state"), int32("group_epoch"),
+            int32("assignment_epoch"),
+            struct("topology", null="0+", default=None, of=[
+                int32("epoch"),
+                array("subtopologies", null="0+", default=None, of=[
+                    string("subtopology_id"), array("source_topics", mark=TOPIC, of="string"),
+                    array("repartition_sink_topics", mark=TOPIC, of="string"),
+                    array("state_changelog_topics", of=[
+                        string("name", mark=TOPIC), int32("partitions"), int16("replication_factor"),
+                        array("topic_configs", of=[string("key"), string("value", mark=SECRET)]),
+                    ]),
+                    array("repartition_source_topics", of=[
+                        string("name", mark=TOPIC), int32("partitions"), int16("replication_factor"),
+                        array("topic_configs", of=[string("key"), string("value", mark=SECRET)]),
+                    ]),
+                ]),
+            ]),
+            array("members", of=[
+                string("member_id"), int32("member_epoch"),
+                string("instance_id", null="0+", default=None, mark=CLIENT_TEXT),
+                string("rack_id", null="0+", default=None, mark=CLIENT_TEXT),
+                string("client_id", mark=CLIENT_TEXT), string("client_host"), int32("topology_epoch"),
+                string("process_id", mark=CLIENT_TEXT),
+                struct("user_endpoint", null="0+", default=None, of=[string("host"), uint16("port")]),
+                array("client_tags", of=[string("key", mark=CLIENT_TEXT), string("value", mark=CLIENT_TEXT)]),
+                array("task_offsets", of=[string("subtopology_id"), int32("partition"), int64("offset")]),
+                array("task_end_offsets", of=[string("subtopology_id"), int32("partition"), int64("offset")]),
+                struct("assignment", of=[
+                    array("active_tasks", of=[string("subtopology_id"), array("partitions", of="int32")]),
+                    array("standby_tasks", of=[string("subtopology_id"), array("partitions", of="int32")]),
+                    array("warmup_tasks", of=[string("subtopology_id"), array("partitions", of="int32")]),
+                ]),
+                struct("target_assignment", of=[
+                    array("active_tasks", of=[string("subtopology_id"), array("partitions", of="int32")]),
+                    array("standby_tasks", of=[string("subtopology_id"), array("partitions", of="int32")]),
+                    array("warmup_tasks", of=[string("subtopology_id"), array("partitions", of="int32")]),
+                ]),
+                boolean("is_classic"),
+            ]),
+            int32("authorized_operations", default=-2**31),
+        ]),
+    ],
+)

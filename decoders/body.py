@@ -1,0 +1,59 @@
+"""Bodies to values and back: compiled functions, made on first use, with the interpreter behind them."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from klamm.decoders import compile, interpret
+from klamm.decoders.apis import API
+from klamm.decoders.failures import DecodeError, UnknownApi
+from klamm.decoders.interpret import Layout
+from klamm.decoders.schema import Side
+
+
+@cache
+def layout(key: int | str, version: int, side: Side) -> Layout:
+    """The layout of one side of one version. Raises UnknownApi."""
+    api = API[key]
+    if version not in api.versions:
+        raise UnknownApi(f"{api.name} has versions {api.versions}, not {version}")
+    return Layout(api.name, version, side, version in api.flexible, api.fields(side))
+
+
+@cache
+def _reader(key: int | str, version: int, side: Side) -> compile.Read:
+    return compile.read(layout(key, version, side))
+
+
+@cache
+def _writer(key: int | str, version: int, side: Side) -> compile.Write:
+    return compile.write(layout(key, version, side))
+
+
+def decode(body: bytes, key: int | str, version: int, side: Side) -> dict[str, Any]:
+    """The values of a body (what follows the header). Raises DecodeError, or UnknownApi."""
+    values, pos = decode_prefix(body, key, version, side)
+    if pos != len(body):
+        of = layout(key, version, side)
+        reason = f"{len(body) - pos} bytes left over"
+        raise DecodeError(reason, api=of.api, version=version, side=side, path="", offset=pos)
+    return values
+
+
+def decode_prefix(body: bytes, key: int | str, version: int, side: Side) -> tuple[dict[str, Any], int]:
+    """The values of a body and how many bytes they took: as clients read, who ignore what is left over."""
+    reader = _reader(key, version, side)
+    try:
+        return reader(body, 0, len(body))
+    except compile.UNREADABLE:
+        return interpret.read(layout(key, version, side), body)
+
+
+def encode(values: dict[str, Any], key: int | str, version: int, side: Side) -> bytes:
+    """The body for these values; a missing field gets Kafka's default. Raises EncodeError, or UnknownApi."""
+    writer = _writer(key, version, side)
+    try:
+        return writer(values)
+    except compile.UNWRITABLE:
+        return interpret.write(layout(key, version, side), values)

@@ -1,0 +1,1 @@
+"""The edge: listeners, sessions, address rewriting, metrics and the admin API."""

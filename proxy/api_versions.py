@@ -1,0 +1,51 @@
+"""What klamm lets a client believe of the broker's ApiVersions, so that no address can pass it in a layout it does not know."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from klamm.decoders import API, decode, encode
+from klamm.decoders.failures import UnknownApi
+from klamm.rules.plan import API_VERSIONS, bears_addresses
+
+UNSUPPORTED_VERSION = 35
+
+
+def unsupported_version(body: bytes) -> bool:
+    """Does the answer refuse the version that was asked? It is then of layout v0, and only tells where to try again (KIP-511)."""
+    return body[:2] == UNSUPPORTED_VERSION.to_bytes(2, "big")
+
+
+def clamped(body: bytes, asked: int, allow_unknown: bool) -> bytes:
+    """The answer without what klamm cannot stand for; the same object when nothing needs to go. Raises DecodeError.
+
+    An API that bears addresses is offered up to the newest version klamm knows; one of which no version is left, and one that
+    klamm does not know at all (unless allowed), is left out.
+    """
+    if unsupported_version(body):
+        return body
+    values = decode(body, API_VERSIONS, asked, "response")
+    offered = values["api_keys"] or []
+    kept = [entry for entry in (_offer(entry, allow_unknown) for entry in offered) if entry is not None]
+    if kept == offered:
+        return body
+    return encode({**values, "api_keys": kept}, API_VERSIONS, asked, "response")
+
+
+def _offer(entry: dict[str, Any], allow_unknown: bool) -> dict[str, Any] | None:
+    try:
+        api = API[entry["api_key"]]
+    except UnknownApi:
+        return entry if allow_unknown else None
+    if not bears_addresses(api) or entry["max_version"] <= api.versions.last:
+        return entry
+    if entry["min_version"] > api.versions.last:
+        return None
+    return {**entry, "max_version": api.versions.last}
+
+
+def unsupported() -> bytes:
+    """The answer to an ApiVersions request of a version that klamm does not know: v0, with its own range (KIP-511)."""
+    known = API[API_VERSIONS].versions
+    mine = {"api_key": API_VERSIONS, "min_version": known.first, "max_version": known.last}
+    return encode({"error_code": UNSUPPORTED_VERSION, "api_keys": [mine]}, API_VERSIONS, 0, "response")

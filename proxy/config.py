@@ -1,0 +1,139 @@
+"""What klamm runs with: plain data, checked before it gets here (cli/config_file.py), never changed after.
+
+A field's name is its key in klamm.yaml; docs/configuration.md lists them all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple, NewType
+
+Seconds = NewType("Seconds", float)
+Bytes = NewType("Bytes", int)
+Port = NewType("Port", int)
+Count = NewType("Count", int)  # from 0
+ApiName = NewType("ApiName", str)  # as in Kafka's newest release, "Produce"; or "all"
+ClusterName = NewType("ClusterName", str)
+Host = NewType("Host", str)  # a name or an IP address, without brackets
+InputFile = NewType("InputFile", str)  # absolute, or relative to the working directory
+OutputFile = NewType("OutputFile", str)
+
+ALL_APIS = ApiName("all")
+ROOM = 100  # ports of a listen range without an end
+
+
+class Address(NamedTuple):
+    """A host (name, IPv4, or IPv6 without brackets) and a port."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+class Listen(NamedTuple):
+    """Where clients find one cluster: the bootstrap port `first`, and after it a port for each node."""
+
+    host: str = "127.0.0.1"
+    first: int = 19092
+    last: int | None = None
+    """Inclusive; None leaves room for 100 ports."""
+
+    @property
+    def ports(self) -> range:
+        """Every port of the range."""
+        return range(self.first, min(self.first + ROOM - 1 if self.last is None else self.last, 65535) + 1)
+
+    def __str__(self) -> str:
+        return str(Address(self.host, self.first)) + ("" if self.last is None else f"-{self.last}")
+
+
+@dataclass(frozen=True, slots=True)
+class Tls:
+    """TLS from klamm to the brokers. PEM files."""
+
+    ca: InputFile | None = None
+    """Certificates to trust; None trusts those of the system."""
+    cert: InputFile | None = None
+    """klamm's own certificate, for brokers that ask for one; its key is in `key`, or in the same file."""
+    key: InputFile | None = None
+    server_name: Host | None = None
+    """Sent as SNI and looked for in the broker's certificate; None takes the host that is dialled."""
+    verify: bool = True
+    """False accepts any certificate: for trials only."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """One Kafka cluster and the listeners in front of it."""
+
+    bootstrap: tuple[Address, ...]
+    """Any one of them that answers is enough."""
+    name: ClusterName = ClusterName("kafka")
+    """A label in logs and metrics."""
+    listen: Listen = Listen()
+    advertise: Host | None = None
+    """The host that clients are told; None tells each the local address of its own connection."""
+    map: Mapping[Address, Address] = field(default_factory=dict)
+    """What a broker advertises -> where klamm reaches it."""
+    ports: Mapping[int, Port] = field(default_factory=dict)
+    """Node id -> listen port, for ids that shall not, or do not, fit the listen range."""
+    tls: Tls | None = None
+    allow_unknown_apis: bool = False
+    """True leaves unknown API keys in ApiVersions; an address that one of them carries bypasses klamm."""
+    connect_timeout_s: Seconds = Seconds(5.0)
+    """For a TCP connection and its TLS handshake to a broker."""
+
+
+@dataclass(frozen=True, slots=True)
+class Admin:
+    """The HTTP server with /metrics, /healthz, /readyz and /v1/counters."""
+
+    listen: Address | None = Address("127.0.0.1", 19091)
+    """None runs without it; port 0 takes a free one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """Events are always logged; exchanges (request and response, a line each) for the APIs named here."""
+
+    apis: tuple[ApiName, ...] = ()
+    format: Literal["auto", "json", "console"] = "auto"
+    """auto: console on a terminal, else JSON."""
+    file: OutputFile | None = None
+    """Appended to; None writes to standard error."""
+
+
+@dataclass(frozen=True, slots=True)
+class Metrics:
+    """What is counted."""
+
+    level: Literal["full", "header"] = "full"
+    """header: requests, bytes and latency per API, client and broker. full: errors and topics too."""
+    topics: Count = Count(200)
+    """Distinct topic labels; what comes later counts as "other"."""
+    clients: Count = Count(200)
+    """Distinct client labels, likewise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds on what one frame may take."""
+
+    frame_bytes: Bytes = Bytes(1 << 30)
+    """A frame that announces more closes its connection."""
+    held_frame_bytes: Bytes = Bytes(16 << 20)
+    """A frame that klamm has to change is kept whole up to this size."""
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """All of it."""
+
+    clusters: tuple[Cluster, ...] = ()
+    admin: Admin = Admin()
+    log: Log = Log()
+    metrics: Metrics = Metrics()
+    limits: Limits = Limits()

@@ -1,0 +1,125 @@
+"""The state that both directions of one proxied connection share, and that all connections to one cluster share."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Any
+
+from klamm.proxy.notes import EMPTY, QUIET, AnswerNote, Note
+from klamm.proxy.sasl import Tokens
+from klamm.proxy.stats import Lane, Stats
+from klamm.proxy.topology import Kind, Topology, Unbindable
+from klamm.rules.plan import Plan, Planner
+
+Effect = tuple[Any, ...]
+NO_LENGTH = 2**31  # more than any frame has: the memo holds for none
+MIB = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """What the connections to one cluster stand on. Limits in bytes."""
+
+    cluster: str
+    planner: Planner
+    topology: Topology
+    stats: Stats
+    allow_unknown_apis: bool = False
+    frame_limit: int = 1024 * MIB  # an announced size beyond it is absurd
+    held_limit: int = 64 * MIB  # of a response whose addresses do not come earlier
+
+
+class Flow:
+    """One API version on one connection: where it is counted, and what the last frames said.
+
+    `prefix` are the bytes from a request's client id to the last field read of it, and `note` what they mean: while they come
+    again nothing is parsed. `least` is the shortest frame that can hold them. The same for responses, from the correlation id on.
+    """
+
+    __slots__ = (
+        "answer_columns", "answer_least", "answer_note", "answer_prefix", "header", "held", "lane", "least", "note", "plan",
+        "prefix", "replaced", "revision",
+    )  # fmt: skip
+
+    def __init__(self, plan: Plan, lane: Lane) -> None:
+        self.plan, self.lane = plan, lane
+        self.header = b""  # of requests: client id and tagged fields
+        self.prefix, self.least, self.note = b"", NO_LENGTH, EMPTY
+        self.answer_prefix, self.answer_least, self.answer_note = b"", NO_LENGTH, QUIET
+        self.answer_columns: list[Any] | None = None
+        self.held: bytes | None = None  # the last response that was held, from its correlation id on,
+        self.replaced: list[bytes] = []  # what was sent for it,
+        self.revision = -1  # and the topology's revision then
+
+
+# In flight: (correlation id, flow, arrival in ns, what the request said, its length); a self-made answer: (None, None, answer).
+InFlight = tuple[int, Flow, int, Note, int]
+
+
+@dataclass(slots=True, eq=False)
+class Connection:
+    """`broker` is a label; `advertise` the host that stands for every node, as this client can reach it."""
+
+    ground: Ground
+    broker: str
+    advertise: str
+    in_flight: deque[Any] = field(default_factory=deque)
+    made: int = 0  # self-made answers in flight
+    tokens: Tokens | None = None
+    effects: list[Effect] = field(default_factory=list)
+    software_known: bool = False
+    closing: bool = False
+
+    def problem(self, kind: str, api: str, message: str) -> None:
+        """Count it and say it; the traffic goes on."""
+        self.ground.stats.problems[self.ground.cluster, api, kind] += 1
+        self.effects.append(("problem", kind, api, message))
+
+    def close(self, kind: str, api: str, message: str) -> None:
+        """Count it, say it, and end both sides once what came before has gone out."""
+        self.ground.stats.problems[self.ground.cluster, api, kind] += 1
+        self.closing = True
+        self.effects.append(("close", kind, api, message))
+
+    def standing(self, kind: Kind, node_id: int, host: str, port: int) -> tuple[str, int] | None:
+        """The address that stands for a node; None until its listener is bound."""
+        node = self.ground.topology.learn(kind, node_id, host, port)
+        if node.failure is not None:
+            raise Unbindable(node.failure)
+        return None if node.listen_port is None else (self.advertise, node.listen_port)
+
+    def exchange(
+        self, flow: Flow, entry: InFlight, note: AnswerNote, response_length: int, elapsed_ns: int
+    ) -> None:
+        """One line for the log."""
+        lane = flow.lane
+        self.effects.append(
+            (
+                "exchange",
+                {
+                    "api": flow.plan.name,
+                    "version": flow.plan.version,
+                    "client_id": lane.client_id,
+                    "correlation_id": entry[0],
+                    **(entry[3].shown or note.shown or {}),
+                    "errors": note.errors,
+                    "request_bytes": entry[4] + 4,
+                    "response_bytes": response_length + 4,
+                    "latency_ns": elapsed_ns,
+                },
+            )
+        )
+
+
+def tls_or_size(length: int, who: str, limit: int) -> tuple[str, str]:
+    """Why a frame's size cannot be: (kind, message). A TLS record's first bytes read as a size of 352,518,912 and more."""
+    record = {0x1603: "handshake", 0x1503: "alert"}.get(length >> 16 & 0xFFFF)
+    if record and who == "client":
+        return (
+            "tls_from_client",
+            f"the client speaks TLS ({record}) to a plain port: set security.protocol=PLAINTEXT or SASL_PLAINTEXT",
+        )
+    if record:
+        return "tls_from_broker", f"the broker speaks TLS ({record}): start klamm with --upstream-tls"
+    return "bad_size", f"the {who} announces a frame of {length} bytes, klamm takes up to {limit}"

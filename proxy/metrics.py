@@ -1,0 +1,199 @@
+"""A snapshot as Prometheus text or OpenMetrics. docs/metrics.md lists the metrics.
+
+Latency histograms are summed over clients and versions: a client costs a number and not twenty.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate
+
+from prometheus_client import PROCESS_COLLECTOR
+from prometheus_client.core import (
+    CollectorRegistry,
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    InfoMetricFamily,
+    Metric,
+)
+from prometheus_client.exposition import choose_encoder
+from prometheus_client.registry import Collector
+
+from klamm.decoders.error_codes import error_name
+from klamm.proxy.snapshot import Snapshot
+from klamm.proxy.stats import BOUNDS_NS, OWN_BOUNDS_NS, Histogram, Stats
+
+NS = 1_000_000_000
+
+BROKER = ("cluster", "broker")
+API = ("cluster", "broker", "api")
+LANE = ("cluster", "broker", "api", "version", "client_id")
+TOPIC = ("cluster", "topic", "api")
+
+Labels = tuple[str, ...]
+Rows = Iterable[tuple[Labels, float]]
+
+
+def render(snapshot: Snapshot, accept: str) -> tuple[bytes, str]:
+    """The body and its content type, as an Accept header asks for it. Safe in any thread; takes half a second
+    where every label is at its bound."""
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_Families(snapshot))
+    encode, content_type = choose_encoder(accept)
+    return encode(registry), content_type
+
+
+class _Families(Collector):
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.snapshot = snapshot
+
+    def collect(self) -> Iterator[Metric]:
+        yield from _process(self.snapshot)
+        yield from _requests(self.snapshot.stats)
+        yield from _topics(self.snapshot.stats)
+        yield from _connections(self.snapshot)
+
+
+def _process(snapshot: Snapshot) -> Iterator[Metric]:
+    yield InfoMetricFamily("klamm_build", "The version of klamm.", {"version": snapshot.version})
+    yield from PROCESS_COLLECTOR.collect()
+    yield _gauge(
+        "klamm_cluster_ready",
+        "1 when every known broker of the cluster has its listener, else 0.",
+        ("cluster",),
+        (((cluster.name,), cluster.ready) for cluster in snapshot.clusters),
+    )
+    yield _counter(
+        "klamm_log_lines_dropped",
+        "Log lines dropped because they came faster than they could be written.",
+        (),
+        [((), snapshot.log_dropped)],
+    )
+
+
+def _requests(stats: Stats) -> Iterator[Metric]:
+    lanes = [((n.cluster, n.broker, n.api, str(n.version), n.client_id), n) for n in stats.lanes.values()]
+    for name, description, slot in (
+        ("klamm_requests", "Requests from clients.", "requests"),
+        ("klamm_responses", "Responses from brokers.", "responses"),
+        ("klamm_requests_unanswered", "Requests that expect no response: Produce with acks=0.", "unanswered"),
+        ("klamm_request_bytes", "Bytes of requests, sizes and headers included.", "request_bytes"),
+        ("klamm_response_bytes", "Bytes of responses, sizes and headers included.", "response_bytes"),
+    ):
+        yield _counter(name, description, LANE, ((labels, getattr(lane, slot)) for labels, lane in lanes))
+
+    errors: Counter[Labels] = Counter()
+    latency: defaultdict[Labels, Histogram] = defaultdict(lambda: Histogram(BOUNDS_NS))
+    own: defaultdict[Labels, Histogram] = defaultdict(lambda: Histogram(OWN_BOUNDS_NS))
+    for lane in stats.lanes.values():
+        api = (lane.cluster, lane.broker, lane.api)
+        _add(latency[api], lane.latency)
+        _add(own[api], lane.own)
+        for code, times in lane.errors.items():
+            errors[*api, error_name(code)] += times
+    yield _counter(
+        "klamm_errors",
+        "Kafka errors in responses, one for each place that carries one.",
+        (*API, "error"),
+        errors.items(),
+    )
+    yield _histograms(
+        "klamm_request_duration_seconds",
+        "From a request's arrival to its response's: the broker's time and that of the network behind klamm.",
+        API,
+        latency,
+    )
+    yield _histograms(
+        "klamm_own_duration_seconds",
+        "klamm's own time to read and pass on: a sample of what passes, and every frame that it holds.",
+        API,
+        own,
+    )
+
+
+def _topics(stats: Stats) -> Iterator[Metric]:
+    lanes = {(n.cluster, n.topic, n.api): n for n in stats.topics.values()}
+    yield _counter(
+        "klamm_topic_requests",
+        "Requests that name the topic; a request with two topics counts for both.",
+        TOPIC,
+        ((labels, lane.requests) for labels, lane in lanes.items()),
+    )
+    yield _counter(
+        "klamm_topic_errors",
+        "Kafka errors in responses, for the topic that they are about.",
+        (*TOPIC, "error"),
+        (
+            ((*labels, error_name(code)), times)
+            for labels, lane in lanes.items()
+            for code, times in lane.errors.items()
+        ),
+    )
+    yield _histograms(
+        "klamm_topic_request_duration_seconds",
+        "As klamm_request_duration_seconds, for the requests that name the topic.",
+        TOPIC,
+        {labels: lane.latency for labels, lane in lanes.items()},
+    )
+
+
+def _connections(snapshot: Snapshot) -> Iterator[Metric]:
+    stats = snapshot.stats
+    yield _gauge(
+        "klamm_requests_in_flight",
+        "Requests that wait for their response.",
+        BROKER,
+        snapshot.in_flight.items(),
+    )
+    yield _gauge("klamm_connections_open", "Client connections open now.", BROKER, stats.connections.items())
+    yield _counter("klamm_connections_opened", "Client connections accepted.", BROKER, stats.opened.items())
+    yield _counter(
+        "klamm_connections_closed",
+        "Client connections ended, by reason.",
+        ("cluster", "reason"),
+        stats.closed.items(),
+    )
+    yield _counter(
+        "klamm_client_software_connections",
+        "Connections by the software that the client names in ApiVersions.",
+        ("cluster", "name", "version"),
+        stats.software.items(),
+    )
+    yield _counter(
+        "klamm_problems",
+        "What klamm could not read or would not pass, by kind; api is empty where it is unknown.",
+        ("cluster", "api", "kind"),
+        stats.problems.items(),
+    )
+
+
+def _counter(name: str, description: str, labels: Sequence[str], rows: Rows) -> Metric:
+    family = CounterMetricFamily(name, description, labels=labels)
+    for values, count in rows:
+        family.add_metric(values, count)
+    return family
+
+
+def _gauge(name: str, description: str, labels: Sequence[str], rows: Rows) -> Metric:
+    family = GaugeMetricFamily(name, description, labels=labels)
+    for values, value in rows:
+        family.add_metric(values, value)
+    return family
+
+
+def _histograms(
+    name: str, description: str, labels: Sequence[str], rows: Mapping[Labels, Histogram]
+) -> Metric:
+    family = HistogramMetricFamily(name, description, labels=labels)
+    for values, histogram in rows.items():
+        bounds = [*(repr(bound / NS) for bound in histogram.bounds), "+Inf"]
+        buckets = list(zip(bounds, accumulate(histogram.buckets), strict=True))
+        family.add_metric(values, buckets, histogram.total_ns / NS)
+    return family
+
+
+def _add(total: Histogram, part: Histogram) -> None:
+    total.total_ns += part.total_ns
+    total.buckets = [a + b for a, b in zip(total.buckets, part.buckets, strict=True)]

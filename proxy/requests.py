@@ -1,0 +1,271 @@
+"""Bytes from the client: told apart into requests, noted, and passed on."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from struct import Struct
+from typing import Any
+
+from klamm.decoders.compile import UNREADABLE, skip_tags
+from klamm.proxy.api_versions import unsupported
+from klamm.proxy.connection import NO_LENGTH, Connection, Effect, Flow, tls_or_size
+from klamm.proxy.notes import EMPTY, Note, shown, topics_named
+from klamm.proxy.sasl import GSSAPI_FIRST, Tokens
+from klamm.proxy.stats import Lane
+from klamm.rules.plan import API_VERSIONS, PRODUCE, SASL_HANDSHAKE, Plan
+
+HEAD = Struct(">iii").unpack_from  # size, key and version, correlation id
+CLIENT_ID = Struct(">h").unpack_from
+SIZE = Struct(">i")
+MEMO_LIMIT = 4096
+HEADER_LIMIT = 64 * 1024  # client id and tagged fields of a request's header
+NO_LANE = Lane("", "", "", "", 0)
+TOKEN, SWALLOW, WALKING, CLOSE = (
+    Flow(Plan(-1, name, 0), NO_LANE) for name in ("token", "swallow", "walking", "close")
+)
+Walking = tuple[Generator[None, bytes, tuple[Any, ...]], Flow, int, int, int]
+
+
+class Requests:
+    """`left`: bytes of the current frame still to come, which go on as they are. `kept`: the start of a frame not understood yet."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self.left = 0
+        self.kept = b""
+        self.known: dict[int, Flow] = {}
+        self.flows = self.known  # empty while tokens are expected: then every frame is looked at
+        self.walk: Walking | None = None
+        self.limit = connection.ground.frame_limit
+
+    def receive(self, data: bytes, now: int) -> bytes | list[Effect]:
+        """The same object when all of it goes on; else effects."""
+        connection = self.connection
+        if connection.closing:
+            return []
+        read = data
+        if self.kept:
+            data, self.kept = self.kept + data, b""
+        size, pos, start = len(data), self.left, 0
+        pieces: list[bytes] = []
+        if self.walk is not None:
+            self._feed(data[:pos] if pos < size else data, pos <= size)
+        in_flight, limit, flows = connection.in_flight, self.limit, self.flows
+        while size - pos >= 12:
+            length, code, correlation = HEAD(data, pos)
+            flow = flows.get(code)
+            if (
+                flow is None
+                or not data.startswith(flow.prefix, pos + 12)
+                or not flow.least <= length <= limit
+            ):
+                flow = self._meet(data, pos, length, code, correlation, now)
+                if flow is None or flow is CLOSE:
+                    break
+                flows = self.flows
+                if flow.lane is NO_LANE:
+                    if flow is SWALLOW:
+                        pieces.append(data[start:pos])
+                        start = pos + length + 4
+                    pos += length + 4
+                    continue
+            lane = flow.lane
+            lane.requests += 1
+            lane.request_bytes += length + 4
+            note = flow.note
+            for topic in note.topics:
+                topic.requests += 1
+            if note.answered:
+                in_flight.append((correlation, flow, now, note, length))
+            else:
+                lane.unanswered += 1
+            pos += length + 4
+        if pos < size and connection.tokens is not None and not connection.closing:
+            pos = self._short_tokens(data, pos, size)
+        if pos >= size:
+            self.left = pos - size
+            if data is read and not connection.effects and not pieces:
+                return data
+            pieces.append(data[start:])
+        else:
+            self.left = 0
+            self.kept = data[pos:]
+            pieces.append(data[start:pos])
+        sent = b"".join(pieces)
+        effects, connection.effects = connection.effects, []
+        return [("send", "broker", sent), *effects] if sent else effects
+
+    def _meet(self, data: bytes, pos: int, length: int, code: int, correlation: int, now: int) -> Flow | None:
+        """A frame that is not like the last of its kind. None: more bytes are needed."""
+        connection = self.connection
+        key, version = code >> 16, (code & 0xFFFF ^ 0x8000) - 0x8000
+        if connection.tokens is None and not self.known and key >> 8 == GSSAPI_FIRST:
+            connection.tokens = Tokens("GSSAPI")
+        if connection.tokens is not None and 0 <= length <= self.limit:
+            if connection.tokens.is_token(length, key & 0xFFFF):
+                connection.tokens.from_client()
+                return TOKEN
+            self.flows = self.known
+        if not 8 <= length <= self.limit:
+            kind, message = tls_or_size(length, "client", self.limit)
+            connection.close(kind, "", message)
+            return CLOSE
+        plan = connection.ground.planner.plan(key, version)
+        end, size = pos + 4 + length, len(data)
+        try:
+            client_id, body = _header(plan, data, pos, min(end, size))
+        except UNREADABLE:
+            if end > size and size - pos < HEADER_LIMIT:
+                return None
+            connection.problem(
+                "undecodable_header",
+                plan.name,
+                f"the header of a {plan.name} v{version} request does not decode",
+            )
+            return self._flow(code, plan, None)
+        flow = self.flows.get(code)
+        if flow is None or flow.header != data[pos + 12 : body]:
+            flow = self._flow(code, plan, client_id)
+            flow.header = data[pos + 12 : body]
+        if plan.refuse is not None:
+            connection.close("unknown_version", plan.name, plan.refuse)
+            return CLOSE
+        if plan.answer:
+            return self._answer(plan, correlation, end <= size)
+        return self._note(flow, data, pos, body, end, correlation, now)
+
+    def _flow(self, code: int, plan: Plan, client_id: str | None) -> Flow:
+        connection, ground = self.connection, self.connection.ground
+        lane = ground.stats.lane(
+            ground.cluster,
+            connection.broker,
+            client_id,
+            plan.name,
+            plan.version if plan.unknown is None else -1,
+        )
+        if len(self.known) > 1024:  # a client that makes up versions
+            self.known.clear()
+        if plan.unknown is not None and code not in self.known:
+            connection.problem(
+                "unknown_api" if plan.name == "unknown" else "unknown_version", plan.name, plan.unknown
+            )
+        flow = self.known[code] = Flow(plan, lane)
+        return flow
+
+    def _answer(self, plan: Plan, correlation: int, whole: bool) -> Flow | None:
+        if not whole:
+            return None
+        connection = self.connection
+        body = unsupported()
+        answer = SIZE.pack(4 + len(body)) + SIZE.pack(correlation) + body
+        if connection.in_flight:
+            connection.in_flight.append((None, None, answer))
+            connection.made += 1
+        else:
+            connection.effects.append(("send", "client", answer))
+        return SWALLOW
+
+    def _note(
+        self, flow: Flow, data: bytes, pos: int, body: int, end: int, correlation: int, now: int
+    ) -> Flow | None:
+        """Read what is wanted of the body, and remember it with the bytes it came from."""
+        picked, size, stop = flow.plan.request, len(data), body
+        flow.note, flow.prefix, flow.least = EMPTY, b"", NO_LENGTH
+        if picked is not None:
+            try:
+                *columns, stop = picked.pick(data, body, min(end, size))
+            except UNREADABLE:
+                if end <= size:
+                    self._undecodable(flow)
+                    return flow
+                walk = flow.plan.request_walk()()
+                next(walk)
+                self.walk = (walk, flow, correlation, now, length := end - pos - 4)
+                flow.lane.requests += 1
+                flow.lane.request_bytes += length + 4
+                self._feed(data[body:], False)
+                return WALKING
+            flow.note = self._said(flow.plan, tuple(columns))
+        if flow.note.named and stop - pos <= MEMO_LIMIT:
+            flow.prefix, flow.least = data[pos + 12 : stop], stop - pos - 4
+        return flow
+
+    def _said(self, plan: Plan, columns: tuple[Any, ...]) -> Note:
+        connection, ground, picked = self.connection, self.connection.ground, plan.request
+        assert picked is not None
+        names, named = topics_named(picked, columns, ground.topology.topic_names.get)
+        lanes = tuple(ground.stats.topic(ground.cluster, name, plan.name) for name in names)
+        note = Note(lanes, plan.key != PRODUCE or picked.column(columns, ("acks",)) != 0)
+        note.shown = shown(plan, picked, columns, ground.topology.topic_names.get)
+        note.named = named
+        if plan.key == API_VERSIONS and not connection.software_known:
+            connection.software_known = True
+            software = [
+                picked.column(columns, (f"client_software_{what}",)) or "" for what in ("name", "version")
+            ]
+            ground.stats.client_software(ground.cluster, *software)
+        if plan.key == SASL_HANDSHAKE and plan.version == 0:
+            connection.tokens = Tokens(picked.column(columns, ("mechanism",)))
+            self.flows = {}
+        return note
+
+    def _feed(self, data: bytes, last: bool) -> None:
+        """More of a request that is being read while it passes."""
+        assert self.walk is not None
+        walk, flow, correlation, arrived, length = self.walk
+        try:
+            walk.send(data)
+        except StopIteration as done:
+            note = self._said(flow.plan, done.value[:-1])
+        except UNREADABLE:
+            self._undecodable(flow)
+            note = EMPTY
+        else:
+            if not last:
+                return
+            self._undecodable(flow)
+            note = EMPTY
+        self.walk = None
+        for topic in note.topics:
+            topic.requests += 1
+        if note.answered:
+            self.connection.in_flight.append((correlation, flow, arrived, note, length))
+        else:
+            flow.lane.unanswered += 1
+
+    def _undecodable(self, flow: Flow) -> None:
+        plan = flow.plan
+        self.connection.problem(
+            "undecodable",
+            plan.name,
+            f"a {plan.name} v{plan.version} request does not decode; passed on as it is",
+        )
+
+    def _short_tokens(self, data: bytes, pos: int, size: int) -> int:
+        """Tokens too short to be looked at as requests: the position after those that are whole."""
+        tokens = self.connection.tokens
+        while tokens is not None and size - pos >= 4:
+            (length,) = SIZE.unpack_from(data, pos)
+            if not 0 <= length < 8 or size - pos < 4 + length:
+                break
+            tokens.from_client()
+            pos += 4 + length
+        return pos
+
+
+def _header(plan: Plan, data: bytes, pos: int, end: int) -> tuple[str | None, int]:
+    """(client id, position of the body). Raises one of UNREADABLE when it does not fit before `end`."""
+    body, client_id = pos + 12, None
+    if plan.has_client_id:
+        (length,) = CLIENT_ID(data, body)
+        body += 2
+        if length >= 0:
+            client_id = data[body : body + length].decode("utf-8", "replace")
+            body += length
+        elif length < -1:
+            raise IndexError
+    if plan.request_tags:
+        body = skip_tags(data, body + 1, end, data[body])
+    if body > end:
+        raise IndexError
+    return client_id, body

@@ -1,0 +1,426 @@
+"""Bytes from the broker: matched with their requests, counted, their addresses rewritten, passed on."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Generator
+from struct import Struct
+from typing import Any
+
+from klamm.decoders.compile import UNREADABLE, Path, skip_tags
+from klamm.decoders.failures import DecodeError, EncodeError
+from klamm.proxy.api_versions import clamped
+from klamm.proxy.connection import MIB, NO_LENGTH, Connection, Effect, Flow, InFlight, tls_or_size
+from klamm.proxy.notes import QUIET, AnswerNote, answer_note
+from klamm.proxy.rewrite import Unbound, neutralise, rewrite
+from klamm.proxy.stats import BOUNDS_NS
+from klamm.proxy.topology import Unbindable
+from klamm.rules.plan import API_VERSIONS, METADATA
+
+HEAD = Struct(">ii").unpack_from  # size, correlation id
+SIZE = Struct(">i")
+MEMO_LIMIT = 4096
+HELD_MEMO_LIMIT = 256 * 1024
+TAIL_HELD = 256 * 1024  # a response that ends in addresses is held whole up to this size; a larger one flows
+TAIL_LIMIT = MIB
+FIRST_LOOK = 256 * 1024  # a held response is looked at when this much is there: addresses mostly come early
+
+
+class Responses:
+    """`left`: bytes of the current frame still to come, which go on as they are. `kept`: the start of a frame that is held until
+    `need` bytes are there. `walk` reads a frame while it passes; `tail` is the end of one, held back to be looked at.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self.left = 0
+        self.kept: list[bytes] = []
+        self.kept_size = 0
+        self.need = 8
+        self.since = 0  # when the first byte of what is kept came
+        self.blocked = False  # a listener is being bound
+        self.walk: tuple[Generator[None, bytes, tuple[Any, ...]], Flow, tuple[Path, ...], int] | None = None
+        self.pending: tuple[InFlight, int, int] | None = None  # what to log once `walk` has read the frame
+        self.tail: list[bytes] | None = None
+        self.tailed: Flow
+        self.limit = connection.ground.frame_limit
+
+    def receive(self, data: bytes, now: int) -> bytes | list[Effect]:
+        """The same object when all of it goes on; else effects."""
+        connection = self.connection
+        if connection.closing:
+            return []
+        read = data
+        arrived = now
+        if self.kept:
+            self.kept.append(data)
+            self.kept_size += len(data)
+            if self.kept_size < self.need or self.blocked:
+                return []
+            data, self.kept, self.need = b"".join(self.kept), [], 8
+            arrived = self.since
+        size, pos, start = len(data), self.left, 0
+        pieces: list[bytes] = []
+        if self.walk is not None or self.tail is not None:
+            start = self._pass(data, 0, min(pos, size), pos <= size, 0, pieces)
+        in_flight, limit = connection.in_flight, self.limit
+        while size - pos >= 8:
+            if connection.made:
+                start = self._release(data, start, pos, pieces)
+            length, correlation = HEAD(data, pos)
+            if not in_flight or in_flight[0][0] != correlation or not 4 <= length <= limit:
+                if not self._odd(length, correlation, pos, data):
+                    break
+                pos += length + 4
+                continue
+            entry = in_flight[0]
+            flow = entry[1]
+            if length < flow.answer_least or not data.startswith(flow.answer_prefix, pos + 8):
+                met = self._meet(data, pos, length, flow)
+                if met is None:
+                    break
+                note, replaced = met
+                if replaced is not None:
+                    pieces.append(data[start:pos])
+                    pieces += replaced
+                    start = min(pos + length + 4, size)
+                    flow.lane.own.add(now - arrived)
+            else:
+                note = flow.answer_note
+            in_flight.popleft()
+            lane = flow.lane
+            lane.responses += 1
+            lane.response_bytes += length + 4
+            elapsed = arrived - entry[2]
+            latency = lane.latency
+            latency.total_ns += elapsed
+            bucket = bisect_left(BOUNDS_NS, elapsed)
+            latency.buckets[bucket] += 1
+            for topic in entry[3].topics:
+                topic.latency.total_ns += elapsed
+                topic.latency.buckets[bucket] += 1
+            if note.errors:
+                self._count_errors(flow, note)
+            if flow.plan.logged and self.walk is None:
+                connection.exchange(flow, entry, note, length, elapsed)
+            elif flow.plan.logged:
+                self.pending = (entry, length, elapsed)
+            pos += length + 4
+            arrived = now
+        if pos > size and self.walk is not None:
+            start = self._pass(data, self.walk[3], size, False, start, pieces)
+        if connection.made and pos <= size and not connection.closing:
+            start = self._release(data, start, pos, pieces)
+        if pos < size and connection.tokens is not None and not self.blocked:
+            pos = self._short_tokens(data, pos, size)
+        if pos >= size:
+            self.left = pos - size
+            if data is read and not connection.effects and not pieces:
+                return data
+            pieces.append(data[start:])
+        else:
+            self.left = 0
+            pieces.append(data[start:pos])
+            self.kept, self.kept_size, self.since = [data[pos:]], size - pos, arrived
+        sent = b"".join(pieces)
+        effects, connection.effects = connection.effects, []
+        return [("send", "client", sent), *effects] if sent else effects
+
+    def bound(self, now: int) -> bytes | list[Effect]:
+        """The listeners that were asked for are there, or their nodes say why not."""
+        self.blocked = False
+        return self.receive(b"", now)
+
+    def _odd(self, length: int, correlation: int, pos: int, data: bytes) -> bool:
+        """A frame that answers no request: a SASL token, or the end of the connection."""
+        connection = self.connection
+        tokens = connection.tokens
+        if tokens is not None and tokens.awaited > 0 and 0 <= length <= self.limit:
+            tokens.from_broker()
+            return True
+        if not 4 <= length <= self.limit:
+            kind, message = tls_or_size(length, "broker", self.limit)
+            connection.close(kind, "", message)
+        elif not connection.in_flight:
+            connection.close(
+                "unexpected_response",
+                "",
+                f"a response with correlation id {correlation} that nobody asked for",
+            )
+        else:
+            expected, flow = connection.in_flight[0][:2]
+            message = f"a response with correlation id {correlation}; the oldest request is {flow.plan.name} with {expected}"
+            connection.close("correlation_mismatch", flow.plan.name, message)
+        return False
+
+    def _release(self, data: bytes, start: int, pos: int, pieces: list[bytes]) -> int:
+        """Answers made by klamm whose turn has come."""
+        in_flight = self.connection.in_flight
+        while in_flight and in_flight[0][1] is None:
+            pieces += (data[start:pos], in_flight.popleft()[2])
+            self.connection.made -= 1
+            start = pos
+        return start
+
+    def _meet(
+        self, data: bytes, pos: int, length: int, flow: Flow
+    ) -> tuple[AnswerNote, list[bytes] | None] | None:
+        """A frame that is not like the last of its kind: (what it says, what replaces it). None: more bytes are needed, or it ends."""
+        plan, end = flow.plan, pos + 4 + length
+        whole = end <= len(data)
+        if plan.hold:
+            return self._held(data, pos, length, flow)
+        if plan.response is None:
+            flow.answer_least = 4
+            return QUIET, None
+        if not whole and plan.tail is not None and length <= TAIL_HELD:
+            return self._wait(length + 4)
+        try:
+            body = self._body(flow, data, pos)
+            if plan.tail is not None and not whole:
+                raise IndexError
+            *columns, stop = plan.response.pick(data, body, min(end, len(data)))
+        except UNREADABLE:
+            if not whole:
+                return self._start_walk(flow, data, pos, length)
+            if plan.tail is not None:
+                return self._refuse(flow, "its addresses cannot be looked for")
+            self._undecodable(flow)
+            return QUIET, None
+        if flow.answer_columns != columns:
+            flow.answer_columns, flow.answer_note = columns, self._said(flow, tuple(columns))
+            if not flow.answer_note.named:
+                flow.answer_columns = None
+        if plan.tail is not None:
+            if plan.response.column(tuple(columns), (plan.tail, "node_id")):
+                return self._rewritten(data, pos, body, end, flow)
+        elif flow.answer_columns is not None and stop - pos <= MEMO_LIMIT:
+            flow.answer_prefix, flow.answer_least = data[pos + 8 : stop], stop - pos - 4
+        else:
+            flow.answer_least = NO_LENGTH
+        return flow.answer_note, None
+
+    def _said(self, flow: Flow, columns: tuple[Any, ...]) -> AnswerNote:
+        topology = self.connection.ground.topology
+        plan = flow.plan
+        if plan.key == METADATA and plan.response is not None:
+            names, ids = (plan.response.column(columns, ("topics", what)) for what in ("name", "topic_id"))
+            for name, topic_id in zip(names or (), ids or (), strict=False):
+                if name is not None:
+                    topology.learn_topic(topic_id, name)
+        return answer_note(plan, columns, topology.topic_names.get)
+
+    def _wait(self, need: int) -> None:
+        """Hold the frame until so much of it is there."""
+        self.need = need
+
+    def _body(self, flow: Flow, data: bytes, pos: int) -> int:
+        return skip_tags(data, pos + 9, len(data), data[pos + 8]) if flow.plan.response_tags else pos + 8
+
+    def _held(
+        self, data: bytes, pos: int, length: int, flow: Flow
+    ) -> tuple[AnswerNote, list[bytes] | None] | None:
+        """A response that is not passed on before its addresses are rewritten."""
+        end, size = pos + 4 + length, len(data)
+        topology = self.connection.ground.topology
+        if (
+            end <= size
+            and flow.revision == topology.revision
+            and flow.held is not None
+            and len(flow.held) == length - 4
+        ):
+            if data.startswith(flow.held, pos + 8):
+                return flow.answer_note, [*_resized(data, pos, pos + 8, flow.replaced)]
+        if end > size and (flow.plan.key == API_VERSIONS or size - pos < FIRST_LOOK):
+            return self._wait(min(length + 4, FIRST_LOOK) if flow.plan.key != API_VERSIONS else length + 4)
+        try:
+            body = self._body(flow, data, pos)
+            if flow.plan.key == API_VERSIONS:
+                return self._clamped(data, pos, body, end, flow)
+        except (*UNREADABLE, DecodeError, EncodeError) as error:
+            return self._refuse(flow, str(error) or "cut short")
+        return self._rewritten(data, pos, body, end, flow)
+
+    def _clamped(
+        self, data: bytes, pos: int, body: int, end: int, flow: Flow
+    ) -> tuple[AnswerNote, list[bytes] | None]:
+        original = data[body:end]
+        new = clamped(original, flow.plan.version, self.connection.ground.allow_unknown_apis)
+        code = int.from_bytes(original[:2], "big", signed=True)
+        note = AnswerNote([(None, code)] if code else [])
+        return note, None if new is original else [*_resized(data, pos, body, [new])]
+
+    def _rewritten(
+        self, data: bytes, pos: int, body: int, end: int, flow: Flow
+    ) -> tuple[AnswerNote, list[bytes] | None] | None:
+        """Splice klamm's addresses in; the part of a frame that has not come yet flows after them."""
+        connection, plan, size = self.connection, flow.plan, len(data)
+        topology = connection.ground.topology
+        assert plan.endpoints is not None
+        there = min(end, size)
+        try:
+            new = rewrite(plan.endpoints, data, body, there, connection.standing)
+        except Unbound:
+            self.blocked = True
+            connection.effects.append(("bind",))
+            return self._wait(end - pos)
+        except Unbindable as error:
+            connection.close("unbindable", plan.name, str(error))
+            return None
+        except UNREADABLE:
+            if end <= size:
+                return self._refuse(flow, "its addresses cannot be found")
+            if size - pos > connection.ground.held_limit:
+                return self._refuse(flow, f"no end of its addresses in the first {size - pos} bytes")
+            return self._wait(min(end - pos, 2 * (size - pos)))
+        note = self._watched(flow, data, pos, body, end) if plan.hold else flow.answer_note
+        if new is None:
+            if end > size:
+                return note, None
+            new = [data[body:end]]
+        late = end - there
+        if late == 0 and end - pos <= HELD_MEMO_LIMIT and plan.hold and note.named:
+            head = data[pos + 8 : body]
+            flow.held, flow.replaced, flow.revision = data[pos + 8 : end], [head, *new], topology.revision
+            flow.answer_note = note
+        return note, [*_resized(data, pos, body, new, late)]
+
+    def _watched(self, flow: Flow, data: bytes, pos: int, body: int, end: int) -> AnswerNote:
+        """What a held response says; a part of one is read on while the rest passes."""
+        if flow.plan.response is None:
+            return QUIET
+        if end > len(data):
+            met = self._start_walk(flow, data, pos, end - pos - 4)
+            return met[0] if met else QUIET
+        try:
+            return self._said(flow, flow.plan.response.pick(data, body, end)[:-1])
+        except UNREADABLE:
+            self._undecodable(flow)
+            return QUIET
+
+    def _start_walk(
+        self, flow: Flow, data: bytes, pos: int, length: int
+    ) -> tuple[AnswerNote, list[bytes] | None] | None:
+        """Read the rest of a frame as it passes; the part of it that is here goes on at once."""
+        plan = flow.plan
+        assert plan.response is not None
+        try:
+            body = self._body(flow, data, pos)
+        except UNREADABLE:
+            return self._wait(64)
+        if plan.tail is None:
+            made, paths = plan.response_walk(), plan.response.paths
+        else:
+            made, paths = plan.tail_walk()
+        walk = made()
+        next(walk)
+        self.walk = (walk, flow, paths, body)
+        return QUIET, None
+
+    def _pass(self, data: bytes, begin: int, stop: int, last: bool, start: int, pieces: list[bytes]) -> int:
+        """Read data[begin:stop] of a frame that passes; `last`: it ends there. Everything before the returned position went into
+        `pieces` or is held back."""
+        if self.walk is not None:
+            walk, flow, paths, _ = self.walk
+            try:
+                walk.send(data[begin:stop])
+            except StopIteration as done:
+                self._walked(flow, paths, done.value[:-1])
+                if flow.plan.tail is not None:
+                    begin = stop - done.value[-1]
+                    pieces.append(data[start:begin])
+                    start, self.tail, self.tailed = begin, [], flow
+            except UNREADABLE:
+                self._unread(flow)
+            else:
+                if last:
+                    self._unread(flow)
+        if self.tail is not None:
+            self.tail.append(data[begin:stop])
+            start = stop
+            if sum(map(len, self.tail)) > TAIL_LIMIT:
+                self._refuse(self.tailed, f"its addresses take more than {TAIL_LIMIT} bytes")
+            elif last:
+                pieces.append(self._ended(b"".join(self.tail)))
+                self.tail = None
+        return start
+
+    def _walked(self, flow: Flow, paths: tuple[Path, ...], columns: tuple[Any, ...]) -> None:
+        self.walk = None
+        picked = flow.plan.response
+        assert picked is not None
+        missing = (None,) * (len(picked.paths) - len(paths))
+        note = self._said(flow, columns + missing)
+        if note.errors:
+            self._count_errors(flow, note)
+        if self.pending is not None:
+            self.connection.exchange(flow, *self.pending[:1], note, *self.pending[1:])
+            self.pending = None
+
+    def _unread(self, flow: Flow) -> None:
+        """A frame of which a part has gone on does not decode."""
+        self.walk = None
+        if flow.plan.tail is not None:
+            self._refuse(flow, "its addresses cannot be found")
+            return
+        self._undecodable(flow)
+        if self.pending is not None:
+            self.connection.exchange(flow, *self.pending[:1], QUIET, *self.pending[1:])
+            self.pending = None
+
+    def _ended(self, tail: bytes) -> bytes:
+        """The end of a large answer, with no address in it."""
+        flow, plan = self.tailed, self.tailed.plan
+        assert plan.tail is not None and plan.endpoints is not None
+        try:
+            new = neutralise(tail, plan.tail_tagged)
+        except UNREADABLE:
+            self._refuse(flow, "its addresses cannot be blanked")
+            return b""
+        if new != tail:
+            size = f"a {plan.name} v{plan.version} response that flowed past"
+            self.connection.problem(
+                "endpoints_blanked",
+                plan.name,
+                f"{size}: its node_endpoints were blanked, the client will refresh",
+            )
+        return new
+
+    def _count_errors(self, flow: Flow, note: AnswerNote) -> None:
+        ground = self.connection.ground
+        for topic, code in note.errors:
+            flow.lane.errors[code] += 1
+            if topic is not None:
+                ground.stats.topic(ground.cluster, topic, flow.plan.name).errors[code] += 1
+
+    def _undecodable(self, flow: Flow) -> None:
+        plan = flow.plan
+        self.connection.problem(
+            "undecodable",
+            plan.name,
+            f"a {plan.name} v{plan.version} response does not decode; passed on as it is",
+        )
+
+    def _refuse(self, flow: Flow, reason: str) -> None:
+        """A response that may carry addresses cannot be rewritten: better no answer than one that leads past klamm."""
+        plan = flow.plan
+        self.connection.close(
+            "unrewritable", plan.name, f"a {plan.name} v{plan.version} response cannot be passed on: {reason}"
+        )
+
+    def _short_tokens(self, data: bytes, pos: int, size: int) -> int:
+        """Tokens of less than 4 bytes: the position after those that are whole."""
+        tokens = self.connection.tokens
+        while tokens is not None and tokens.awaited > 0 and size - pos >= 4:
+            (length,) = SIZE.unpack_from(data, pos)
+            if not 0 <= length < 4 or size - pos < 4 + length:
+                break
+            tokens.from_broker()
+            pos += 4 + length
+        return pos
+
+
+def _resized(data: bytes, pos: int, body: int, new: list[bytes], late: int = 0) -> list[bytes]:
+    """A frame with a new body, `late` bytes of which are still to come."""
+    size = body - pos - 4 + sum(map(len, new)) + late
+    return [SIZE.pack(size), data[pos + 4 : body], *new]

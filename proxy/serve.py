@@ -1,0 +1,119 @@
+"""The process: a loop, the clusters, the admin server, and the end."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import signal
+import ssl
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal
+
+import uvloop
+
+from klamm.proxy.cluster import Proxied, tls_error
+from klamm.proxy.config import ALL_APIS, Address, Config
+from klamm.proxy.log import EventLog, open_log
+from klamm.proxy.snapshot import ClusterState
+from klamm.proxy.stats import Stats
+from klamm.rules.plan import Planner, Wishes
+
+LONELY_S = 15.0  # without a client: time to say how clients find klamm
+GC_THRESHOLD = (50_000, 20, 100)  # the hot path makes tuples that die young; nothing in it makes cycles
+
+Announce = Callable[["Proxy", Address | None], None]
+
+
+class CannotServe(Exception):
+    """What is asked for cannot be had; the text says what to change."""
+
+
+class Proxy:
+    """Everything that runs. Implements snapshot.State."""
+
+    def __init__(self, config: Config, log: EventLog) -> None:
+        self.config, self.log = config, log
+        self.stats = Stats(config.metrics.clients, config.metrics.topics)
+        self.metering: Literal["full", "header"] = config.metrics.level
+        self.started_at = time.time()
+        logged = None if ALL_APIS in config.log.apis else frozenset(map(str, config.log.apis))
+        planner = Planner(Wishes(config.metrics.level, logged))
+        self.proxied: list[Proxied] = []
+        for settings in config.clusters:
+            try:
+                self.proxied.append(Proxied(settings, config.limits, planner, self.stats, log))
+            except (OSError, ssl.SSLError) as error:
+                raise CannotServe(tls_error(settings, error)) from error
+
+    def clusters(self) -> Sequence[ClusterState]:
+        return [proxied.state() for proxied in self.proxied]
+
+    def in_flight(self) -> Mapping[tuple[str, str], int]:
+        total: Counter[tuple[str, str]] = Counter()
+        for proxied in self.proxied:
+            total.update(proxied.in_flight())
+        return total
+
+    def log_dropped(self) -> int:
+        return self.log.dropped
+
+    async def run(self, announce: Announce) -> None:
+        """Until SIGINT or SIGTERM. Raises CannotServe."""
+        loop = asyncio.get_running_loop()
+        stop = asyncio.Event()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, stop.set)
+        admin = None
+        if self.config.admin.listen is not None:
+            from klamm.proxy import admin as admin_server  # 12 MB that only those pay who want it
+
+            try:
+                admin = await admin_server.start(self, *self.config.admin.listen)
+            except OSError as error:
+                raise CannotServe(error.strerror) from error
+        followers = [loop.create_task(proxied.follow()) for proxied in self.proxied]
+        greeter = loop.create_task(self._greet(announce, admin.address if admin else None))
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(*GC_THRESHOLD)
+        stopping = loop.create_task(stop.wait())
+        try:
+            await asyncio.wait([stopping, *followers], return_when=asyncio.FIRST_COMPLETED)
+            for follower in followers:
+                if follower.done() and (error := follower.exception()) is not None:
+                    raise CannotServe(f"{error}; choose other ports with --listen HOST:FIRST-LAST") from error
+        finally:
+            for task in (stopping, greeter, *followers):
+                task.cancel()
+            await asyncio.gather(stopping, greeter, *followers, return_exceptions=True)
+            for proxied in self.proxied:
+                await proxied.stop()
+            if admin is not None:
+                await admin.close()
+
+    async def _greet(self, announce: Announce, admin: Address | None) -> None:
+        for proxied in self.proxied:
+            await proxied.announced.wait()
+        announce(self, admin)
+        await asyncio.sleep(LONELY_S)
+        for proxied in self.proxied:
+            if not proxied.had_client:
+                where = f"no client yet on {proxied.listening()}"
+                message = (
+                    f"{where}: clients find klamm when their bootstrap.servers names it, not the brokers"
+                )
+                self.log.event("lonely", message, "warning", cluster=proxied.settings.name)
+
+
+def serve(config: Config, announce: Announce) -> None:
+    """Run until a signal. Raises CannotServe."""
+    try:
+        log = open_log(config.log)
+    except OSError as error:
+        raise CannotServe(f"the log file {config.log.file} cannot be opened: {error.strerror}") from error
+    try:
+        uvloop.run(Proxy(config, log).run(announce))
+    finally:
+        log.close()

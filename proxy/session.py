@@ -1,0 +1,66 @@
+"""One proxied connection, without socket, clock or logger: bytes in, effects out.
+
+`from_client(data, now_ns)` and `from_broker(data, now_ns)` take what was read and give either the very same object (all of it
+goes on as it came: the common case) or a list of effects, to be carried out in order:
+
+    ("send", "broker" | "client", bytes)
+    ("bind",)                              listeners are missing for nodes in the topology; call bound() when there are
+    ("exchange", {field: value})           for the log
+    ("problem", kind, api, message)        for the log
+    ("close", kind, api, message)          send what is under way, then close both sides
+
+A response belongs to the oldest request, and its correlation id must say so. Bytes that nobody may change are never kept,
+except a header that is not whole. A stream gives the same bytes, events and closes however it is cut.
+"""
+
+from __future__ import annotations
+
+from klamm.proxy.connection import Connection, Effect, Ground
+from klamm.proxy.requests import Requests
+from klamm.proxy.responses import Responses
+
+
+class Session:
+    """`broker` labels the node at the other end; `advertise` is the host that stands for every node of the cluster."""
+
+    def __init__(self, ground: Ground, broker: str, advertise: str) -> None:
+        self.connection = Connection(ground, broker, advertise)
+        self.requests = Requests(self.connection)
+        self.responses = Responses(self.connection)
+        self.from_client = self.requests.receive
+        self.from_broker = self.responses.receive
+        self.bound = self.responses.bound
+
+    def own_time(self, elapsed_ns: int) -> None:
+        """klamm's own time for one read, counted where its newest request is."""
+        newest = self.connection.in_flight[-1] if self.connection.in_flight else None
+        if newest is not None and newest[1] is not None:
+            newest[1].lane.own.add(elapsed_ns)
+
+    def in_flight(self) -> int:
+        return len(self.connection.in_flight)
+
+    def client_closed(self) -> list[Effect]:
+        """The client has sent its last byte. A request that is cut short goes on as far as it came."""
+        connection, requests = self.connection, self.requests
+        missing = requests.left or ("some" if requests.kept else 0)
+        if missing and not connection.closing:
+            connection.problem(
+                "truncated", "", f"the client closed in the middle of a request, {missing} bytes missing"
+            )
+        rest, requests.kept = requests.kept, b""
+        effects, connection.effects = connection.effects, []
+        return [("send", "broker", rest), *effects] if rest and not connection.closing else effects
+
+    def broker_closed(self) -> list[Effect]:
+        """The broker has sent its last byte. A response that is cut short and held is dropped: it may carry addresses."""
+        connection, responses = self.connection, self.responses
+        missing = responses.left or (
+            f"{responses.need - responses.kept_size} or more" if responses.kept else 0
+        )
+        if missing and not connection.closing:
+            connection.problem(
+                "truncated", "", f"the broker closed in the middle of a response, {missing} bytes missing"
+            )
+        effects, connection.effects = connection.effects, []
+        return effects

@@ -1,0 +1,127 @@
+"""What is counted, as plain integers in slots: the hot path adds, a scrape takes a snapshot (see metrics.py).
+
+A `Lane` is one (cluster, broker, client, API, version); connections share it. A `TopicLane` is one (cluster, topic, API).
+Label sets are bounded: beyond the limit a new client or topic is counted as OTHER. Times are nanoseconds.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter
+from typing import Any
+
+OTHER = "other"  # clients and topics beyond the bound
+UNNAMED = ""  # a client id that is null
+
+# Upper bounds of the latency histograms; the last bucket has none.
+MS = 1_000_000
+BOUNDS_NS = tuple(
+    int(ms * MS)
+    for ms in (0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_000, 60_000)
+)
+# klamm's own time is two orders smaller.
+OWN_BOUNDS_NS = tuple(
+    int(us * 1000) for us in (5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 100_000, 1_000_000)
+)
+
+
+class Histogram:
+    """Counts per bucket, one more than bounds, and the sum."""
+
+    __slots__ = ("bounds", "buckets", "total_ns")
+
+    def __init__(self, bounds: tuple[int, ...]) -> None:
+        self.bounds = bounds
+        self.buckets = [0] * (len(bounds) + 1)
+        self.total_ns = 0
+
+    def add(self, elapsed_ns: int) -> None:
+        self.buckets[bisect_left(self.bounds, elapsed_ns)] += 1
+        self.total_ns += elapsed_ns
+
+
+class Lane:
+    """One (cluster, broker, client, API, version). `unanswered`: requests that expect no response (acks=0)."""
+
+    __slots__ = (
+        "api", "broker", "client_id", "cluster", "errors", "latency", "own", "request_bytes", "requests",
+        "response_bytes", "responses", "unanswered", "version",
+    )  # fmt: skip
+
+    def __init__(self, cluster: str, broker: str, client_id: str, api: str, version: int) -> None:
+        self.cluster, self.broker, self.client_id, self.api, self.version = (
+            cluster,
+            broker,
+            client_id,
+            api,
+            version,
+        )
+        self.requests = self.responses = self.unanswered = self.request_bytes = self.response_bytes = 0
+        self.latency = Histogram(
+            BOUNDS_NS
+        )  # from a request's arrival to its response's, as the broker took it
+        self.own = Histogram(
+            OWN_BOUNDS_NS
+        )  # klamm's own: held frames whole, one in SAMPLE of the reads passed on
+        self.errors: Counter[int] = Counter()  # Kafka error code -> times, the code 0 left out
+
+
+class TopicLane:
+    """One (cluster, topic, API): requests that name the topic."""
+
+    __slots__ = ("api", "cluster", "errors", "latency", "requests", "topic")
+
+    def __init__(self, cluster: str, topic: str, api: str) -> None:
+        self.cluster, self.topic, self.api = cluster, topic, api
+        self.requests = 0
+        self.latency = Histogram(BOUNDS_NS)
+        self.errors: Counter[int] = Counter()
+
+
+class Stats:
+    """All counters of the process."""
+
+    def __init__(self, max_clients: int = 200, max_topics: int = 200) -> None:
+        self.max_clients, self.max_topics = max_clients, max_topics
+        self.lanes: dict[tuple[str, str, str, str, int], Lane] = {}
+        self.topics: dict[tuple[str, str, str], TopicLane] = {}
+        self.clients: set[str] = set()
+        self.topic_names: set[tuple[str, str]] = set()
+        self.connections: Counter[tuple[str, str]] = Counter()  # (cluster, broker) -> open now
+        self.opened: Counter[tuple[str, str]] = Counter()  # (cluster, broker) -> ever
+        self.closed: Counter[tuple[str, str]] = Counter()  # (cluster, reason) -> ever
+        self.software: Counter[tuple[str, str, str]] = (
+            Counter()
+        )  # (cluster, name, version) -> connections that said so, ever
+        self.problems: Counter[tuple[str, str, str]] = Counter()  # (cluster, API or "", kind) -> ever
+
+    def lane(self, cluster: str, broker: str, client_id: str | None, api: str, version: int) -> Lane:
+        client = _bounded(client_id or UNNAMED, client_id or UNNAMED, self.clients, self.max_clients)
+        key = (cluster, broker, client, api, version)
+        lane = self.lanes.get(key)
+        if lane is None:
+            lane = self.lanes[key] = Lane(*key)
+        return lane
+
+    def topic(self, cluster: str, topic: str, api: str) -> TopicLane:
+        name = _bounded((cluster, topic), topic, self.topic_names, self.max_topics)
+        key = (cluster, name, api)
+        lane = self.topics.get(key)
+        if lane is None:
+            lane = self.topics[key] = TopicLane(*key)
+        return lane
+
+    def client_software(self, cluster: str, name: str, version: str) -> None:
+        key = (cluster, name, version)
+        self.software[
+            key if key in self.software or len(self.software) < self.max_clients else (cluster, OTHER, OTHER)
+        ] += 1
+
+
+def _bounded(key: Any, label: str, known: set[Any], most: int) -> str:
+    if key in known:
+        return label
+    if len(known) >= most:
+        return OTHER
+    known.add(key)
+    return label

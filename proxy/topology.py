@@ -1,0 +1,111 @@
+"""The nodes of one cluster: where each is reached, and on which port klamm stands for it. Pure state, shared by connections."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+Kind = Literal["broker", "controller"]
+
+
+class NodeKey(NamedTuple):
+    """A combined node is two: a broker and a controller."""
+
+    kind: Kind
+    node_id: int
+
+    def __str__(self) -> str:
+        return str(self.node_id) if self.kind == "broker" else f"controller {self.node_id}"
+
+
+class Unbindable(Exception):
+    """A node for which no listener can be had."""
+
+
+@dataclass(slots=True)
+class Node:
+    """`host` and `port` are what the cluster advertises; `listen_port` is None until klamm's listener is bound, and `failure`
+    says why it cannot be."""
+
+    key: NodeKey
+    host: str
+    port: int
+    listen_port: int | None = None
+    failure: str | None = None
+
+
+class Topology:
+    """Nodes as they come, go and move; and the names of topic ids."""
+
+    def __init__(
+        self, first: int, last: int, pinned: dict[int, int] | None = None, max_topic_ids: int = 100_000
+    ) -> None:
+        self.first, self.last, self.pinned = first, last, pinned or {}
+        self.nodes: dict[NodeKey, Node] = {}
+        self.revision = 0  # goes up with every change: what was rewritten before may be wrong now
+        self.cluster_id: str | None = None
+        self.topic_names: dict[bytes, str] = {}
+        self.max_topic_ids = max_topic_ids
+        self.changes: list[str] = []  # for the log, drained at the edge
+
+    def learn(self, kind: Kind, node_id: int, host: str, port: int) -> Node:
+        """A node was named with this address. A listener follows its node: only later connections go elsewhere."""
+        key = NodeKey(kind, node_id)
+        node = self.nodes.get(key)
+        if node is None:
+            node = self.nodes[key] = Node(key, host, port)
+            self.revision += 1
+            self.changes.append(f"{kind} {node_id} found at {host}:{port}")
+        elif node.host != host or node.port != port:
+            self.changes.append(f"{kind} {node_id} moved from {node.host}:{node.port} to {host}:{port}")
+            self.revision += 1
+            node.host, node.port = host, port
+        return node
+
+    def bound(self, node: Node, port: int | None, failure: str | None = None) -> None:
+        """A node's listener is there, or cannot be."""
+        node.listen_port, node.failure = port, failure
+        self.revision += 1
+
+    def learn_topic(self, topic_id: bytes, name: str) -> None:
+        if len(self.topic_names) < self.max_topic_ids:
+            self.topic_names[topic_id] = name
+
+    def unbound(self) -> list[Node]:
+        """Nodes without a listener; those whose port follows from their id first, so that no other takes it."""
+        waiting = [node for node in self.nodes.values() if node.listen_port is None]
+        return sorted(waiting, key=lambda node: (node.key.node_id >= self._half(), node.key))
+
+    def port_for(self, key: NodeKey) -> int:
+        """The port of a node: pinned by the configuration, else first + 1 + id while ids fit, else the id modulo the range.
+
+        Controllers have the upper half of the range. Where two ids meet, the later one gets the next free port. A range that
+        starts at 0 asks for any free port. Raises LookupError when the range is full.
+        """
+        if key.kind == "broker" and key.node_id in self.pinned:
+            return self.pinned[key.node_id]
+        if not self.first:
+            return 0
+        taken = {node.listen_port for node in self.nodes.values() if node.listen_port is not None} | set(
+            self.pinned.values()
+        )
+        slots, start = self._half(), self._start(key.kind)
+        for step in range(slots):
+            port = start + (key.node_id + step) % slots
+            if port not in taken:
+                return port
+        raise LookupError(f"no port left for {key.kind} {key.node_id} in {start}-{start + slots - 1}")
+
+    def is_stable(self, node: Node) -> bool:
+        """Is the node's port the one it will have after a restart?"""
+        pinned = node.key.kind == "broker" and node.key.node_id in self.pinned
+        return pinned or not self.first or node.listen_port == self._home(node.key)
+
+    def _half(self) -> int:
+        return (self.last - self.first) // 2
+
+    def _start(self, kind: Kind) -> int:
+        return self.first + 1 + (0 if kind == "broker" else self._half())
+
+    def _home(self, key: NodeKey) -> int:
+        return self._start(key.kind) + key.node_id % self._half()

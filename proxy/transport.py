@@ -1,0 +1,243 @@
+"""Sockets to sessions: two asyncio protocols a connection, back to back, on uvloop.
+
+Writing that is paused on one side pauses reading on the other. A half-close travels on, a reset is a reset.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+import struct
+from collections.abc import Awaitable, Callable
+from time import monotonic_ns
+from typing import Any, Protocol, cast
+
+from klamm.proxy.connection import Effect
+from klamm.proxy.session import Session
+from klamm.proxy.topology import NodeKey
+
+SAMPLE = 32  # one in so many reads is timed for klamm's own time
+RESET = struct.pack("ii", 1, 0)  # SO_LINGER of 0 s: closing sends RST
+
+
+class Host(Protocol):
+    """What a link needs from the cluster it belongs to."""
+
+    def opened(self, link: Link) -> None: ...
+    def closed(self, link: Link, reason: str) -> None: ...
+    def session(self, link: Link) -> Session: ...
+    async def connect(self, link: Link, make: Callable[[], asyncio.Protocol]) -> asyncio.Transport: ...
+    async def bind(self) -> None: ...
+    def say(self, link: Link, kind: str, api: str, message: str) -> None: ...
+    def exchange(self, link: Link, fields: dict[str, Any]) -> None: ...
+    def keep(self, task: Awaitable[None]) -> None: ...
+
+
+class _Side(asyncio.Protocol):
+    """One end of a link."""
+
+    def __init__(self, link: Link) -> None:
+        self.link = link
+        self.transport: asyncio.Transport
+        self.peer: _Side
+        self.turn = 0
+        self.receive: Callable[[bytes, int], bytes | list[Effect]]
+        self.onward: Callable[[bytes], None]
+        self.ended = False  # this end has sent its last byte
+        self.gone = False
+        self.paused_for: set[str] = set()
+
+    def data_received(self, data: bytes) -> None:
+        now = monotonic_ns()
+        effects = self.receive(data, now)
+        if effects is data:
+            self.onward(data)
+        else:
+            self.link.carry(effects)  # type: ignore[arg-type]
+        self.turn += 1
+        if not self.turn % SAMPLE:
+            self.link.session.own_time(monotonic_ns() - now)
+
+    def pause(self, why: str) -> None:
+        """Read no more from this end for as long as there is a reason."""
+        if not self.paused_for and not self.gone:
+            self.transport.pause_reading()
+        self.paused_for.add(why)
+
+    def resume(self, why: str) -> None:
+        if why in self.paused_for:
+            self.paused_for.remove(why)
+            if not self.paused_for and not self.gone and not self.transport.is_closing():
+                self.transport.resume_reading()
+
+    def pause_writing(self) -> None:
+        self.peer.pause("backpressure")
+
+    def resume_writing(self) -> None:
+        self.peer.resume("backpressure")
+
+    def eof_received(self) -> bool:
+        self.ended = True
+        self.link.half_closed(self)
+        return self.transport.get_extra_info("sslcontext") is None
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.gone = True
+        self.link.lost(self, exc)
+
+
+class ClientSide(_Side):
+    """Made by a listener for each client."""
+
+    def __init__(self, host: Host, target: NodeKey | None) -> None:
+        super().__init__(Link(host, target, self))
+        self.early: list[bytes] = []
+        self.receive = self._wait
+
+    def _wait(self, data: bytes, _: int) -> list[Effect]:
+        """uvloop may read once although reading was paused when the connection was made."""
+        self.early.append(data)
+        return []
+
+    def begin(self, receive: Callable[[bytes, int], bytes | list[Effect]]) -> None:
+        """The broker is there: take what the client has sent, and go on."""
+        self.receive = receive
+        early, self.early = b"".join(self.early), []
+        if early:
+            self.data_received(early)
+        self.resume("connect")
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = transport = cast(asyncio.Transport, transport)  # uvloop's are none by type
+        self.pause("connect")
+        link = self.link
+        link.client_address = _address(transport.get_extra_info("peername"))
+        link.local_address = _address(transport.get_extra_info("sockname"))
+        transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        link.host.opened(link)
+        link.host.keep(link.connect())
+
+
+class BrokerSide(_Side):
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = transport = cast(asyncio.Transport, transport)  # uvloop's are none by type
+        transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+
+
+class Link:
+    """A client, the broker it was led to, and the session between them. `target` None is whichever broker answers first."""
+
+    def __init__(self, host: Host, target: NodeKey | None, client: ClientSide) -> None:
+        self.host, self.target, self.client = host, target, client
+        self.broker: BrokerSide | None = None
+        self.session: Session
+        self.client_address = self.local_address = ("", 0)
+        self.reason: str | None = None
+
+    async def connect(self) -> None:
+        """The broker is connected before a byte of the client is taken; where that fails the client gets a reset."""
+        side = BrokerSide(self)
+        self.session = self.host.session(self)
+        side.peer, self.client.peer = self.client, side
+        side.receive = self.session.from_broker
+        side.onward = self.client.transport.write
+        try:
+            transport = await self.host.connect(self, lambda: side)
+        except OSError as error:
+            if not self.client.gone:
+                self.host.say(self, "broker_unreachable", "", str(error))
+            self._finish("broker unreachable", reset=True)
+            return
+        self.broker = side
+        self.client.onward = transport.write
+        if self.client.gone:
+            transport.abort()
+            return
+        self.client.begin(self.session.from_client)
+
+    def carry(self, effects: list[Effect]) -> None:
+        for effect in effects:
+            kind = effect[0]
+            if kind == "send":
+                side = self.client if effect[1] == "client" else self.broker
+                if side is not None and not side.gone:
+                    side.transport.write(effect[2])
+            elif kind == "exchange":
+                self.host.exchange(self, effect[1])
+            elif kind == "problem":
+                self.host.say(self, *effect[1:])
+            elif kind == "bind":
+                assert self.broker is not None
+                self.broker.pause("bind")
+                self.host.keep(self._bind())
+            elif kind == "close":
+                self.host.say(self, *effect[1:])
+                self._finish(effect[1])
+
+    async def _bind(self) -> None:
+        await self.host.bind()
+        broker = self.broker
+        if broker is None or broker.gone:
+            return
+        self.carry(self.session.bound(monotonic_ns()))  # type: ignore[arg-type]
+        broker.resume("bind")
+
+    def half_closed(self, side: _Side) -> None:
+        """One end has sent its last byte: so has the other's counterpart, once all before it is out."""
+        ours = side is self.client
+        self.carry(self.session.client_closed() if ours else self.session.broker_closed())
+        other: _Side | None = self.broker if ours else self.client
+        if other is None or other.gone:
+            return
+        if side.ended and other.ended:
+            self._finish("closed by client" if ours else "closed by broker")
+        elif other.transport.can_write_eof():
+            self.reason = self.reason or ("closed by client" if ours else "closed by broker")
+            other.transport.write_eof()
+        elif (
+            not ours or not self.session.in_flight()
+        ):  # TLS has no half-close: a client that waits for answers still gets them
+            self._finish("closed by client" if ours else "closed by broker")
+
+    def lost(self, side: _Side, exc: Exception | None) -> None:
+        who = "client" if side is self.client else "broker"
+        if not side.ended and exc is not None:
+            self._finish(f"reset by {who}", reset=True)
+        else:
+            self._finish(f"closed by {who}")
+        if self.client.gone and (self.broker is None or self.broker.gone):
+            self.host.closed(self, self.reason or "closed")
+
+    def _finish(self, reason: str, reset: bool = False) -> None:
+        """End both sides: what is written still goes out, unless it is a reset."""
+        self.reason = self.reason or reason
+        for side in (self.client, self.broker):
+            if side is None or side.gone:
+                continue
+            if reset:
+                side.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+                side.transport.abort()
+            else:
+                side.transport.close()
+
+    def shut(self) -> None:
+        """klamm stops."""
+        self._finish("klamm stopped")
+
+
+def _address(name: Any) -> tuple[str, int]:
+    """(host, port) of a socket name; an IPv4 client of a dual-stack listener in its IPv4 form."""
+    host = str(name[0]).split("%")[0]
+    return host.removeprefix("::ffff:") if "." in host else host, int(name[1])
+
+
+def tls_context(ca: str | None, cert: str | None, key: str | None, verify: bool) -> ssl.SSLContext:
+    """Raises OSError or ssl.SSLError on files that cannot be used."""
+    context = ssl.create_default_context(cafile=ca)
+    if cert is not None:
+        context.load_cert_chain(cert, key)
+    if not verify:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    return context

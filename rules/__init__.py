@@ -1,0 +1,1 @@
+"""What to do with a frame: pure decisions from (frame, exchange, now, random)."""

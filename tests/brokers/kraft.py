@@ -1,0 +1,216 @@
+"""A Kafka 4.x cluster without ZooKeeper: node 1 is broker and controller, the others are brokers."""
+
+import base64
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.brokers import certificates, wire
+from tests.brokers.jars import java
+from tests.brokers.processes import Process, free_ports, wait_for
+
+VERSION = "4.3.1"
+USERS = {"alice": "alice-secret", "bob": "bob-secret"}
+SECURITY = ("PLAINTEXT", "SASL_PLAINTEXT", "SASL_SSL", "SSL")
+
+SETTINGS = {
+    "auto.create.topics.enable": "false",
+    "default.replication.factor": "3",
+    "min.insync.replicas": "1",
+    "offsets.topic.num.partitions": "5",
+    "offsets.topic.replication.factor": "3",
+    "transaction.state.log.num.partitions": "5",
+    "transaction.state.log.replication.factor": "3",
+    "transaction.state.log.min.isr": "2",
+    "share.coordinator.state.topic.num.partitions": "3",
+    "share.coordinator.state.topic.replication.factor": "3",
+    "share.coordinator.state.topic.min.isr": "2",
+    "group.initial.rebalance.delay.ms": "0",
+    "group.coordinator.rebalance.protocols": "classic,consumer,streams,share",
+    "group.consumer.min.heartbeat.interval.ms": "500",
+    "group.consumer.heartbeat.interval.ms": "500",
+    "group.share.min.heartbeat.interval.ms": "500",
+    "group.share.heartbeat.interval.ms": "500",
+    "broker.heartbeat.interval.ms": "500",
+    "broker.session.timeout.ms": "3000",
+    "controller.quorum.election.timeout.ms": "500",
+    "log.retention.hours": "-1",
+    "num.network.threads": "2",
+    "num.io.threads": "2",
+    "socket.request.max.bytes": "209715200",
+    "message.max.bytes": "104857600",
+    "fetch.max.bytes": "209715200",
+    "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512",
+}
+
+LOG4J = """\
+rootLogger.level = INFO
+rootLogger.appenderRef.out.ref = out
+appender.out.type = Console
+appender.out.name = out
+appender.out.layout.type = PatternLayout
+appender.out.layout.pattern = %d{HH:mm:ss,SSS} %p %c{1} %m%n
+"""
+
+
+class Broker:
+    """One node: its directory, its ports by listener name, and its process while it runs."""
+
+    def __init__(
+        self, node_id: int, directory: Path, host: str, ports: dict[str, int], process: Process
+    ) -> None:
+        self.node_id = node_id
+        self.directory = directory
+        self.host = host
+        self.ports = ports
+        self.process = process
+
+
+class Cluster:
+    """A running cluster; `kraft_cluster` makes one."""
+
+    def __init__(
+        self, directory: Path, listeners: Sequence[str], settings: Mapping[str, str], hosts: Mapping[int, str]
+    ) -> None:
+        self.directory = directory
+        self.listeners = listeners
+        self.settings = {**SETTINGS, **settings}
+        self.hosts = hosts
+        self.cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        self.controller_port = free_ports()
+        self.brokers: dict[int, Broker] = {}
+        self.ca = directory / "ca.pem"
+        if any("SSL" in name for name in listeners):
+            certificates.make(directory, [*hosts.values(), "localhost", "127.0.0.1"])
+        (directory / "log4j2.properties").write_text(LOG4J)
+
+    def bootstrap(self, listener: str = "PLAINTEXT") -> str:
+        """The addresses of all running brokers on `listener`, as bootstrap.servers takes them."""
+        running = [broker for broker in self.brokers.values() if broker.process.running]
+        return ",".join(f"{broker.host}:{broker.ports[listener]}" for broker in running)
+
+    def address(self, node_id: int, listener: str = "PLAINTEXT") -> tuple[str, int]:
+        """Where one broker listens."""
+        broker = self.brokers[node_id]
+        return broker.host, broker.ports[listener]
+
+    def start(self, node_ids: Sequence[int]) -> None:
+        """Start new brokers, or killed ones on their directories and new ports; return when all are known."""
+        fresh = [node_id for node_id in node_ids if node_id not in self.brokers]
+        ports = {node_id: self._write_properties(node_id) for node_id in node_ids}
+        formats = [Process(self._format(node_id), self._folder(node_id) / "format.log") for node_id in fresh]
+        for process in formats:
+            if process.child.wait(timeout=60):
+                raise RuntimeError(f"formatting failed\n{process.tail()}")
+        for node_id in node_ids:
+            folder = self._folder(node_id)
+            options = (f"-Dlog4j2.configurationFile={self.directory}/log4j2.properties",)
+            command = java(VERSION, "kafka.Kafka", f"{folder}/server.properties", options=options)
+            host = self.hosts.get(node_id, "127.0.0.1")
+            self.brokers[node_id] = Broker(
+                node_id, folder, host, ports[node_id], Process(command, folder / "broker.log")
+            )
+        self.wait_until_ready()
+
+    def kill(self, node_id: int) -> None:
+        """SIGKILL to one broker."""
+        self.brokers[node_id].process.kill()
+
+    def wait_until_ready(self, timeout_s: float = 60.0) -> None:
+        """Wait until every running broker names every running broker, with the ports they have now."""
+        running = [broker for broker in self.brokers.values() if broker.process.running]
+        expected = {wire.Node(broker.node_id, broker.host, broker.ports["PLAINTEXT"]) for broker in running}
+
+        def all_agree() -> bool:
+            answers = [wire.metadata((broker.host, broker.ports["PLAINTEXT"])) for broker in running]
+            return all(set(nodes.values()) == expected for nodes in answers)
+
+        wait_for(all_agree, "Kafka cluster", [broker.process for broker in running], timeout_s)
+
+    def stop(self) -> None:
+        """SIGKILL to all: the data is not needed any more."""
+        for broker in self.brokers.values():
+            broker.process.kill()
+
+    def logs(self) -> str:
+        """The tails of all brokers' logs."""
+        return "\n".join(broker.process.tail() for broker in self.brokers.values())
+
+    def _folder(self, node_id: int) -> Path:
+        return self.directory / f"broker-{node_id}"
+
+    def _format(self, node_id: int) -> list[str]:
+        command = ["format", "-t", self.cluster_id, "-c", f"{self._folder(node_id)}/server.properties"]
+        for user, password in USERS.items():
+            for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-512"):
+                command += ["--add-scram", f"{mechanism}=[name={user},password={password}]"]
+        return java(VERSION, "kafka.tools.StorageTool", *command, heap_mb=128)
+
+    def _write_properties(self, node_id: int) -> dict[str, int]:
+        folder = self._folder(node_id)
+        folder.mkdir(exist_ok=True)
+        host = self.hosts.get(node_id, "127.0.0.1")
+        first = free_ports(len(self.listeners))
+        ports = {name: first + index for index, name in enumerate(self.listeners)}
+        bind = [f"{name}://127.0.0.1:{port}" for name, port in ports.items()]
+        advertised = [f"{name}://{host}:{port}" for name, port in ports.items()]
+        controller = node_id == 1
+        protocols = [f"{name}:{name}" for name in SECURITY] + ["CONTROLLER:PLAINTEXT"]
+        values = {
+            **self.settings,
+            "process.roles": "broker,controller" if controller else "broker",
+            "node.id": str(node_id),
+            "controller.quorum.voters": f"1@127.0.0.1:{self.controller_port}",
+            "controller.listener.names": "CONTROLLER",
+            "listeners": ",".join(bind + [f"CONTROLLER://127.0.0.1:{self.controller_port}"] * controller),
+            "advertised.listeners": ",".join(advertised),
+            "listener.security.protocol.map": ",".join(protocols),
+            "inter.broker.listener.name": "PLAINTEXT",
+            "log.dirs": f"{folder}/data",
+        }
+        for name in self.listeners:
+            values.update(_security(name, self.directory))
+        (folder / "server.properties").write_text(
+            "".join(f"{key}={value}\n" for key, value in values.items())
+        )
+        return ports
+
+
+def _security(listener: str, directory: Path) -> dict[str, str]:
+    """The settings of one SASL or SSL listener; none for PLAINTEXT."""
+    prefix = f"listener.name.{listener.lower()}"
+    security = "org.apache.kafka.common.security"
+    values = {}
+    if "SASL" in listener:
+        users = " ".join(f'user_{name}="{password}"' for name, password in USERS.items())
+        plain = f"{prefix}.plain.sasl.jaas.config"
+        values[plain] = f"{security}.plain.PlainLoginModule required {users};"
+        for mechanism in ("scram-sha-256", "scram-sha-512"):
+            scram = f"{prefix}.{mechanism}.sasl.jaas.config"
+            values[scram] = f"{security}.scram.ScramLoginModule required;"
+    if "SSL" in listener:
+        values[f"{prefix}.ssl.keystore.type"] = "PEM"
+        values[f"{prefix}.ssl.keystore.location"] = f"{directory}/broker.pem"
+    return values
+
+
+@contextmanager
+def kraft_cluster(
+    directory: Path,
+    node_ids: Sequence[int] = (1, 2, 3),
+    listeners: Sequence[str] = ("PLAINTEXT",),
+    settings: Mapping[str, str] | None = None,
+    hosts: Mapping[int, str] | None = None,
+) -> Iterator[Cluster]:
+    """A running Kafka 4.3.1 cluster in `directory`, killed at the end.
+
+    `node_ids` must hold 1, the controller. `listeners` are names of security protocols, PLAINTEXT first.
+    `hosts` says which host a broker advertises, 127.0.0.1 unless told; it must lead to 127.0.0.1.
+    """
+    cluster = Cluster(directory, listeners, settings or {}, hosts or {})
+    try:
+        cluster.start(node_ids)
+        yield cluster
+    finally:
+        cluster.stop()

@@ -1,0 +1,98 @@
+"""Processes that the tests start: each has a log file, and none outlives the test run."""
+
+import itertools
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TypeVar
+
+Answer = TypeVar("Answer")
+
+
+class Process:
+    """A child process whose output goes to a file. It dies with the thread that started it, always."""
+
+    def __init__(self, command: list[str], log: Path, env: dict[str, str] | None = None) -> None:
+        self.command = command
+        self.log = log
+        with log.open("ab") as output:
+            self.child = subprocess.Popen(
+                ["setpriv", "--pdeathsig", "KILL", *command],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env={**os.environ, **(env or {})},
+            )
+
+    @property
+    def running(self) -> bool:
+        return self.child.poll() is None
+
+    def tail(self, lines: int = 40) -> str:
+        """The last lines of the log, under a heading that names the command."""
+        text = self.log.read_text(errors="replace").splitlines()[-lines:]
+        return "\n".join([f"--- {self.log} (exit {self.child.poll()}) ---", *text])
+
+    def kill(self) -> None:
+        """SIGKILL, and wait until the process is gone."""
+        if self.running:
+            self.child.kill()
+        self.child.wait(timeout=30)
+
+    def stop(self, patience_s: float = 10.0) -> int:
+        """SIGTERM, then SIGKILL after `patience_s`; the exit code."""
+        if self.running:
+            self.child.send_signal(signal.SIGTERM)
+            try:
+                return self.child.wait(timeout=patience_s)
+            except subprocess.TimeoutExpired:
+                self.child.kill()
+        return self.child.wait(timeout=30)
+
+
+def wait_for(
+    question: Callable[[], Answer | None],
+    what: str,
+    processes: Iterable[Process] = (),
+    timeout_s: float = 60.0,
+) -> Answer:
+    """Ask until the answer is truthy. TimeoutError or RuntimeError carries the logs of `processes`."""
+    deadline = time.monotonic() + timeout_s
+    watched = list(processes)
+    last: Exception | None = None
+    while time.monotonic() < deadline:
+        try:
+            if answer := question():
+                return answer
+        except (OSError, EOFError) as error:
+            last = error
+        if dead := [process for process in watched if not process.running]:
+            raise RuntimeError(f"{what}: a process ended\n" + "\n".join(process.tail() for process in dead))
+        time.sleep(0.05)
+    logs = "\n".join(process.tail() for process in watched)
+    raise TimeoutError(f"{what}: not within {timeout_s:.0f} s (last error: {last})\n{logs}")
+
+
+# Below the range from which the kernel takes ports for outgoing connections.
+_ports = itertools.cycle(range(20000 + os.getpid() * 64 % 10000, 32000))
+
+
+def free_ports(count: int = 1, host: str = "127.0.0.1") -> int:
+    """The first of `count` adjacent free ports; no two calls give the same one soon."""
+    for _ in range(100):
+        ports = [next(_ports) for _ in range(count)]
+        try:
+            servers = [
+                socket.create_server((host, port)) for port in ports if ports[-1] - ports[0] == count - 1
+            ]
+        except OSError:
+            continue
+        for server in servers:
+            server.close()
+        if servers:
+            return ports[0]
+    raise RuntimeError(f"no {count} adjacent free ports on {host}")

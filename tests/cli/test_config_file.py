@@ -1,0 +1,347 @@
+"""klamm.yaml: what is read, and what is said of every mistake."""
+
+from pathlib import Path
+
+import pytest
+
+from klamm.cli.config_file import load
+from klamm.cli.typed_yaml import ConfigError
+from klamm.proxy.config import Address, Admin, Cluster, Config, Limits, Listen, Log, Metrics, Tls
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def config_of(folder: Path, text: str) -> Config:
+    (folder / "klamm.yaml").write_text(text)
+    return load("klamm.yaml")
+
+
+def mistakes_of(folder: Path, text: str | bytes) -> list[str]:
+    (folder / "klamm.yaml").write_bytes(text.encode() if isinstance(text, str) else text)
+    with pytest.raises(ConfigError) as caught:
+        load("klamm.yaml")
+    return str(caught.value).split("\n")
+
+
+def test_a_file_carries_everything(folder: Path) -> None:
+    (folder / "ca.pem").touch()
+    text = """
+clusters:
+  - name: orders
+    bootstrap: kafka-1:9092, kafka-2:9092
+    listen: 0.0.0.0:20000-20050
+    advertise: klamm.example.com
+    map: {kafka-1:9092: 10.0.0.1:9092, "[fd00::1]:9092": "[::1]:9092"}
+    ports: {1001: 20050}
+    tls: {ca: ca.pem, server_name: kafka, verify: no}
+    allow_unknown_apis: yes
+    connect_timeout_s: 500ms
+  - bootstrap: ["[::1]:9092"]
+    listen: "[::1]:21000-21050"
+    tls: true
+admin: none
+log: {apis: [produce, LISTOFFSETS], format: json, file: klamm.log}
+metrics: {level: header, topics: 0, clients: 7}
+limits: {frame_bytes: 100MB, held_frame_bytes: 65536}
+"""
+    orders = Cluster(
+        bootstrap=(Address("kafka-1", 9092), Address("kafka-2", 9092)),
+        name="orders",
+        listen=Listen("0.0.0.0", 20000, 20050),
+        advertise="klamm.example.com",
+        map={
+            Address("kafka-1", 9092): Address("10.0.0.1", 9092),
+            Address("fd00::1", 9092): Address("::1", 9092),
+        },
+        ports={1001: 20050},
+        tls=Tls(ca="ca.pem", server_name="kafka", verify=False),
+        allow_unknown_apis=True,
+        connect_timeout_s=0.5,
+    )
+    other = Cluster((Address("::1", 9092),), listen=Listen("::1", 21000, 21050), tls=Tls())
+    assert config_of(folder, text) == Config(
+        clusters=(orders, other),
+        admin=Admin(None),
+        log=Log(("Produce", "ListOffsets"), "json", "klamm.log"),
+        metrics=Metrics("header", 0, 7),
+        limits=Limits(100_000_000, 65536),
+    )
+
+
+def test_what_is_left_out_has_its_default(folder: Path) -> None:
+    expected = Config((Cluster((Address("kafka-1", 9092),)),))
+    assert config_of(folder, "clusters: [{bootstrap: kafka-1:9092}]") == expected
+
+
+@pytest.mark.parametrize("word", ["0123", "on", "'null'", "1e3", "2024-01-01", "true", "0x10", "1_000"])
+def test_text_stays_text_whatever_it_looks_like(folder: Path, word: str) -> None:
+    config = config_of(folder, f"clusters: [{{name: {word}, bootstrap: kafka-1:9092}}]")
+    assert config.clusters[0].name == word.strip("'")
+
+
+@pytest.mark.parametrize("nothing", ["none", "null", "~", "off", "false"])
+def test_no_tls_has_many_words(folder: Path, nothing: str) -> None:
+    assert config_of(folder, f"clusters: [{{bootstrap: a:1, tls: {nothing}}}]").clusters[0].tls is None
+
+
+def test_relative_paths_are_seen_from_the_folder_of_the_file(folder: Path) -> None:
+    (folder / "etc").mkdir()
+    (folder / "etc" / "ca.pem").touch()
+    (folder / "etc" / "klamm.yaml").write_text("clusters: [{bootstrap: a:1, tls: {ca: ca.pem}}]")
+    assert load("etc/klamm.yaml").clusters[0].tls == Tls(ca="etc/ca.pem")
+
+
+def test_an_alias_is_read_like_what_it_stands_for(folder: Path) -> None:
+    text = (
+        "clusters: [{name: a, bootstrap: &b a:1, listen: h:20000}, {name: b, bootstrap: *b, listen: h:21000}]"
+    )
+    assert [cluster.bootstrap for cluster in config_of(folder, text).clusters] == [(Address("a", 1),)] * 2
+
+
+ONE = "clusters: [{bootstrap: a:1}]\n"  # right, so that only what follows is wrong
+
+MISTAKES = {
+    "an unknown key": (
+        "clusters:\n  - bootstrap: a:1\n    lissten: b:20000\n",
+        ["3:5: clusters[0].lissten: unknown key; did you mean listen?"],
+    ),
+    "an unknown key that is like no other": (
+        ONE + "zebra: 1",
+        ["2:1: zebra: unknown key; known are clusters, admin, log, metrics, limits"],
+    ),
+    "a key in the wrong place": (
+        ONE + "bootstrap: a:1",
+        ["2:1: bootstrap: unknown key here; it belongs under clusters"],
+    ),
+    "a key written twice": (
+        ONE + "log: {}\nlog: {}",
+        ["3:1: log: written twice: the first is in line 2"],
+    ),
+    "two spellings of one key": (
+        "clusters: [{bootstrap: a:1, ports: {1: 20001, 01: 20002}}]",
+        ["1:47: clusters[0].ports.01: written twice"],
+    ),
+    "a missing key": (
+        "clusters:\n  - name: orders\n",
+        ["2:5: clusters[0]: the key bootstrap is missing: a list of HOST:PORT"],
+    ),
+    "a key that is no word": (ONE + "[a]: 1", ["2:1: a key must be a word, not a list"]),
+    "a mapping instead of a list": (
+        "clusters:\n  bootstrap: a:1",
+        ["2:3: clusters: must be a list: start each entry with '- '"],
+    ),
+    "text instead of a mapping": (
+        ONE + "metrics: full",
+        ["2:10: metrics: must be a mapping with level, topics, clients, not one value"],
+    ),
+    "a list instead of text": (
+        "clusters: [{bootstrap: a:1, listen: [b:20000]}]",
+        ["1:37: clusters[0].listen: must be HOST:FIRST[-LAST], not a list"],
+    ),
+    "text instead of a mapping of addresses": (
+        "clusters: [{bootstrap: a:1, map: b}]",
+        ["1:34: clusters[0].map: must be a mapping of HOST:PORT: HOST:PORT, not one value"],
+    ),
+    "no value": (
+        "clusters: [{bootstrap: a:1}]\nmetrics: {topics: }",
+        ["2:18: metrics.topics: has no value: give it a whole number, or leave it out"],
+    ),
+    "an empty section": (
+        ONE + "log:\n",
+        ["2:5: log: is empty: write {} for its defaults, or leave it out"],
+    ),
+    "a word that is none of a few": (
+        ONE + "log: {format: jsn}",
+        ["2:15: log.format: must be auto or json or console, not 'jsn'; did you mean json?"],
+    ),
+    "neither true nor false": (
+        "clusters: [{bootstrap: a:1, allow_unknown_apis: ture}]",
+        ["1:49: clusters[0].allow_unknown_apis: must be true or false, not 'ture'; did you mean true?"],
+    ),
+    "no number": (
+        ONE + "metrics: {topics: many, clients: -1}",
+        [
+            "2:19: metrics.topics: 'many' is not a whole number from 0 on",
+            "2:34: metrics.clients: '-1' is not a whole number from 0 on",
+        ],
+    ),
+    "units": (
+        "clusters: [{bootstrap: a:1, connect_timeout_s: 5 sec}]\n"
+        "limits: {frame_bytes: 16mib, held_frame_bytes: big}",
+        [
+            "1:48: clusters[0].connect_timeout_s: unknown unit 'sec'; known are ms, s, m, h",
+            "2:23: limits.frame_bytes: unknown unit 'mib'; did you mean MiB?",
+            "2:48: limits.held_frame_bytes: 'big' is not a size: write it as 16MiB or 65536",
+        ],
+    ),
+    "nothing of something": (
+        "clusters: [{bootstrap: a:1, connect_timeout_s: 0}]\nlimits: {held_frame_bytes: 0}",
+        [
+            "1:48: clusters[0].connect_timeout_s: must be more than 0",
+            "2:28: limits.held_frame_bytes: must be more than 0",
+        ],
+    ),
+    "an unknown API": (
+        ONE + "log: {apis: [Prodcue, All, Metadta]}",
+        [
+            "2:14: log.apis[0]: unknown API 'Prodcue'; did you mean Produce?",
+            "2:28: log.apis[2]: unknown API 'Metadta'; did you mean Metadata?",
+        ],
+    ),
+    "addresses": (
+        'clusters: [{bootstrap: [a, "::1:9", a:x, a:0, "a_!:1", 999.1.1.1:1, '
+        'SASL_SSL://a:1, PLAINTEXT://a:1, ":1"]}]',
+        [
+            "1:25: clusters[0].bootstrap[0]: 'a' has no port: write it as kafka-1:9092",
+            "1:28: clusters[0].bootstrap[1]: an IPv6 address stands in brackets here: write it as [::1]:9092",
+            "1:37: clusters[0].bootstrap[2]: 'x' is not a port number",
+            "1:42: clusters[0].bootstrap[3]: port 0 is outside 1-65535",
+            "1:47: clusters[0].bootstrap[4]: 'a_!' is not a host name: "
+            "it takes letters, digits, '-', '_' and dots",
+            "1:56: clusters[0].bootstrap[5]: '999.1.1.1' is not an IP address",
+            "1:69: clusters[0].bootstrap[6]: write 'a:1' without 'SASL_SSL://'; "
+            "for TLS say --upstream-tls, or tls: true in the file",
+            "1:85: clusters[0].bootstrap[7]: write 'a:1' without 'PLAINTEXT://'",
+            "1:102: clusters[0].bootstrap[8]: no host",
+        ],
+    ),
+    "addresses in one text": (
+        "clusters: [{bootstrap: 'a:1,b , c'}]",
+        [
+            "1:29: clusters[0].bootstrap: 'b' has no port: write it as kafka-1:9092",
+            "1:33: clusters[0].bootstrap: 'c' has no port: write it as kafka-1:9092",
+        ],
+    ),
+    "no broker": (
+        "clusters: [{bootstrap: []}]",
+        ["1:24: clusters[0].bootstrap: needs at least one HOST:PORT"],
+    ),
+    "no cluster": (
+        "admin: none",
+        ["1:1: clusters: no cluster: say `klamm run kafka-1:9092`, or name its bootstrap under clusters"],
+    ),
+    "listen ranges": (
+        "clusters:\n"
+        "- {name: a, bootstrap: a:1, listen: ':20000'}\n"
+        "- {name: b, bootstrap: a:1, listen: h:20000-19000}\n"
+        "- {name: c, bootstrap: a:1, listen: h:20000-20001}\n",
+        [
+            "2:37: clusters[0].listen: no host: write 0.0.0.0:20000 to listen on every interface",
+            "3:37: clusters[1].listen: the range 20000-19000 is empty: its last port comes before its first",
+            "4:37: clusters[2].listen: 20000-20001 has room for 2 ports, and needs 3 at least",
+        ],
+    ),
+    "the name of another cluster, and its ports": (
+        "clusters:\n- {bootstrap: a:1}\n- {bootstrap: b:1}\n",
+        [
+            "3:3: clusters[1].listen: ports 19092-19191 meet those of cluster kafka (19092-19191): "
+            "give each a range of its own, such as 127.0.0.1:19192-19291",
+            "3:3: clusters[1].name: clusters[0] has the name 'kafka' already",
+        ],
+    ),
+    "the admin port": (
+        ONE + "admin: localhost:19100",
+        [
+            "1:12: clusters[0].listen: ports 19092-19191 meet those of admin (19100): "
+            "give each a range of its own, such as 127.0.0.1:19101-19200"
+        ],
+    ),
+    "fixed ports": (
+        "clusters:\n"
+        "- {name: a, bootstrap: k:1, listen: 0.0.0.0:20000, ports: "
+        "{1: 20000, 2: 20050, 3: 20050, 4: 21001, x: 5}}\n"
+        "- {name: b, bootstrap: k:1, listen: 10.0.0.1:21000}\n",
+        [
+            "2:63: clusters[0].ports.1: port 20000 is the bootstrap port of this cluster",
+            "2:83: clusters[0].ports.3: port 20050 is taken by node 2 of cluster a (20050)",
+            "2:93: clusters[0].ports.4: port 21001 is taken by cluster b (21000-21099)",
+            "2:100: clusters[0].ports.x: 'x' is not a whole number",
+        ],
+    ),
+    "an address for listening that clients are told": (
+        "clusters: [{bootstrap: a:1, advertise: 0.0.0.0}]",
+        ["1:40: clusters[0].advertise: clients cannot connect to 0.0.0.0: name this machine"],
+    ),
+    "klamm before itself": (
+        "clusters: [{bootstrap: localhost:19095, listen: 0.0.0.0:19092}]",
+        [
+            "1:24: clusters[0].bootstrap: localhost:19095 is a port that klamm itself listens on "
+            "(0.0.0.0:19092)"
+        ],
+    ),
+    "files": (
+        "clusters: [{bootstrap: a:1, tls: {ca: ca.pem, key: .}}]\nlog: {file: nowhere/klamm.log}",
+        [
+            "1:39: clusters[0].tls.ca: cannot read ca.pem: No such file or directory",
+            "1:52: clusters[0].tls.key: cannot read .: Is a directory",
+            "2:13: log.file: cannot write nowhere/klamm.log: there is no folder nowhere",
+        ],
+    ),
+    "a key without a certificate": (
+        "clusters: [{bootstrap: a:1, tls: {key: klamm.yaml}}]",
+        ["1:40: clusters[0].tls.key: a key without a certificate: add cert"],
+    ),
+    "limits": (
+        ONE + "limits: {frame_bytes: 3GiB, held_frame_bytes: 4GiB}",
+        [
+            "2:23: limits.frame_bytes: Kafka's frames have at most 2147483647 bytes",
+            "2:47: limits.held_frame_bytes: more than frame_bytes (3221225472)",
+        ],
+    ),
+    "a name with a space": (
+        "clusters: [{name: my orders, bootstrap: a:1}]",
+        ["1:19: clusters[0].name: 'my orders' is not a name: it takes letters, digits, '.', '_' and '-'"],
+    ),
+    "a tag": (ONE + "admin: !x none", ["2:8: admin: the tag !x means nothing here"]),
+    "a tab": ("clusters:\n\t- bootstrap: a:1", ["2:1: a tab: indent with spaces"]),
+    "a bracket without quotes": (
+        "clusters:\n- bootstrap: [::1]:9092\n",
+        ["2:15: text that starts with [ or { needs quotes"],
+    ),
+    "two colons in a line": (
+        "log: format: json",
+        ["1:12: a second ': ' in a line: check the indentation, or quote the text"],
+    ),
+    "a key without a colon": (
+        "clusters\nadmin: none\n",
+        ["2:6: a second ': ' in a line: check the indentation, or quote the text"],
+    ),
+    "an open quote": ("admin: 'none", ["1:13: a quote is not closed"]),
+    "a star": (ONE + "log: {apis: *}", ["2:14: the text starts with *: put quotes around it"]),
+    "two documents": (
+        "--- {}\n--- {}\n",
+        ["2:1: a second document: a file holds one, without ---"],
+    ),
+    "a control character": (ONE + "admin: a\x07", ["2:9: YAML allows no character U+0007"]),
+    "another encoding": (ONE.encode() + b"admin: \xff", ["2:8: not UTF-8: byte 0xff"]),
+    "endless nesting": ("[" * 5000, ["1:1: nested too deeply"]),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_is_named_with_its_line_column_key_and_what_to_do(folder: Path, mistake: str) -> None:
+    text, expected = MISTAKES[mistake]
+    assert mistakes_of(folder, text) == [f"klamm.yaml:{line}" for line in expected]
+
+
+def test_an_empty_file_has_no_cluster(folder: Path) -> None:
+    (only,) = mistakes_of(folder, "# nothing yet\n")
+    assert only.endswith("no cluster: say `klamm run kafka-1:9092`, or name its bootstrap under clusters")
+
+
+def test_a_file_that_is_not_there_is_named(folder: Path) -> None:
+    with pytest.raises(
+        ConfigError, match=r"^missing\.yaml: cannot read missing\.yaml: No such file or directory$"
+    ):
+        load("missing.yaml")
+
+
+def test_the_mistakes_of_all_sections_are_reported_together_in_the_order_of_lines(folder: Path) -> None:
+    text = "log: {format: x}\nclusters:\n  - {bootstrap: a}\n  - 7\nadmin: b\nadmn: c\n"
+    assert [line.split(": ")[0] for line in mistakes_of(folder, text)] == [
+        f"klamm.yaml:{place}" for place in ("1:15", "3:17", "4:5", "5:8", "6:1")
+    ]

@@ -1,0 +1,83 @@
+"""`klamm` itself: its help, its version, and what it says to words it does not know."""
+
+import subprocess
+import sys
+from importlib import metadata
+
+import pytest
+
+from klamm.cli import COMMANDS, FINE, HELP, USAGE, main
+
+HEAVY = {"asyncio", "aiohttp", "rich", "uvloop", "yaml", "msgspec", "klamm.decoders", "klamm.proxy"}
+
+
+def said(capsys: pytest.CaptureFixture[str]) -> tuple[str, str]:
+    captured = capsys.readouterr()
+    return captured.out, captured.err
+
+
+@pytest.mark.parametrize("word", ["-h", "--help", "help"])
+def test_help_says_what_klamm_is_and_names_every_command(
+    word: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([word]) == FINE
+    out, err = said(capsys)
+    assert (out, err) == (HELP, "")
+    assert out.startswith("klamm: a transparent Kafka proxy")
+    assert [name for name in COMMANDS if f"\n  {name} " not in out] == []
+    assert max(map(len, out.splitlines())) <= 110
+
+
+def test_no_command_is_wrong_usage_and_shows_the_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == USAGE
+    assert said(capsys) == ("", HELP)
+
+
+def test_the_version_is_the_installed_one(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--version"]) == FINE
+    assert said(capsys) == (f"klamm {metadata.version('klamm')}\n", "")
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["rnu"], "klamm: unknown command 'rnu'; did you mean run?\n"),
+        (["zebra"], "klamm: unknown command 'zebra'; known are run, demo, wire, errors\n"),
+        (["--vresion"], "klamm: unknown option --vresion; did you mean --version?\n"),
+        (
+            ["run", "--lisen=0.0.0.0:20000"],
+            "klamm run: unknown option --lisen; did you mean --listen?\nsee klamm run --help\n",
+        ),
+        (["run", "a:1", "b:2"], "klamm run: one word too many: 'b:2'\nsee klamm run --help\n"),
+        (
+            ["run", "a:1", "--admin"],
+            "klamm run: argument --admin: expected one argument\nsee klamm run --help\n",
+        ),
+    ],
+)
+def test_a_wrong_word_is_answered_with_the_nearest_right_one(
+    words: list[str], expected: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(words) == USAGE
+    assert said(capsys) == ("", expected)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help_of_its_own(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([command, "--help"]) == FINE
+    out, err = said(capsys)
+    assert out.startswith(f"usage: klamm {command}")
+    assert "examples:" in out
+    assert err == ""
+
+
+def test_an_option_is_not_abbreviated(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "a:1", "--listen-", "x"]) == USAGE
+    assert main(["run", "a:1", "--meter", "full"]) == USAGE
+    assert "unknown option --meter; did you mean --metering?" in said(capsys)[1]
+
+
+def test_help_loads_nothing_that_is_slow_to_load() -> None:
+    code = f"import sys, klamm.cli; klamm.cli.main(['--help']); print({HEAVY!r} & set(sys.modules))"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout.endswith("set()\n"), ran.stdout

@@ -1,0 +1,159 @@
+"""`klamm run`: options and file to one Config."""
+
+import argparse
+from pathlib import Path
+
+import pytest
+
+from klamm.cli import FAILED, USAGE, Parser, main
+from klamm.cli import run as command
+from klamm.cli.typed_yaml import ConfigError
+from klamm.proxy import serve
+from klamm.proxy.config import Address, Admin, Cluster, Config, Listen, Log, Metrics, Tls
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "ca.pem").touch()
+    (tmp_path / "one.yaml").write_text(
+        "clusters: [{name: orders, bootstrap: file:9092, map: {a:1: b:1}, tls: {server_name: kafka}}]\n"
+        "log: {apis: all, format: json}\n"
+    )
+    (tmp_path / "two.yaml").write_text(
+        "clusters:\n"
+        "- {name: a, bootstrap: a:1, listen: h:20000}\n"
+        "- {name: b, bootstrap: b:1, listen: h:21000}\n"
+    )
+    (tmp_path / "none.yaml").write_text("admin: none\n")
+    return tmp_path
+
+
+def configured(line: str) -> Config:
+    parser = Parser()
+    command.add_parser(parser.add_subparsers())
+    arguments = parser.parse_args(["run", *line.split()])
+    assert isinstance(arguments, argparse.Namespace)
+    return command.configure(arguments)
+
+
+def mistakes(line: str) -> list[str]:
+    with pytest.raises(ConfigError) as caught:
+        configured(line)
+    return str(caught.value).split("\n")
+
+
+def test_the_bootstrap_servers_are_all_it_needs() -> None:
+    assert configured("a:1,b:2,[::1]:3") == Config(
+        (Cluster((Address("a", 1), Address("b", 2), Address("::1", 3))),)
+    )
+
+
+def test_every_option_has_its_place() -> None:
+    options = (
+        "a:1 --listen 0.0.0.0:20000-20050 --advertise klamm.example.com --map x:1=y:2 --map [::1]:1=z:3 "
+        "--upstream-ca ca.pem --admin none --log produce,Fetch --log-format console --metering header"
+    )
+    cluster = Cluster(
+        bootstrap=(Address("a", 1),),
+        listen=Listen("0.0.0.0", 20000, 20050),
+        advertise="klamm.example.com",
+        map={Address("x", 1): Address("y", 2), Address("::1", 1): Address("z", 3)},
+        tls=Tls(ca="ca.pem"),
+    )
+    expected = Config((cluster,), Admin(None), Log(("Produce", "Fetch"), "console"), Metrics("header"))
+    assert configured(options) == expected
+
+
+def test_tls_without_a_file_trusts_the_systems_certificates() -> None:
+    assert configured("a:1 --upstream-tls").clusters[0].tls == Tls()
+
+
+def test_options_override_the_file_and_add_to_its_map() -> None:
+    config = configured("--config one.yaml --map c:1=d:1 --upstream-ca ca.pem --log Fetch")
+    cluster = Cluster(
+        bootstrap=(Address("file", 9092),),
+        name="orders",
+        map={Address("a", 1): Address("b", 1), Address("c", 1): Address("d", 1)},
+        tls=Tls(ca="ca.pem", server_name="kafka"),
+    )
+    assert config == Config((cluster,), log=Log(("Fetch",), "json"))
+    assert configured("x:1 --config one.yaml").clusters[0].bootstrap == (Address("x", 1),)
+
+
+def test_options_complete_a_file_without_clusters() -> None:
+    assert configured("a:1 --config none.yaml") == Config((Cluster((Address("a", 1),)),), Admin(None))
+
+
+def test_options_leave_a_file_of_two_clusters_alone_but_for_what_they_share() -> None:
+    assert configured("--config two.yaml --admin none").admin == Admin(None)
+    assert mistakes("--config two.yaml --listen h:22000 x:1") == [
+        "--listen: the file has 2 clusters: set listen there, in one of them",
+        "BOOTSTRAP: the file has 2 clusters: set bootstrap there, in one of them",
+    ]
+
+
+def test_the_mistakes_of_all_options_and_of_the_file_are_reported_together(folder: Path) -> None:
+    (folder / "bad.yaml").write_text("admn: none\nclusters: 1\n")
+    line = (
+        "a:1,b --config bad.yaml --listen :20000 --advertise a_! --map x:1 --map x=y:1 --upstream-ca no.pem "
+        "--admin [::1] --log Prodcue,Fetch --log-format jsn --metering ful"
+    )
+    assert mistakes(line) == [
+        "--admin: '[::1]' has no port: write it as 127.0.0.1:19091",
+        "--advertise: 'a_!' is not a host name: it takes letters, digits, '-', '_' and dots",
+        "--listen: no host: write 0.0.0.0:20000 to listen on every interface",
+        "--log: unknown API 'Prodcue'; did you mean Produce?",
+        "--log-format: must be auto or json or console, not 'jsn'; did you mean json?",
+        "--map: 'x' has no port: write it as kafka-1:9092",
+        "--map: 'x:1' has no '=': write it as kafka-1:9092=10.0.0.1:9092",
+        "--metering: must be header or full, not 'ful'; did you mean full?",
+        "--upstream-ca: cannot read no.pem: No such file or directory",
+        "BOOTSTRAP: 'b' has no port: write it as kafka-1:9092",
+        "bad.yaml:1:1: admn: unknown key; did you mean admin?",
+        "bad.yaml:2:11: clusters: must be a list: start each entry with '- '",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("", "klamm run: no cluster: say `klamm run kafka-1:9092`, or name its bootstrap under clusters"),
+        ("a:1 --advertise 0.0.0.0", "--advertise: clients cannot connect to 0.0.0.0: name this machine"),
+        (
+            "127.0.0.1:19092",
+            "BOOTSTRAP: 127.0.0.1:19092 is a port that klamm itself listens on (127.0.0.1:19092)",
+        ),
+        (
+            "a:1 --admin 127.0.0.1:20005 --listen 0.0.0.0:20000",
+            "--listen: ports 20000-20099 meet those of admin (20005): "
+            "give each a range of its own, such as 0.0.0.0:20006-20105",
+        ),
+        ("a:1 --config missing.yaml", "missing.yaml: cannot read missing.yaml: No such file or directory"),
+    ],
+)
+def test_what_does_not_fit_names_the_option(line: str, expected: str) -> None:
+    assert mistakes(line) == [expected]
+
+
+def test_a_mistake_starts_nothing_and_ends_with_2(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(serve, "serve", lambda *_: pytest.fail("served"))
+    assert main(["run", "a", "--admin", "b"]) == USAGE
+    assert capsys.readouterr().err == (
+        "--admin: 'b' has no port: write it as 127.0.0.1:19091\n"
+        "BOOTSTRAP: 'a' has no port: write it as kafka-1:9092\n"
+        "klamm run: 2 mistakes, nothing was started\n"
+    )
+
+
+def test_what_cannot_be_served_is_said_in_a_line_and_ends_with_1(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def cannot(*_: object) -> None:
+        raise serve.CannotServe("port 19092 is taken")
+
+    monkeypatch.setattr(serve, "serve", cannot)
+    assert main(["run", "a:1"]) == FAILED
+    assert capsys.readouterr().err == "klamm run: port 19092 is taken\n"

@@ -1,0 +1,118 @@
+"""kafka-python 3 as a client program; actions.py says how it is called."""
+
+import time
+from typing import Any
+
+from actions import Action, enough, pace, run
+from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
+from records import digest, fingerprint, record
+
+
+def _settings(bootstrap: str, action: Action) -> dict[str, Any]:
+    settings: dict[str, Any] = {"bootstrap_servers": bootstrap.split(","), "client_id": "kafka-python-test"}
+    if action["api_version"]:
+        settings["api_version"] = tuple(map(int, action["api_version"].split(".")))
+    if action["security"] != "PLAINTEXT":
+        settings |= {"security_protocol": action["security"], "ssl_cafile": action["ca"]}
+    if action["mechanism"]:
+        settings |= {
+            "sasl_mechanism": action["mechanism"],
+            "sasl_plain_username": action["username"],
+            "sasl_plain_password": action["password"],
+        }
+    return settings
+
+
+def produce(bootstrap: str, action: Action) -> dict[str, Any]:
+    """Send the records of a seed; in a transaction where there is a transactional id."""
+    settings = _settings(bootstrap, action) | {
+        "acks": action["acks"] if action["acks"] == "all" else int(action["acks"]),
+        "enable_idempotence": action["idempotent"] or bool(action["transactional_id"]),
+        "transactional_id": action["transactional_id"],
+        "compression_type": None if action["compression"] == "none" else action["compression"],
+        "max_request_size": 50 << 20,
+        "delivery_timeout_ms": int(action["timeout_s"] * 1000),
+        "max_block_ms": int(action["timeout_s"] * 1000),
+    }
+    producer = KafkaProducer(**settings)
+
+    def send(seed: str, count: int) -> list[Any]:
+        futures, started = [], time.monotonic()
+        for index in range(count):
+            time.sleep(pace(action, index, started))
+            key, value, headers = record(seed, index, action["size"], action["headers"])
+            futures.append(producer.send(action["topic"], value=value, key=key, headers=headers))
+        producer.flush(action["timeout_s"])
+        return futures
+
+    if action["transactional_id"]:
+        producer.init_transactions()
+        if action["aborted"]:
+            producer.begin_transaction()
+            send("aborted", action["aborted"])
+            producer.abort_transaction()
+        producer.begin_transaction()
+    futures = send(action["seed"], action["count"])
+    if action["transactional_id"]:
+        producer.commit_transaction()
+    failed = [index for index, future in enumerate(futures) if not future.succeeded()]
+    producer.close(timeout=10)
+    return {"acknowledged": action["count"] - len(failed), "failed": failed}
+
+
+def consume(bootstrap: str, action: Action) -> dict[str, Any]:
+    """Read `count` records in a classic group, and commit."""
+    consumer = KafkaConsumer(
+        action["topic"],
+        **_settings(bootstrap, action),
+        group_id=action["group"],
+        auto_offset_reset="earliest",
+        enable_auto_commit=False,
+        isolation_level=action["isolation"],
+        max_partition_fetch_bytes=32 << 20,
+    )
+    fingerprints: list[str] = []
+    deadline = time.monotonic() + action["timeout_s"]
+    while not enough(action, fingerprints) and time.monotonic() < deadline:
+        for batch in consumer.poll(timeout_ms=500).values():
+            fingerprints += [fingerprint(item.topic, item.key, item.value, item.headers) for item in batch]
+    consumer.commit()
+    consumer.close()
+    result = {"count": len(fingerprints), "digest": digest(fingerprints)}
+    return result | ({"fingerprints": fingerprints} if action["list"] else {})
+
+
+def administrate(bootstrap: str, action: Action) -> dict[str, Any]:
+    """Create a topic, look at everything, delete it."""
+    admin = KafkaAdminClient(**_settings(bootstrap, action))
+    topic = action["topic"]
+    shape = {"num_partitions": action["partitions"], "replication_factor": action["replication_factor"]}
+    admin.create_topics({topic: shape})
+    admin.wait_for_topics([topic])
+    described = admin.describe_topics([topic])[0]
+    cluster = admin.describe_cluster()
+    result = {
+        "partitions": len(described["partitions"]),
+        "brokers": [f"{broker['host']}:{broker['port']}" for broker in cluster["brokers"]],
+        "topics": topic in admin.list_topics(),
+    }
+    admin.delete_topics([topic])
+    admin.close()
+    return result
+
+
+def move(bootstrap: str, action: Action) -> dict[str, Any]:
+    """Begin to move `partition` to `nodes`, ids with commas between them."""
+    admin = KafkaAdminClient(**_settings(bootstrap, action))
+    partition = TopicPartition(action["topic"], action["partition"])
+    answer = admin.alter_partition_reassignments(
+        {partition: [int(node) for node in action["nodes"].split(",")]}
+    )
+    admin.close()
+    if answer != {partition: None}:
+        raise RuntimeError(f"not accepted: {answer}")
+    return {}
+
+
+if __name__ == "__main__":
+    run({"produce": produce, "consume": consume, "administrate": administrate, "move": move})

@@ -1,0 +1,94 @@
+"""A proxy that never ran: the counters of some seconds of invented traffic, the same in every run."""
+
+from random import Random
+from typing import Literal
+
+from klamm.proxy.snapshot import ClusterState, NodeState
+from klamm.proxy.stats import Stats
+
+STARTED_AT = 1_700_000_000.0
+
+# client id, API, version, topic, requests a second, request bytes, response bytes, median latency in ms,
+# errors (code: share of responses)
+TRAFFIC = (
+    ("orders-service", "Produce", 11, "orders", 120, 4_200, 90, 2.2, {6: 0.02}),
+    ("orders-service", "Metadata", 12, "orders", 1, 60, 900, 1.5, {}),
+    ("legacy-importer", "Produce", 11, "imports", 310, 260, 88, 1.8, {}),
+    ("billing-1", "Fetch", 16, "orders", 30, 120, 16_000, 40, {}),
+    ("billing-1", "OffsetCommit", 9, "orders", 4, 150, 80, 2.5, {}),
+    ("billing-1", "Heartbeat", 4, None, 1, 70, 20, 1.0, {27: 0.1}),
+    ("billing-2", "Fetch", 16, "orders", 28, 120, 15_000, 42, {}),
+    ("reporting", "Fetch", 16, "payments", 12, 130, 2_000, 210, {1: 0.05}),
+    ("reporting", "Metadata", 12, "no-such-topic", 2, 80, 500, 1.4, {3: 1.0}),
+    ("audit", "ListOffsets", 7, "payments", 2, 90, 120, 1.1, {}),
+)
+SOFTWARE = (("librdkafka", "2.16.0", 9), ("apache-kafka-java", "4.3.1", 4))
+
+
+class FakeState:
+    """A `klamm.proxy.snapshot.State` of three brokers; `run` lets time pass."""
+
+    started_at = STARTED_AT
+
+    def __init__(self, metering: Literal["full", "header"] = "full") -> None:
+        self.metering: Literal["full", "header"] = metering
+        self.stats = Stats()
+        self.ready = True
+        self.seconds = 0
+        for broker in ("1", "2", "3"):
+            self.stats.connections["demo", broker] = 4
+            self.stats.opened["demo", broker] = 6
+        self.stats.closed["demo", "client closed"] = 6
+        for name, version, connections in SOFTWARE:
+            self.stats.software["demo", name, version] = connections
+
+    def run(self, seconds: int, speed: float = 1.0) -> None:
+        """`speed` multiplies requests a second."""
+        for second in range(self.seconds, self.seconds + seconds):
+            draw = Random(second)
+            for (
+                client,
+                api,
+                version,
+                topic,
+                rate,
+                request_bytes,
+                response_bytes,
+                median_ms,
+                errors,
+            ) in TRAFFIC:
+                for number in range(int(rate * speed)):
+                    lane = self.stats.lane("demo", str(number % 3 + 1), client, api, version)
+                    latency_ns = int(median_ms * 1e6 * draw.lognormvariate(0, 0.4))
+                    lane.requests += 1
+                    lane.responses += 1
+                    lane.request_bytes += request_bytes
+                    lane.response_bytes += response_bytes
+                    lane.latency.add(latency_ns)
+                    lane.own.add(int(15_000 * draw.lognormvariate(0, 0.5)))
+                    codes = [code for code, share in errors.items() if draw.random() < share]
+                    lane.errors.update(codes)
+                    if topic:
+                        named = self.stats.topic("demo", topic, api)
+                        named.requests += 1
+                        named.latency.add(latency_ns)
+                        named.errors.update(codes)
+        self.seconds += seconds
+        self.stats.problems["demo", "Fetch", "body does not decode"] = self.seconds // 20
+
+    def clusters(self) -> list[ClusterState]:
+        nodes = tuple(NodeState("broker", n, f"kafka-{n}:9092", f"127.0.0.1:{19092 + n}") for n in (1, 2, 3))
+        bootstrap = ("kafka-1:9092", "kafka-2:9092")
+        if not self.ready:
+            return [
+                ClusterState("demo", bootstrap, "127.0.0.1:19092", reason="kafka-1:9092 refuses connections")
+            ]
+        return [
+            ClusterState("demo", bootstrap, "127.0.0.1:19092", "8HNQ3TRVS2mPL9JdtzzJNw", True, nodes=nodes)
+        ]
+
+    def in_flight(self) -> dict[tuple[str, str], int]:
+        return {("demo", "1"): 3, ("demo", "2"): 2, ("demo", "3"): 2}
+
+    def log_dropped(self) -> int:
+        return 0

@@ -1,0 +1,74 @@
+"""What the end-to-end tests share: a namespace, real clusters, klamm in front of them; each starts once."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.brokers.kraft import Cluster, kraft_cluster
+from tests.brokers.namespace import Namespace, namespace, why_not
+from tests.brokers.zookeeper import OldCluster, old_cluster
+from tests.e2e.klamm_process import Klamm, klamm_in_front_of
+
+LISTENERS = ("PLAINTEXT", "SASL_PLAINTEXT", "SASL_SSL")
+
+
+@pytest.fixture(scope="session")
+def inside() -> Iterator[Namespace]:
+    """A network namespace where only klamm can be reached."""
+    if reason := why_not():
+        if os.environ.get("CI"):
+            pytest.fail(f"CI must permit namespaces: {reason}")
+        pytest.skip(reason)
+    with namespace() as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Kafka 4.3.1: three brokers, of which node 1 is the controller too."""
+    with kraft_cluster(
+        tmp_path_factory.mktemp("kafka-4.3.1"), listeners=LISTENERS, hosts={2: "localhost"}
+    ) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session", params=["0.8.2.2", "0.10.1.1"])
+def old_kafka(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[OldCluster]:
+    """Two brokers of an old Kafka and their ZooKeeper."""
+    with old_cluster(request.param, tmp_path_factory.mktemp(f"kafka-{request.param}"), (0, 1)) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def klamm(kafka: Cluster, inside: Namespace, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Klamm]:
+    """klamm in front of Kafka 4.3.1, with a log line for each exchange."""
+    log = tmp_path_factory.mktemp("klamm") / "klamm.log"
+    with klamm_in_front_of(kafka.bootstrap(), inside.host, log, "--log", "all") as running:
+        yield running
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    """Where a klamm of the test's own logs to."""
+    return tmp_path / "klamm.log"
+
+
+_rewritten: list[str] = []
+
+
+@pytest.fixture(scope="session")
+def seen_rewritten() -> list[str]:
+    """Lines that say which addresses were seen rewritten; they are printed when all tests are done."""
+    return _rewritten
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print what `seen_rewritten` collected."""
+    if _rewritten:
+        terminalreporter.section("addresses rewritten in responses of real brokers")
+        for line in _rewritten:
+            terminalreporter.write_line(line)

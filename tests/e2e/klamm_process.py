@@ -1,0 +1,95 @@
+"""`klamm run` as a process of its own, ready when the context begins."""
+
+import itertools
+import json
+import socket
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tests.brokers.processes import Process, free_ports, wait_for
+
+COMMAND = Path(sys.executable).parent / "klamm"
+_first_ports = itertools.count(21000, 100)
+
+
+class Klamm:
+    """A running klamm: where clients bootstrap, the host it advertises, its admin address and its process."""
+
+    def __init__(self, process: Process, host: str, port: int, admin: str) -> None:
+        self.process = process
+        self.host = host
+        self.port = port
+        self.admin = admin
+
+    @property
+    def bootstrap(self) -> str:
+        """As bootstrap.servers takes it."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """The bootstrap address as a socket takes it."""
+        return self.host, self.port
+
+    def get(self, path: str) -> str:
+        """The body of an answer of the admin API; HTTPError where its status is not 200."""
+        with urllib.request.urlopen(f"http://{self.admin}{path}", timeout=10) as answer:
+            return str(answer.read().decode())
+
+    def counters(self) -> Any:
+        """/v1/counters."""
+        return json.loads(self.get("/v1/counters"))
+
+    def ready(self) -> bool:
+        """Whether /readyz says so now."""
+        try:
+            return bool(self.get("/readyz"))
+        except urllib.error.HTTPError:
+            return False
+
+    def wait_until_listening(self) -> None:
+        """Wait until the bootstrap port takes connections, which it may do before klamm is ready."""
+
+        def accepts() -> bool:
+            with socket.create_connection(self.address, timeout=5):
+                return True
+
+        wait_for(accepts, "klamm", [self.process], timeout_s=20)
+
+
+@contextmanager
+def klamm_in_front_of(
+    bootstrap: str, host: str, log: Path, *options: str, ready: bool = True
+) -> Iterator[Klamm]:
+    """`klamm run` before `bootstrap`, listening on `host`; it must end without a traceback in its log."""
+    admin = f"127.0.0.1:{free_ports()}"
+    first = next(_first_ports)
+    listen = f"[{host}]:{first}-{first + 99}" if ":" in host else f"{host}:{first}-{first + 99}"
+    command = [
+        str(COMMAND),
+        "run",
+        bootstrap,
+        "--listen",
+        listen,
+        "--advertise",
+        host,
+        "--admin",
+        admin,
+        *options,
+    ]
+    process = Process(command, log)
+    try:
+        klamm = Klamm(process, host, first, admin)
+        if ready:
+            wait_for(klamm.ready, "klamm", [process], timeout_s=20)
+        yield klamm
+    finally:
+        exit_code = process.stop()
+    text = log.read_text(errors="replace")
+    assert "Traceback" not in text, text[-8000:]
+    assert exit_code in (0, -15, 143), process.tail()

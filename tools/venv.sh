@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# Make .venv where it is missing, and install klamm into it with the extras of one make target: tools/venv.sh EXTRA
+set -eu
+cd "$(dirname "$0")/.."
+python=${PYTHON:-python3}
+
+if ! "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then
+    echo "klamm needs Python 3.11 or newer; name one: make ... PYTHON=/path/to/python3.12" >&2
+    exit 1
+fi
+if [ ! -x .venv/bin/pip ]; then
+    "$python" -c 'import ensurepip, venv' 2>/dev/null || tools/packages.sh python3-venv
+    "$python" -m venv --clear .venv
+fi
+.venv/bin/python -m pip install --quiet --disable-pip-version-check --editable ".[$1]"
+touch ".venv/$1.installed"
