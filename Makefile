@@ -34,9 +34,10 @@ format: .venv/check.installed  ## lay the code out, and mend what the linter can
 	@.venv/bin/ruff check --fix .
 	@.venv/bin/ruff format .
 
-bench: .venv/test.installed  ## speed and memory, beside HAProxy where it is there
+bench: .venv/bench.installed  ## speed and memory, beside HAProxy where it is there
 	@tools/packages.sh haproxy=haproxy || echo "make bench goes on without HAProxy" >&2
 	@.venv/bin/python -m benchmarks
+	@.venv/bin/python -m benchmarks decode
 
 clean:  ## remove what the other targets made
 	rm -rf .venv .jars build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

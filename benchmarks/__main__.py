@@ -28,6 +28,7 @@ def main() -> int:
         "--only", default=",".join(peers.NAMES), metavar="PEER,...", help="some of %(default)s"
     )
     parser.add_argument("--rounds", type=int, help="how often each row is measured")
+    parser.add_argument("--rows", default="", metavar="TEXT", help='some rows: "Fetch", "Fetch 200 B 4 x 16"')
     parser.add_argument("--out", type=Path, help="where the JSON goes (benchmarks/results/WHAT.json)")
     options = parser.parse_args()
     console = Console(width=None if sys.stdout.isatty() else 200)
@@ -46,10 +47,16 @@ def main() -> int:
         unknown = [name for name in wanted if name not in peers.NAMES]
         if unknown:
             parser.error(f"--only: no peer is called {unknown[0]!r}; there are {', '.join(peers.NAMES)}")
+        if not any(options.rows in name for name in workloads.NAMES):
+            parser.error(f"--rows: no row has {options.rows!r} in it; there are {', '.join(workloads.NAMES)}")
         pace = measure.QUICK if options.quick else measure.FULL
         if options.rounds:
             pace = replace(pace, rounds=options.rounds)
-        result, failed = _proxies(console, wanted, pace)
+        try:
+            result, failed = _proxies(console, wanted, options.rows, pace)
+        except peers.Lost as error:
+            console.print(error, markup=False, style="red")
+            return 1
     out.parent.mkdir(exist_ok=True)
     out.write_text(json.dumps({"machine": _machine(), **result}, indent=1) + "\n")
     console.print(f"written to {os.path.relpath(out)}")
@@ -69,12 +76,14 @@ def _machine() -> dict[str, Any]:
     }
 
 
-def _proxies(console: Console, wanted: list[str], pace: measure.Pace) -> tuple[dict[str, Any], bool]:
+def _proxies(
+    console: Console, wanted: list[str], part: str, pace: measure.Pace
+) -> tuple[dict[str, Any], bool]:
     cpus = sorted(os.sched_getaffinity(0))
     proxy_cpus, generator_cpus = {cpus[-1]}, set(cpus[:-1]) or {cpus[-1]}
     load_average = os.getloadavg()
     console.print(f"proxies on CPU {sorted(proxy_cpus)}, client and broker on {sorted(generator_cpus)}")
-    rows = workloads.prepare()
+    rows = workloads.prepare(part)
     blobs = list({id(row.blobs): row.blobs for row in rows}.values())
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="klamm-bench-")))
@@ -117,7 +126,7 @@ def _proxies(console: Console, wanted: list[str], pace: measure.Pace) -> tuple[d
         },
         "counter_differences": differences,
     }
-    return result, bool(differences)
+    return result, bool(differences) or any(name in absent for name in peers.KLAMMS)
 
 
 if __name__ == "__main__":

@@ -16,17 +16,19 @@ from klamm.decoders import decode
 from klamm.proxy.rewrite import rewrite
 from klamm.rules.plan import Planner, Wishes
 
-BROKERS, TOPICS, PARTITIONS, REPLICAS = 12, 20, 30, 3
-KLAMM, KAFKA_PYTHON, KIO, SPLICE = "klamm read", "kafka-python 3 read", "kio read", "klamm find and splice"
+TOPICS, PARTITIONS, REPLICAS = 20, 31, 3
+BROKERS, MANY_BROKERS = 3, 12
+KLAMM, KAFKA_PYTHON, KIO = "klamm read", "kafka-python 3 read", "kio read"
+SPLICE, SPLICE_MANY = (f"klamm find and splice {count} addresses" for count in (BROKERS, MANY_BROKERS))
 DECODE_TARGET = 1 / 3
 SPLICE_TARGET = 10 / 1200
 
 Task = Callable[[], Any]
 
 
-def metadata() -> bytes:
+def metadata(brokers_count: int) -> bytes:
     """The body, without its header."""
-    brokers = [(i, f"broker-{i:02}.eu-central.kafka.example.com", 9092) for i in range(BROKERS)]
+    brokers = [(i, f"broker-{i:02}.eu-central.kafka.example.com", 9092) for i in range(brokers_count)]
     topics = {f"orders-by-region-{i:02}": frames.TOPIC_ID[:-1] + bytes([i]) for i in range(TOPICS)}
     return frames.metadata_body(brokers, topics, PARTITIONS, REPLICAS, "klamm-bench-cluster-01")
 
@@ -35,9 +37,11 @@ def tasks(body: bytes) -> tuple[dict[str, Task], dict[str, str]]:
     """What is timed, by name, each tried once here; and what cannot be, with the reason."""
     endpoints = Planner(Wishes()).plan(frames.METADATA, 12).endpoints
     assert endpoints is not None
+    many = metadata(MANY_BROKERS)
     made: dict[str, Task] = {
         KLAMM: lambda: decode(body, frames.METADATA, 12, "response"),
         SPLICE: lambda: b"".join(rewrite(endpoints, body, 0, len(body), _stands_for) or ()),
+        SPLICE_MANY: lambda: b"".join(rewrite(endpoints, many, 0, len(many), _stands_for) or ()),
     }
     absent = {}
     try:
@@ -68,7 +72,7 @@ def _look(body: bytes, results: dict[str, Any]) -> None:
     read = results[KLAMM]
     seen = [(broker["node_id"], broker["host"], broker["port"]) for broker in read["brokers"]]
     for name, value in results.items():
-        if name == SPLICE:
+        if name in (SPLICE, SPLICE_MANY):
             continue
         message = value[0] if name == KIO else value
         others = [(b.node_id, b.host, b.port) for b in message.brokers] if name != KLAMM else seen
@@ -85,7 +89,7 @@ def _look(body: bytes, results: dict[str, Any]) -> None:
 
 def run(console: Console, quick: bool = False) -> dict[str, Any]:
     """Time all of them in turn, several rounds; the ratios are taken within each round."""
-    body = metadata()
+    body = metadata(BROKERS)
     made, absent = tasks(body)
     for name, reason in absent.items():
         console.print(f"not measured: {name}: {reason}", markup=False)

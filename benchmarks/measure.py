@@ -7,7 +7,7 @@ from pathlib import Path
 
 from benchmarks import client
 from benchmarks.client import Slice
-from benchmarks.peers import Peer
+from benchmarks.peers import Lost, Peer
 from benchmarks.workloads import LARGE_BYTES, Workload
 
 _WARM_UP_S = 0.15
@@ -80,7 +80,10 @@ def _rounds(
         for workload in workloads:
             for peer in peers[turn:] + peers[:turn]:
                 gc.disable()
-                took = client.drive(workload, peer.address, peer.pid, broker_pid, seconds, peer.tally)
+                try:
+                    took = client.drive(workload, peer.address, peer.pid, broker_pid, seconds, peer.tally)
+                except (ConnectionError, TimeoutError) as error:
+                    raise Lost(f"{peer.name}, {workload}: {error}\n{peer.said()}") from error
                 gc.enable()
                 slices[workload, peer.name].append(took)
     return slices

@@ -23,6 +23,7 @@ DIRECT, SPLICE, HAPROXY, KLAMM_HEADER, KLAMM_FULL = (
     "klamm-header",
     "klamm-full",
 )
+KLAMMS = (KLAMM_HEADER, KLAMM_FULL)
 NAMES = (DIRECT, SPLICE, HAPROXY, KLAMM_HEADER, KLAMM_FULL)
 
 Address = tuple[str, int]
@@ -33,6 +34,10 @@ class Absent(Exception):
     """A peer that cannot be measured here; the text says why."""
 
 
+class Lost(Exception):
+    """A peer that lost or changed what it was given."""
+
+
 @dataclass(slots=True)
 class Peer:
     """Where clients connect, what is charged for it, and what went through it."""
@@ -41,11 +46,16 @@ class Peer:
     address: Address
     process: "subprocess.Popen[bytes] | None" = None
     admin: str = ""
+    log: Path | None = None
     tally: dict[int, Tally] = field(default_factory=dict)
 
     @property
     def pid(self) -> int | None:
         return self.process.pid if self.process else None
+
+    def said(self) -> str:
+        """The last lines of its log."""
+        return "\n".join(self.log.read_text(errors="replace").strip().splitlines()[-5:]) if self.log else ""
 
 
 def free_ports(count: int) -> int:
@@ -71,7 +81,7 @@ def _direct(broker: Address, folder: Path, cpus: set[int]) -> Peer:
 def _splice(broker: Address, folder: Path, cpus: set[int]) -> Peer:
     port = free_ports(1)
     command = [sys.executable, "-m", "benchmarks.splice", str(port), str(broker[1])]
-    return Peer(SPLICE, (HOST, port), _start(command, SPLICE, folder, cpus))
+    return _start(SPLICE, (HOST, port), command, folder, cpus)
 
 
 _HAPROXY_CONFIG = """\
@@ -95,7 +105,7 @@ def _haproxy(broker: Address, folder: Path, cpus: set[int]) -> Peer:
     port = free_ports(1)
     config = folder / "haproxy.cfg"
     config.write_text(_HAPROXY_CONFIG.format(host=HOST, port=port, broker=broker))
-    return Peer(HAPROXY, (HOST, port), _start([program, "-db", "-f", str(config)], HAPROXY, folder, cpus))
+    return _start(HAPROXY, (HOST, port), [program, "-db", "-f", str(config)], folder, cpus)
 
 
 def _klamm(name: str, level: str, broker: Address, folder: Path, cpus: set[int]) -> Peer:
@@ -107,13 +117,8 @@ def _klamm(name: str, level: str, broker: Address, folder: Path, cpus: set[int])
     config.write_text(f"metrics:\n  level: {level}\n")
     command = [str(program), "run", f"{broker[0]}:{broker[1]}", "--listen", f"{HOST}:{first}"]
     command += ["--admin", f"{HOST}:{admin}", "--config", str(config)]
-    url = f"http://{HOST}:{admin}"
-    process = _start(command, name, folder, cpus)
-    peer = Peer(name, (HOST, first), process, url)
-    _await(peer, folder, lambda: _ready(url))
-    peer.address = client.learn((HOST, first))
-    if peer.address == broker:
-        raise ConnectionError("klamm did not rewrite the broker's address in Metadata 12")
+    peer = _start(name, (HOST, first), command, folder, cpus)
+    peer.admin = f"http://{HOST}:{admin}"
     return peer
 
 
@@ -129,7 +134,18 @@ _STARTERS: dict[str, Callable[[Address, Path, set[int]], Peer]] = {
 def start(name: str, broker: Address, folder: Path, cpus: set[int]) -> Peer:
     """A peer that answers. Raises Absent where it is not installed or does not come up within START_S."""
     peer = _STARTERS[name](broker, folder, cpus)
-    _await(peer, folder, lambda: _answers(peer.address))
+    deadline = time.monotonic() + START_S
+    while not (_ready(peer.admin) and _answers(peer.address)):
+        ended = peer.process is not None and peer.process.poll() is not None
+        if ended or time.monotonic() > deadline:
+            stop(peer)
+            raise Absent(f"{'ended' if ended else f'not ready after {START_S:.0f} s'}: {peer.said()}")
+        time.sleep(0.05)
+    if peer.admin:
+        bootstrap, peer.address = peer.address, client.learn(peer.address)
+        if peer.address == broker:
+            stop(peer)
+            raise Lost(f"{name}: Metadata through {bootstrap} names the broker's own address {broker}")
     return peer
 
 
@@ -162,34 +178,22 @@ def differences(peer: Peer) -> list[str]:
     return found
 
 
-def _start(command: list[str], name: str, folder: Path, cpus: set[int]) -> "subprocess.Popen[bytes]":
-    with open(_log(name, folder), "wb") as log:
-        return subprocess.Popen(
+def _start(name: str, address: Address, command: list[str], folder: Path, cpus: set[int]) -> Peer:
+    path = folder / f"{name}.log"
+    with open(path, "wb") as log:
+        process = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
             preexec_fn=lambda: os.sched_setaffinity(0, cpus),
         )
-
-
-def _log(name: str, folder: Path) -> Path:
-    return folder / f"{name}.log"
-
-
-def _await(peer: Peer, folder: Path, ready: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + START_S
-    while not ready():
-        ended = peer.process is not None and peer.process.poll() is not None
-        if ended or time.monotonic() > deadline:
-            stop(peer)
-            said = _log(peer.name, folder).read_text(errors="replace").strip().splitlines()
-            state = "ended" if ended else f"not ready after {START_S:.0f} s"
-            raise Absent(f"{state}: {' / '.join(said[-3:])}")
-        time.sleep(0.05)
+    return Peer(name, address, process, log=path)
 
 
 def _ready(url: str) -> bool:
+    if not url:
+        return True
     try:
         with urllib.request.urlopen(f"{url}/readyz", timeout=1) as answer:
             return bool(answer.status == 200)

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from benchmarks.client import Slice
 from benchmarks.measure import Memory, Slices
-from benchmarks.peers import DIRECT, HAPROXY, KLAMM_FULL, KLAMM_HEADER, NAMES
+from benchmarks.peers import DIRECT, HAPROXY, KLAMM_FULL, KLAMM_HEADER, KLAMMS, NAMES
 from benchmarks.workloads import LARGE_BYTES, Workload, size_text
 
 MIB = 1 << 20
@@ -154,7 +154,7 @@ def memory_table(memory: dict[str, Memory]) -> Table:
     for heading in ("proxy", "at rest", "before 100 MB frames", "most during them", "growth over rest"):
         table.add_column(heading, justify="left" if heading == "proxy" else "right")
     for name, used in memory.items():
-        limits = {0: REST_LIMIT, 3: GROWTH_LIMIT} if name in (KLAMM_HEADER, KLAMM_FULL) else {}
+        limits = {0: REST_LIMIT, 3: GROWTH_LIMIT} if name in KLAMMS else {}
         cells = []
         for column, size_bytes in enumerate((used.rest, used.before, used.peak, used.growth)):
             limit = limits.get(column)

@@ -51,6 +51,9 @@ class Workload:
     connections: int
     in_flight: int
 
+    def __str__(self) -> str:
+        return _name(self.blobs.key, self.blobs.size_bytes, self.connections, self.in_flight)
+
     @property
     def api(self) -> str:
         return API_NAMES[self.blobs.key]
@@ -72,6 +75,13 @@ def size_text(size_bytes: int) -> str:
     return f"{size_bytes} B"
 
 
+def _name(key: int, size_bytes: int, connections: int, in_flight: int) -> str:
+    return f"{API_NAMES[key]} {size_text(size_bytes)} {connections} x {in_flight}"
+
+
+NAMES = tuple(_name(key, *shape) for shape in SHAPES for key in API_NAMES)
+
+
 def fill(key: int, batch: bytes) -> Blobs:
     """The blobs of Produce or Fetch frames that carry `batch`."""
     size_bytes = len(batch)
@@ -90,12 +100,9 @@ def fill(key: int, batch: bytes) -> Blobs:
     )  # fmt: skip
 
 
-def prepare() -> list[Workload]:
-    """Produce and Fetch of each shape."""
-    batches = {size_bytes: frames.record_batch(size_bytes) for size_bytes, _, _ in SHAPES}
-    blobs = {(key, size): fill(key, batch) for key in API_NAMES for size, batch in batches.items()}
-    return [
-        Workload(blobs[key, size_bytes], connections, in_flight)
-        for size_bytes, connections, in_flight in SHAPES
-        for key in API_NAMES
-    ]
+def prepare(part: str = "") -> list[Workload]:
+    """Produce and Fetch of each shape whose name has `part` in it."""
+    chosen = [(key, *shape) for shape in SHAPES for key in API_NAMES if part in _name(key, *shape)]
+    batches = {size_bytes: frames.record_batch(size_bytes) for size_bytes in {row[1] for row in chosen}}
+    blobs = {(key, size): fill(key, batches[size]) for key, size in {row[:2] for row in chosen}}
+    return [Workload(blobs[row[:2]], *row[2:]) for row in chosen]

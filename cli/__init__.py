@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module, metadata
@@ -72,6 +73,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _unknown(command)
     try:
         return _run(command, words)
+    except BrokenPipeError:  # `klamm wire | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FINE
     except KeyboardInterrupt:
         return 130
     except SystemExit as end:  # argparse: 0 after --help, else 2
@@ -101,4 +105,5 @@ def _run(command: str, words: list[str]) -> int:
             chosen.error(f"unknown option {options[0]}{suggestion(options[0], chosen.options())}")
         chosen.error(f"one word too many: {rest[0]!r}")
     code: int = module.run(arguments)
+    sys.stdout.flush()
     return code

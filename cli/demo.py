@@ -36,6 +36,7 @@ examples:
 NEEDS = "klamm demo needs librdkafka and its mock cluster: pip install 'klamm[demo]'"
 WITHOUT_TERMINAL_S = 20.0
 LINE_EVERY_S = 2.0
+WIDTH = 100  # of what is no terminal
 READY_S = 20.0
 PATIENCE_S = {"clients": 25.0}  # they remove their topics; the others have nothing to do
 LISTEN, ADMIN = 19092, 19091  # as in `klamm run`, where they are free
@@ -88,6 +89,8 @@ def run(arguments: argparse.Namespace) -> int:
         print(NEEDS, file=sys.stderr)
         return 1
     console = Console()
+    if not console.is_terminal:
+        console = Console(width=WIDTH)
     seconds = arguments.seconds or (None if console.is_terminal else WITHOUT_TERMINAL_S)
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
@@ -96,6 +99,9 @@ def run(arguments: argparse.Namespace) -> int:
             _show(console, start, arguments.bootstrap, seconds)
     except Failed as failure:
         print(f"klamm demo: {failure}", file=sys.stderr)
+        return 1
+    except NoAnswer as silence:
+        print(f"klamm demo: klamm does not answer: {silence}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return 130
@@ -117,12 +123,9 @@ def _show(console: Console, start: Start, bootstrap: str | None, seconds: float 
     )
     first = _ready(admin, children)
     listening = first["clusters"][0]["listening"]
-    console.print(
-        f"cluster  {bootstrap}" + ("  (librdkafka's mock of three brokers)" if own_cluster else ""),
-        highlight=False,
-    )
-    console.print(f"klamm    {listening}  (bootstrap.servers={listening})", highlight=False)
-    console.print(f"metrics  http://{admin}/metrics", highlight=False)
+    print(f"cluster  {bootstrap}" + ("  (three brokers: librdkafka's mock cluster)" if own_cluster else ""))
+    print(f"klamm    {listening}")
+    print(f"metrics  http://{admin}/metrics", flush=True)
     clients = start("clients", "klamm.cli.demo_traffic", listening, *([] if own_cluster else ["--create"]))
     children.append(clients)
 
@@ -140,13 +143,11 @@ def _show(console: Console, start: Start, bootstrap: str | None, seconds: float 
             _print_lines(admin, over, first)
     except KeyboardInterrupt:
         pass  # the way to end it
-    console.print(
-        "\nending the clients" + ("" if own_cluster else ", removing their topics"), highlight=False
-    )
+    print("\nending the clients" + ("" if own_cluster else ", removing their topics"), flush=True)
     _stop(clients)
     if not own_cluster and clients.process.returncode:
         print(clients.last_words(), file=sys.stderr)
-    console.print()
+    print(flush=True)
     console.print(summary(ask(admin)))
 
 
@@ -168,9 +169,10 @@ def _ready(admin: str, children: list[Child]) -> Counters:
             child.check()
         try:
             counters = ask(admin)
-            reason = "; ".join(cluster["reason"] for cluster in counters["clusters"] if not cluster["ready"])
-            if not reason:
+            (cluster,) = counters["clusters"]
+            if cluster["ready"]:
                 return counters
+            reason = cluster["reason"]
         except NoAnswer as error:
             reason = str(error)
         time.sleep(0.1)

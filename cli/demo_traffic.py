@@ -22,7 +22,12 @@ ORDERS, PAYMENTS, IMPORTS, CLICKS = TOPICS = (
     "klamm-demo-clicks",
 )
 ABSENT = "klamm-demo-reports"  # nobody makes it: one client asks for it all the same
-GROUPS = BILLING, FRAUD, REPORTS = "klamm-demo-billing", "klamm-demo-fraud", "klamm-demo-reports"
+GROUPS = BILLING, FRAUD, REPORTS, RESTORE = (
+    "klamm-demo-billing",
+    "klamm-demo-fraud",
+    "klamm-demo-reports",
+    "klamm-demo-restore",
+)
 
 TICK_S = 0.05
 ADMIN_S = 10.0
@@ -88,9 +93,8 @@ def replayer(client_id: str, topic: str, every_s: float) -> Run:
     def run(bootstrap: str, stop: Event) -> None:
         from confluent_kafka import Consumer, TopicPartition
 
-        kafka = Consumer(
-            _settings(bootstrap, client_id, {"group.id": BILLING, "auto.offset.reset": "latest"})
-        )
+        mine = {"group.id": RESTORE, "auto.offset.reset": "latest", "enable.auto.commit": False}
+        kafka = Consumer(_settings(bootstrap, client_id, mine))
         while not stop.is_set():
             kafka.assign([TopicPartition(topic, 0, 1 << 40)])
             rest = every_s
@@ -112,7 +116,7 @@ CLIENTS: tuple[Run, ...] = (
     ),
     producer("payments-service", PAYMENTS, 60, 300, **{"linger.ms": 5}),
     producer("legacy-importer", IMPORTS, 120, 80, **{"linger.ms": 0, "batch.num.messages": 1}),
-    producer("web-clicks", CLICKS, 60, 120, **{"linger.ms": 50, "acks": 0}),
+    producer("web-clicks", CLICKS, 60, 120, **{"linger.ms": 50, "acks": 1}),
     group_member("billing-1", BILLING, [ORDERS, PAYMENTS]),
     group_member("billing-2", BILLING, [ORDERS, PAYMENTS], leaves_after_s=6),
     group_member("fraud-check", FRAUD, [PAYMENTS, CLICKS], **{"fetch.wait.max.ms": 50}),

@@ -162,10 +162,10 @@ def api_name(text: str) -> ApiName:
 
     if text.casefold() == ALL_APIS:
         return ALL_APIS
-    names = {name.casefold(): known.name for known in API.values() for name in (known.name, *known.aliases)}
-    if text.casefold() not in names:
-        raise ValueError(f"unknown API {text!r}{suggestion(text, sorted(set(names.values())) + [ALL_APIS])}")
-    return ApiName(names[text.casefold()])
+    found = API.get(text)
+    if found is None:
+        raise ValueError(f"unknown API {text!r}{suggestion(text, [*(api.name for api in API), ALL_APIS])}")
+    return ApiName(found.name)
 
 
 def cluster_name(text: str) -> ClusterName:

@@ -112,14 +112,14 @@ class Connection:
         )
 
 
-def tls_or_size(length: int, who: str, limit: int) -> tuple[str, str]:
-    """Why a frame's size cannot be: (kind, message). A TLS record's first bytes read as a size of 352,518,912 and more."""
+def tls_or_size(length: int, who: str, limit: int) -> tuple[str, str] | None:
+    """Why a frame's size cannot be, as (kind, message). A TLS record's first bytes read as a size of 352,518,912 and more."""
     record = {0x1603: "handshake", 0x1503: "alert"}.get(length >> 16 & 0xFFFF)
     if record and who == "client":
-        return (
-            "tls_from_client",
-            f"the client speaks TLS ({record}) to a plain port: set security.protocol=PLAINTEXT or SASL_PLAINTEXT",
-        )
+        return "tls_from_client", f"the client speaks TLS ({record}) to a plain port: set security.protocol=PLAINTEXT or SASL_PLAINTEXT"
     if record:
         return "tls_from_broker", f"the broker speaks TLS ({record}): start klamm with --upstream-tls"
-    return "bad_size", f"the {who} announces a frame of {length} bytes, klamm takes up to {limit}"
+    least = 8 if who == "client" else 4
+    if least <= length <= limit:
+        return None
+    return "bad_size", f"the {who} announces a frame of {length} bytes; klamm takes {least} to {limit}"

@@ -44,8 +44,8 @@ class Found:
 class Conversation:
     """One connection to one node, one request at a time."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.reader, self.writer = reader, writer
+    def __init__(self, address: Address, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.address, self.reader, self.writer = address, reader, writer
         self.correlation_id = 0
 
     async def ask(self, key: int, version: int, values: dict[str, Any]) -> dict[str, Any]:
@@ -58,8 +58,9 @@ class Conversation:
         body = encode(values, key, version, "request")
         self.writer.write(request_frame(api, version, self.correlation_id, CLIENT_ID, body))
         size = int.from_bytes(await self.reader.readexactly(4), "big", signed=True)
-        if not 4 <= size <= ANSWER_LIMIT:
-            raise Unanswered(tls_or_size(size, "broker", ANSWER_LIMIT)[1])
+        wrong = tls_or_size(size, "broker", ANSWER_LIMIT)
+        if wrong is not None:
+            raise Unanswered(f"{self.address}: {wrong[1]}")
         frame = await self.reader.readexactly(size)
         start = 4
         if response_header_version(api, version):
@@ -88,7 +89,7 @@ async def converse(
             )
     except (TimeoutError, OSError) as error:
         raise Unanswered(why_unreachable(address, error, timeout_s)) from error
-    return Conversation(*streams)
+    return Conversation(address, *streams)
 
 
 def why_unreachable(address: Address, error: BaseException, timeout_s: float) -> str:

@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Hashable, Mapping
+from contextlib import suppress
 from functools import partial
 from pathlib import Path as FilePath
 from queue import Empty, SimpleQueue
@@ -131,7 +132,8 @@ class EventLog:
             if len(batch) < BATCH:
                 self._closed.wait(GATHER_S)
         if self._owns_output:
-            self._output.close()
+            with suppress(OSError):
+                self._output.close()
 
     def _batch(self) -> list[Entry]:
         """The lines that wait, one at least, unless this is the end."""

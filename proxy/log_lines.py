@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from klamm.decoders import ERRORS
+from klamm.decoders.error_codes import error_name
 
 LONGEST = 200  # characters of one piece of text on a console
 SHOWN = 6  # topics, or partitions of one, on a console; the rest is a number
@@ -71,11 +71,11 @@ def _escape(match: re.Match[str]) -> str:
 
 
 def exchange_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields as they are logged: errors as {name: count} without NONE, latency in milliseconds.
+    """The fields as they are logged: errors as {name: count} without NONE, latency in ms, no empty dict.
 
     `errors` comes as such a dict or as (topic or None, code) pairs, latency as `latency_ms` or `latency_ns`.
     """
-    said = dict(fields)
+    said = {key: value for key, value in fields.items() if value != {}}
     errors = said.pop("errors", None) or {}
     if not isinstance(errors, Mapping):
         errors = _counted(code for _, code in errors if code)
@@ -90,11 +90,6 @@ def _counted(codes: Iterable[int]) -> dict[str, int]:
         name = error_name(code)
         counts[name] = counts.get(name, 0) + 1
     return counts
-
-
-def error_name(code: int) -> str:
-    """Kafka's name of an error code; the number where there is none."""
-    return ERRORS[code].name if code in ERRORS else str(code)
 
 
 def console_line(entry: Entry, colour: bool) -> bytes:

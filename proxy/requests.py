@@ -106,9 +106,9 @@ class Requests:
                 connection.tokens.from_client()
                 return TOKEN
             self.flows = self.known
-        if not 8 <= length <= self.limit:
-            kind, message = tls_or_size(length, "client", self.limit)
-            connection.close(kind, "", message)
+        wrong = tls_or_size(length, "client", self.limit)
+        if wrong is not None:
+            connection.close(wrong[0], "", wrong[1])
             return CLOSE
         plan = connection.ground.planner.plan(key, version)
         end, size = pos + 4 + length, len(data)

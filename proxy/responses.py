@@ -61,7 +61,8 @@ class Responses:
             arrived = self.since
         size, pos, start = len(data), self.left, 0
         pieces: list[bytes] = []
-        if self.walk is not None or self.tail is not None:
+        walked = self.walk
+        if walked is not None or self.tail is not None:
             start = self._pass(data, 0, min(pos, size), pos <= size, 0, pieces)
         in_flight, limit = connection.in_flight, self.limit
         while size - pos >= 8:
@@ -107,7 +108,7 @@ class Responses:
                 self.pending = (entry, length, elapsed)
             pos += length + 4
             arrived = now
-        if pos > size and self.walk is not None:
+        if self.walk is not None and self.walk is not walked:
             start = self._pass(data, self.walk[3], size, False, start, pieces)
         if connection.made and pos <= size and not connection.closing:
             start = self._release(data, start, pos, pieces)
@@ -138,9 +139,9 @@ class Responses:
         if tokens is not None and tokens.awaited > 0 and 0 <= length <= self.limit:
             tokens.from_broker()
             return True
-        if not 4 <= length <= self.limit:
-            kind, message = tls_or_size(length, "broker", self.limit)
-            connection.close(kind, "", message)
+        wrong = tls_or_size(length, "broker", self.limit)
+        if wrong is not None:
+            connection.close(wrong[0], "", wrong[1])
         elif not connection.in_flight:
             connection.close(
                 "unexpected_response",
@@ -193,7 +194,7 @@ class Responses:
                 flow.answer_columns = None
         if plan.tail is not None:
             if plan.response.column(tuple(columns), (plan.tail, "node_id")):
-                return self._rewritten(data, pos, body, end, flow)
+                return self._rewritten(data, pos, body, end, flow) if length <= TAIL_HELD else self._blanked(data, pos, body, end, flow)
         elif flow.answer_columns is not None and stop - pos <= MEMO_LIMIT:
             flow.answer_prefix, flow.answer_least = data[pos + 8 : stop], stop - pos - 4
         else:
@@ -307,7 +308,7 @@ class Responses:
         try:
             body = self._body(flow, data, pos)
         except UNREADABLE:
-            return self._wait(64)
+            return self._wait(len(data) - pos + 1)
         if plan.tail is None:
             made, paths = plan.response_walk(), plan.response.paths
         else:
@@ -344,6 +345,18 @@ class Responses:
                 pieces.append(self._ended(b"".join(self.tail)))
                 self.tail = None
         return start
+
+    def _blanked(self, data: bytes, pos: int, body: int, end: int, flow: Flow) -> tuple[AnswerNote, list[bytes]]:
+        """A large answer that came in one piece is treated as if it had not."""
+        walk = flow.plan.tail_walk()[0]()
+        next(walk)
+        start = end
+        try:
+            walk.send(data[body:end])
+        except StopIteration as done:
+            start -= done.value[-1]
+        self.tailed = flow
+        return flow.answer_note, [data[pos:start], self._ended(data[start:end])]
 
     def _walked(self, flow: Flow, paths: tuple[Path, ...], columns: tuple[Any, ...]) -> None:
         self.walk = None

@@ -22,5 +22,7 @@ def chart(values: Sequence[float], width: int, height: int) -> Iterator[Text]:
         label = figures.rate(highest) if line == height - 1 and highest > 0 else "0" if line == 0 else ""
         text = Text(f"{label:>{AXIS - 1}} ", FAINT, no_wrap=True)
         text.append(" " * (width - AXIS - len(shown)))
-        text.append("".join(figures.BARS[max(0, min(steps, round(level) - line * steps))] for level in levels), "cyan")
+        text.append(
+            "".join(figures.BARS[max(0, min(steps, round(level) - line * steps))] for level in levels), "cyan"
+        )
         yield text

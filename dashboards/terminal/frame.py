@@ -98,7 +98,9 @@ class _Frame:
             brokers = sum(node["kind"] == "broker" for node in cluster["nodes"])
             state = f"{brokers} brokers" if cluster["ready"] else f"not ready: {cluster['reason']}"
             title.append(f"  {state}  {cluster['listening']}", FAINT if cluster["ready"] else ALARM)
-        uptime = Text(f"up {figures.clock(current['now'] - current['started_at'])}", FAINT, justify="right")
+        uptime = Text(
+            f"up {figures.clock(current['now'] - current['started_at'])}  Ctrl-C ends", FAINT, justify="right"
+        )
         yield _ends(title, uptime)
 
         flow = Text()

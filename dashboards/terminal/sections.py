@@ -98,13 +98,12 @@ def clients(window: Window, current: Counters) -> Section:
 
 def topics(window: Window, current: Counters) -> Section:
     """Each topic; bytes are not known by topic."""
-    title = "TOPIC" if current["metering"] == "full" else "TOPIC (needs full metering)"
-    columns = (Column(title, None), RATE, P99, ERRORS)
+    columns = (Column("TOPIC", None), RATE, P99, ERRORS)
     rows = []
     for row in window.topics:
         name, requests, _, _, _, p99, errors = _traffic(row, window, current)
         rows.append([name, requests, p99, errors])
-    return Section(columns, rows)
+    return Section(columns, rows or [_instead(columns, _unless_full(current))])
 
 
 def brokers(window: Window, current: Counters) -> Section:
@@ -122,7 +121,7 @@ def brokers(window: Window, current: Counters) -> Section:
     return Section(columns, rows)
 
 
-def errors(window: Window, _: Counters) -> Section:
+def errors(window: Window, current: Counters) -> Section:
     """Each Kafka error of an API: now and ever, whose, and about what."""
     columns = (Column("ERROR", None), Column("/s", 6), Column("total", 7))
     rows = []
@@ -133,7 +132,7 @@ def errors(window: Window, _: Counters) -> Section:
         about = ", ".join(figures.printable(name) for name in row.topics)
         line.append(f"  {whose}" + (f" on {about}" if about else ""), FAINT)
         rows.append([line, _rate(row.count / window.seconds), _number(row.ever)])
-    return Section(columns, rows or [[Text("none", FAINT), Text(), Text()]])
+    return Section(columns, rows or [_instead(columns, _unless_full(current))])
 
 
 def problems(_: Window, current: Counters) -> Section:
@@ -144,7 +143,7 @@ def problems(_: Window, current: Counters) -> Section:
         for row in sorted(current["problems"], key=lambda row: (-row["count"], row["kind"], row["api"]))
         if row["count"]
     ]
-    return Section(columns, rows or [[Text("none", FAINT), Text()]])
+    return Section(columns, rows or [_instead(columns, "none")])
 
 
 def software(_: Window, current: Counters) -> Section:
@@ -154,7 +153,15 @@ def software(_: Window, current: Counters) -> Section:
         [_name(f"{row['name']} {row['version']}".strip()), _number(row["count"])]
         for row in sorted(current["software"], key=lambda row: (-row["count"], row["name"], row["version"]))
     ]
-    return Section(columns, rows or [[Text("none said so yet", FAINT), Text()]])
+    return Section(columns, rows or [_instead(columns, "none said so yet")])
+
+
+def _unless_full(current: Counters) -> str:
+    return "none" if current["metering"] == "full" else "not metered"
+
+
+def _instead(columns: Sequence[Column], text: str) -> Cells:
+    return [Text(text, FAINT), *(Text() for _ in columns[1:])]
 
 
 def _traffic(row: Row, window: Window, current: Counters) -> Cells:

@@ -46,7 +46,7 @@ class ErrorRow:
 
 @dataclass(slots=True)
 class Window:
-    """`seconds` is at least a millisecond. Lists are roughly by traffic, so that rows keep their place."""
+    """`seconds` is at least a millisecond. Lists are roughly by traffic ever: rows keep their place."""
 
     seconds: float
     total: Row
@@ -140,9 +140,7 @@ def _sums(
         row.errors_ever += sum(lane["errors_ever"].values())
         if waiting or lane["api"] not in WAITING:
             row.buckets = [a + b for a, b in zip(row.buckets, lane["latency"]["buckets"], strict=True)]
-    return sorted(
-        rows.values(), key=lambda row: (-row.requests.bit_length(), -row.ever.bit_length(), row.name)
-    )
+    return sorted(rows.values(), key=lambda row: (row.requests == 0, -row.ever.bit_length(), row.name))
 
 
 def _errors(lanes: Iterable[Mapping[str, Any]], topics: Iterable[Mapping[str, Any]]) -> list[ErrorRow]:

@@ -1,4 +1,4 @@
-"""Every API of Kafka, by key or name: `API[3]`, `API["Metadata"]`; older names too, as in `API["Offsets"]`."""
+"""Every API of Kafka, by key or name: `API[3]`, `API["Metadata"]`; older names are aliases."""
 
 from collections.abc import Iterator
 from difflib import get_close_matches

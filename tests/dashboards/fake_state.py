@@ -1,9 +1,14 @@
 """A proxy that never ran: the counters of some seconds of invented traffic, the same in every run."""
 
+import asyncio
+import json
 from random import Random
-from typing import Literal
+from typing import Any, Literal
 
-from klamm.proxy.snapshot import ClusterState, NodeState
+import msgspec
+
+from klamm.proxy.counters import counters
+from klamm.proxy.snapshot import ClusterState, NodeState, take
 from klamm.proxy.stats import Stats
 
 STARTED_AT = 1_700_000_000.0
@@ -92,3 +97,18 @@ class FakeState:
 
     def log_dropped(self) -> int:
         return 0
+
+
+def answer(state: FakeState) -> dict[str, Any]:
+    """What /v1/counters would say, as a client reads it; the clock is that of the traffic."""
+    read: dict[str, Any] = json.loads(msgspec.json.encode(counters(asyncio.run(take(state)))))
+    return read | {"version": "0.1.0", "pid": 1, "now": STARTED_AT + state.seconds}
+
+
+def two_answers() -> tuple[dict[str, Any], dict[str, Any]]:
+    """Five seconds apart, the first after 25 seconds."""
+    state = FakeState()
+    state.run(25)
+    previous = answer(state)
+    state.run(5)
+    return previous, answer(state)
