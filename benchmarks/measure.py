@@ -59,7 +59,8 @@ def run(
     _rounds(small, peers, broker_pid, 1, _WARM_UP_S)
     tell(f"warm; {pace.rounds} rounds")
     slices = _rounds(small, peers, broker_pid, pace.rounds, pace.seconds)
-    tell("frames of 100 MB")
+    if large:
+        tell("frames of 100 MB")
     for peer in peers:
         if peer.pid:
             memory[peer.name].before = status_bytes(peer.pid, "VmRSS")

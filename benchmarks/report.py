@@ -124,7 +124,8 @@ def memory_rows(memory: dict[str, Memory]) -> list[dict[str, Any]]:
 
 def cpu_table(found: list[Row]) -> Table:
     proxies = list(found[0].values)
-    table = Table(title="Cost of the proxies: median, and x HAProxy (least-greatest of the rounds)")
+    beside = ", and x HAProxy (least-greatest of the rounds)" if HAPROXY in proxies else ""
+    table = Table(title=f"Cost of the proxies: median{beside}")
     for heading in ("API", "records", "conns x in flight", "measure"):
         table.add_column(heading)
     for name in proxies:

@@ -38,9 +38,10 @@ WITHOUT_TERMINAL_S = 20.0
 LINE_EVERY_S = 2.0
 WIDTH = 100  # of what is no terminal
 READY_S = 20.0
+SILENT_S = 1.0  # a start that takes longer says what it waits for
 PATIENCE_S = {"clients": 25.0}  # they remove their topics; the others have nothing to do
-LISTEN, ADMIN = 19092, 19091  # as in `klamm run`, where they are free
-PORTS_OF_LISTEN = 5  # bootstrap and up to four brokers
+LISTEN = 19092
+PORTS = 8  # bootstrap and some brokers; the admin address is just before them
 PR_SET_PDEATHSIG = 1
 
 
@@ -162,9 +163,9 @@ def _print_lines(admin: str, over: Callable[[], bool], first: Counters) -> None:
 
 def _ready(admin: str, children: list[Child]) -> Counters:
     """The counters, once klamm knows the cluster."""
-    ends_at = time.monotonic() + READY_S
-    reason = ""
-    while time.monotonic() < ends_at:
+    started = time.monotonic()
+    reason = said = ""
+    while (waited_s := time.monotonic() - started) < READY_S:
         for child in children:
             child.check()
         try:
@@ -173,6 +174,9 @@ def _ready(admin: str, children: list[Child]) -> Counters:
             if cluster["ready"]:
                 return counters
             reason = cluster["reason"]
+            if waited_s > SILENT_S and reason != said:
+                said = reason
+                print(f"waiting  {said}", flush=True)
         except NoAnswer as error:
             reason = str(error)
         time.sleep(0.1)
@@ -180,12 +184,12 @@ def _ready(admin: str, children: list[Child]) -> Counters:
 
 
 def _ports() -> tuple[int, str]:
-    """The first port for clients (0: whatever is free) and the admin address: the usual ones if free."""
-    listen = LISTEN if all(_is_free(port) for port in range(LISTEN, LISTEN + PORTS_OF_LISTEN)) else 0
-    if _is_free(ADMIN):
-        return listen, f"127.0.0.1:{ADMIN}"
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return listen, f"127.0.0.1:{server.getsockname()[1]}"
+    """The first port for clients and the admin address: those of `klamm run`, or some hundreds above."""
+    for listen in range(LISTEN, 60_000, 100):
+        admin = listen - 1
+        if all(_is_free(port) for port in range(admin, listen + PORTS)):
+            return listen, f"127.0.0.1:{admin}"
+    raise Failed(f"no {PORTS} free ports in a row from {LISTEN} on")
 
 
 def _is_free(port: int) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import signal
 import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
 from random import Random
 from threading import Event, Thread
@@ -31,6 +32,7 @@ GROUPS = BILLING, FRAUD, REPORTS, RESTORE = (
 
 TICK_S = 0.05
 ADMIN_S = 10.0
+CLOSE_S = 5.0  # for all clients together, which close side by side
 
 Run = Callable[[str, Event], None]
 
@@ -62,7 +64,7 @@ def producer(client_id: str, topic: str, per_second: int, size_bytes: int, **set
 def group_member(
     client_id: str, group: str, topics: Sequence[str], leaves_after_s: float = 0, **settings: Any
 ) -> Run:
-    """Consumes in a group and commits once a second; with `leaves_after_s` it leaves and comes back."""
+    """Consumes in a group and commits once a second; with `leaves_after_s` it comes and goes."""
 
     def run(bootstrap: str, stop: Event) -> None:
         from confluent_kafka import Consumer
@@ -82,7 +84,7 @@ def group_member(
                 rest -= TICK_S
             kafka.close()
             if leaves_after_s:
-                stop.wait(leaves_after_s / 2)
+                stop.wait(leaves_after_s)
 
     return run
 
@@ -118,7 +120,7 @@ CLIENTS: tuple[Run, ...] = (
     producer("legacy-importer", IMPORTS, 120, 80, **{"linger.ms": 0, "batch.num.messages": 1}),
     producer("web-clicks", CLICKS, 60, 120, **{"linger.ms": 50, "acks": 1}),
     group_member("billing-1", BILLING, [ORDERS, PAYMENTS]),
-    group_member("billing-2", BILLING, [ORDERS, PAYMENTS], leaves_after_s=6),
+    group_member("billing-2", BILLING, [ORDERS, PAYMENTS], leaves_after_s=12),
     group_member("fraud-check", FRAUD, [PAYMENTS, CLICKS], **{"fetch.wait.max.ms": 50}),
     group_member("reporting", REPORTS, [ABSENT], **{"topic.metadata.refresh.interval.ms": 2000}),
     replayer("restore-job", PAYMENTS, every_s=3),
@@ -184,8 +186,9 @@ def main(bootstrap: str, with_topics: bool) -> int:
             thread.start()
         signal.sigwait({signal.SIGTERM})
         stop.set()
+        ends_at = time.monotonic() + CLOSE_S
         for thread in threads:
-            thread.join(5)
+            thread.join(max(ends_at - time.monotonic(), 0))
     except KafkaException as error:
         print(f"the demo's clients cannot work on this cluster: {error.args[0].str()}", file=sys.stderr)
         return 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from klamm.proxy.notes import EMPTY, QUIET, AnswerNote, Note
 from klamm.proxy.sasl import Tokens
@@ -30,31 +30,58 @@ class Ground:
     held_limit: int = 64 * MIB  # of a response whose addresses do not come earlier
 
 
+class Memo(NamedTuple):
+    """What a response must look like to be known without being read: a length, and the bytes at three offsets from the correlation
+    id on, between which only values of a fixed size, or records, may differ. `note` is what such a response says.
+    """
+
+    least: int
+    most: int
+    first: bytes
+    second: bytes
+    second_at: int
+    third: bytes
+    third_at: int
+    note: AnswerNote
+
+
+NO_MEMO = Memo(NO_LENGTH, NO_LENGTH, b"", b"", 0, b"", 0, QUIET)
+
+
 class Flow:
     """One API version on one connection: where it is counted, and what the last frames said.
 
     `prefix` are the bytes from a request's client id to the last field read of it, and `note` what they mean: while they come
-    again nothing is parsed. `least` is the shortest frame that can hold them. The same for responses, from the correlation id on.
+    again nothing is parsed. `least` is the shortest frame that can hold them. `answer` is the same for responses.
     """
 
     __slots__ = (
-        "answer_columns", "answer_least", "answer_note", "answer_prefix", "header", "held", "lane", "least", "note", "plan",
-        "prefix", "replaced", "revision",
+        "answer", "answer_columns", "answer_length", "answer_note", "header", "held", "lane", "least", "note", "plan", "prefix",
+        "replaced", "revision",
     )  # fmt: skip
 
     def __init__(self, plan: Plan, lane: Lane) -> None:
         self.plan, self.lane = plan, lane
         self.header = b""  # of requests: client id and tagged fields
         self.prefix, self.least, self.note = b"", NO_LENGTH, EMPTY
-        self.answer_prefix, self.answer_least, self.answer_note = b"", NO_LENGTH, QUIET
+        self.answer = NO_MEMO
+        self.answer_note = QUIET
         self.answer_columns: list[Any] | None = None
+        self.answer_length = 0  # of the last response that was read
         self.held: bytes | None = None  # the last response that was held, from its correlation id on,
         self.replaced: list[bytes] = []  # what was sent for it,
         self.revision = -1  # and the topology's revision then
 
 
-# In flight: (correlation id, flow, arrival in ns, what the request said, its length); a self-made answer: (None, None, answer).
-InFlight = tuple[int, Flow, int, Note, int]
+class Run(NamedTuple):
+    """Requests of one flow that came in one read and say the same, waiting for their answers. `flow` None: klamm's own answer."""
+
+    flow: Flow | None
+    note: Note
+    arrived: int  # ns
+    ids: list[int]  # correlation ids, in order
+    length: int  # of the first, without its size field
+    made: bytes = b""
 
 
 @dataclass(slots=True, eq=False)
@@ -64,8 +91,8 @@ class Connection:
     ground: Ground
     broker: str
     advertise: str
-    in_flight: deque[Any] = field(default_factory=deque)
-    made: int = 0  # self-made answers in flight
+    in_flight: deque[Run] = field(default_factory=deque)
+    turn: int = 0  # answers that the oldest run has had
     tokens: Tokens | None = None
     effects: list[Effect] = field(default_factory=list)
     software_known: bool = False
@@ -90,33 +117,31 @@ class Connection:
         return None if node.listen_port is None else (self.advertise, node.listen_port)
 
     def exchange(
-        self, flow: Flow, entry: InFlight, note: AnswerNote, response_length: int, elapsed_ns: int
+        self, flow: Flow, run: Run, correlation_id: int, note: AnswerNote, length: int, elapsed_ns: int
     ) -> None:
-        """One line for the log."""
-        lane = flow.lane
-        self.effects.append(
-            (
-                "exchange",
-                {
-                    "api": flow.plan.name,
-                    "version": flow.plan.version,
-                    "client_id": lane.client_id,
-                    "correlation_id": entry[0],
-                    **(entry[3].shown or note.shown or {}),
-                    "errors": note.errors,
-                    "request_bytes": entry[4] + 4,
-                    "response_bytes": response_length + 4,
-                    "latency_ns": elapsed_ns,
-                },
-            )
-        )
+        """One line for the log; `length` is the response's, without its size field."""
+        said = {
+            "api": flow.plan.name,
+            "version": flow.plan.version,
+            "client_id": flow.lane.client_id,
+            "correlation_id": correlation_id,
+            **(run.note.shown or note.shown or {}),
+            "errors": note.errors,
+            "request_bytes": run.length + 4,
+            "response_bytes": length + 4,
+            "latency_ns": elapsed_ns,
+        }
+        self.effects.append(("exchange", said))
 
 
 def tls_or_size(length: int, who: str, limit: int) -> tuple[str, str] | None:
     """Why a frame's size cannot be, as (kind, message). A TLS record's first bytes read as a size of 352,518,912 and more."""
     record = {0x1603: "handshake", 0x1503: "alert"}.get(length >> 16 & 0xFFFF)
     if record and who == "client":
-        return "tls_from_client", f"the client speaks TLS ({record}) to a plain port: set security.protocol=PLAINTEXT or SASL_PLAINTEXT"
+        return (
+            "tls_from_client",
+            f"the client speaks TLS ({record}) to a plain port: set security.protocol=PLAINTEXT or SASL_PLAINTEXT",
+        )
     if record:
         return "tls_from_broker", f"the broker speaks TLS ({record}): start klamm with --upstream-tls"
     least = 8 if who == "client" else 4

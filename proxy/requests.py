@@ -8,7 +8,7 @@ from typing import Any
 
 from klamm.decoders.compile import UNREADABLE, skip_tags
 from klamm.proxy.api_versions import unsupported
-from klamm.proxy.connection import NO_LENGTH, Connection, Effect, Flow, tls_or_size
+from klamm.proxy.connection import NO_LENGTH, Connection, Effect, Flow, Run, tls_or_size
 from klamm.proxy.notes import EMPTY, Note, shown, topics_named
 from klamm.proxy.sasl import GSSAPI_FIRST, Tokens
 from klamm.proxy.stats import Lane
@@ -51,35 +51,38 @@ class Requests:
         if self.walk is not None:
             self._feed(data[:pos] if pos < size else data, pos <= size)
         in_flight, limit, flows = connection.in_flight, self.limit, self.flows
+        current: int | None = None  # key and version of the run of like frames that is being counted
+        prefix, least, began, ids = b"", NO_LENGTH, 0, []
+        flow: Flow | None = None
         while size - pos >= 12:
             length, code, correlation = HEAD(data, pos)
-            flow = flows.get(code)
-            if (
-                flow is None
-                or not data.startswith(flow.prefix, pos + 12)
-                or not flow.least <= length <= limit
-            ):
-                flow = self._meet(data, pos, length, code, correlation, now)
-                if flow is None or flow is CLOSE:
-                    break
-                flows = self.flows
-                if flow.lane is NO_LANE:
-                    if flow is SWALLOW:
-                        pieces.append(data[start:pos])
-                        start = pos + length + 4
-                    pos += length + 4
-                    continue
-            lane = flow.lane
-            lane.requests += 1
-            lane.request_bytes += length + 4
-            note = flow.note
-            for topic in note.topics:
-                topic.requests += 1
-            if note.answered:
-                in_flight.append((correlation, flow, now, note, length))
-            else:
-                lane.unanswered += 1
+            if code != current or not data.startswith(prefix, pos + 12) or not least <= length <= limit:
+                if current is not None:
+                    _count(flow, len(ids), pos - began)
+                    current = None
+                flow = flows.get(code)
+                if (
+                    flow is None
+                    or not data.startswith(flow.prefix, pos + 12)
+                    or not flow.least <= length <= limit
+                ):
+                    flow = self._meet(data, pos, length, code, correlation, now)
+                    if flow is None or flow is CLOSE:
+                        break
+                    flows = self.flows
+                    if flow.lane is NO_LANE:
+                        if flow is SWALLOW:
+                            pieces.append(data[start:pos])
+                            start = pos + length + 4
+                        pos += length + 4
+                        continue
+                current, prefix, least, began, ids = code, flow.prefix, flow.least, pos, []
+                if flow.note.answered:
+                    in_flight.append(Run(flow, flow.note, now, ids, length))
+            ids.append(correlation)
             pos += length + 4
+        if current is not None:
+            _count(flow, len(ids), pos - began)
         if pos < size and connection.tokens is not None and not connection.closing:
             pos = self._short_tokens(data, pos, size)
         if pos >= size:
@@ -159,8 +162,7 @@ class Requests:
         body = unsupported()
         answer = SIZE.pack(4 + len(body)) + SIZE.pack(correlation) + body
         if connection.in_flight:
-            connection.in_flight.append((None, None, answer))
-            connection.made += 1
+            connection.in_flight.append(Run(None, EMPTY, 0, [correlation], 0, answer))
         else:
             connection.effects.append(("send", "client", answer))
         return SWALLOW
@@ -181,12 +183,10 @@ class Requests:
                 walk = flow.plan.request_walk()()
                 next(walk)
                 self.walk = (walk, flow, correlation, now, length := end - pos - 4)
-                flow.lane.requests += 1
-                flow.lane.request_bytes += length + 4
                 self._feed(data[body:], False)
                 return WALKING
             flow.note = self._said(flow.plan, tuple(columns))
-        if flow.note.named and stop - pos <= MEMO_LIMIT:
+        if flow.note.named and not flow.plan.logged and stop - pos <= MEMO_LIMIT:
             flow.prefix, flow.least = data[pos + 12 : stop], stop - pos - 4
         return flow
 
@@ -226,12 +226,10 @@ class Requests:
             self._undecodable(flow)
             note = EMPTY
         self.walk = None
-        for topic in note.topics:
-            topic.requests += 1
+        flow.note = note
+        _count(flow, 1, length + 4)
         if note.answered:
-            self.connection.in_flight.append((correlation, flow, arrived, note, length))
-        else:
-            flow.lane.unanswered += 1
+            self.connection.in_flight.append(Run(flow, note, arrived, [correlation], length))
 
     def _undecodable(self, flow: Flow) -> None:
         plan = flow.plan
@@ -251,6 +249,18 @@ class Requests:
             tokens.from_client()
             pos += 4 + length
         return pos
+
+
+def _count(flow: Flow | None, times: int, size: int) -> None:
+    """Like requests that came in one read."""
+    assert flow is not None
+    lane, note = flow.lane, flow.note
+    lane.requests += times
+    lane.request_bytes += size
+    for topic in note.topics:
+        topic.requests += times
+    if not note.answered:
+        lane.unanswered += times
 
 
 def _header(plan: Plan, data: bytes, pos: int, end: int) -> tuple[str | None, int]:

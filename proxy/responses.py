@@ -10,7 +10,7 @@ from typing import Any
 from klamm.decoders.compile import UNREADABLE, Path, skip_tags
 from klamm.decoders.failures import DecodeError, EncodeError
 from klamm.proxy.api_versions import clamped
-from klamm.proxy.connection import MIB, NO_LENGTH, Connection, Effect, Flow, InFlight, tls_or_size
+from klamm.proxy.connection import MIB, NO_MEMO, Connection, Effect, Flow, Memo, Run, tls_or_size
 from klamm.proxy.notes import QUIET, AnswerNote, answer_note
 from klamm.proxy.rewrite import Unbound, neutralise, rewrite
 from klamm.proxy.stats import BOUNDS_NS
@@ -23,6 +23,7 @@ MEMO_LIMIT = 4096
 HELD_MEMO_LIMIT = 256 * 1024
 TAIL_HELD = 256 * 1024  # a response that ends in addresses is held whole up to this size; a larger one flows
 TAIL_LIMIT = MIB
+SHAPE_LIMIT = 64 * 1024  # of a response whose shape is remembered
 FIRST_LOOK = 256 * 1024  # a held response is looked at when this much is there: addresses mostly come early
 
 
@@ -40,7 +41,7 @@ class Responses:
         self.since = 0  # when the first byte of what is kept came
         self.blocked = False  # a listener is being bound
         self.walk: tuple[Generator[None, bytes, tuple[Any, ...]], Flow, tuple[Path, ...], int] | None = None
-        self.pending: tuple[InFlight, int, int] | None = None  # what to log once `walk` has read the frame
+        self.pending: tuple[Run, int, int, int] | None = None  # what to log once `walk` has read the frame
         self.tail: list[bytes] | None = None
         self.tailed: Flow
         self.limit = connection.ground.frame_limit
@@ -64,53 +65,78 @@ class Responses:
         walked = self.walk
         if walked is not None or self.tail is not None:
             start = self._pass(data, 0, min(pos, size), pos <= size, 0, pieces)
-        in_flight, limit = connection.in_flight, self.limit
+        in_flight, turn = connection.in_flight, connection.turn
         while size - pos >= 8:
-            if connection.made:
-                start = self._release(data, start, pos, pieces)
-            length, correlation = HEAD(data, pos)
-            if not in_flight or in_flight[0][0] != correlation or not 4 <= length <= limit:
-                if not self._odd(length, correlation, pos, data):
+            if not in_flight:
+                if not self._odd(*HEAD(data, pos)):
+                    break
+                pos += HEAD(data, pos)[0] + 4
+                continue
+            run = in_flight[0]
+            flow, ids = run.flow, run.ids
+            if flow is None:
+                pieces += (data[start:pos], run.made)
+                start = pos
+                in_flight.popleft()
+                continue
+            least, most, first, second, second_at, third, third_at, note = flow.answer
+            began, before, count = pos, turn, len(ids)
+            while size - pos >= 8:
+                length, correlation = HEAD(data, pos)
+                if (
+                    correlation != ids[turn]
+                    or not least <= length <= most
+                    or not data.startswith(first, pos + 8)
+                    or (
+                        second
+                        and not (
+                            data.startswith(second, pos + second_at)
+                            and data.startswith(third, pos + third_at)
+                        )
+                    )
+                ):
+                    break
+                pos += length + 4
+                turn += 1
+                if turn == count:
+                    break
+            if turn > before:
+                self._count(flow, run, note, turn - before, pos - began, now - run.arrived)
+                if turn == count:
+                    in_flight.popleft()
+                    turn = 0
+                continue
+            if correlation != ids[turn] or not 4 <= length <= self.limit:
+                connection.turn = turn
+                if not self._odd(length, correlation):
                     break
                 pos += length + 4
                 continue
-            entry = in_flight[0]
-            flow = entry[1]
-            if length < flow.answer_least or not data.startswith(flow.answer_prefix, pos + 8):
-                met = self._meet(data, pos, length, flow)
-                if met is None:
-                    break
-                note, replaced = met
-                if replaced is not None:
-                    pieces.append(data[start:pos])
-                    pieces += replaced
-                    start = min(pos + length + 4, size)
-                    flow.lane.own.add(now - arrived)
-            else:
-                note = flow.answer_note
-            in_flight.popleft()
-            lane = flow.lane
-            lane.responses += 1
-            lane.response_bytes += length + 4
-            elapsed = arrived - entry[2]
-            latency = lane.latency
-            latency.total_ns += elapsed
-            bucket = bisect_left(BOUNDS_NS, elapsed)
-            latency.buckets[bucket] += 1
-            for topic in entry[3].topics:
-                topic.latency.total_ns += elapsed
-                topic.latency.buckets[bucket] += 1
-            if note.errors:
-                self._count_errors(flow, note)
-            if flow.plan.logged and self.walk is None:
-                connection.exchange(flow, entry, note, length, elapsed)
-            elif flow.plan.logged:
-                self.pending = (entry, length, elapsed)
+            met = self._meet(data, pos, length, flow)
+            if met is None:
+                break
+            note, replaced = met
+            if replaced is not None:
+                pieces.append(data[start:pos])
+                pieces += replaced
+                start = min(pos + length + 4, size)
+                flow.lane.own.add(now - arrived)
+            self._count(flow, run, note, 1, length + 4, arrived - run.arrived)
+            if flow.plan.logged:
+                if self.walk is None:
+                    connection.exchange(flow, run, correlation, note, length, arrived - run.arrived)
+                else:
+                    self.pending = (run, correlation, length, arrived - run.arrived)
             pos += length + 4
             arrived = now
+            turn += 1
+            if turn == count:
+                in_flight.popleft()
+                turn = 0
+        connection.turn = turn
         if self.walk is not None and self.walk is not walked:
             start = self._pass(data, self.walk[3], size, False, start, pieces)
-        if connection.made and pos <= size and not connection.closing:
+        if in_flight and in_flight[0].flow is None and pos <= size and not connection.closing:
             start = self._release(data, start, pos, pieces)
         if pos < size and connection.tokens is not None and not self.blocked:
             pos = self._short_tokens(data, pos, size)
@@ -132,7 +158,7 @@ class Responses:
         self.blocked = False
         return self.receive(b"", now)
 
-    def _odd(self, length: int, correlation: int, pos: int, data: bytes) -> bool:
+    def _odd(self, length: int, correlation: int) -> bool:
         """A frame that answers no request: a SASL token, or the end of the connection."""
         connection = self.connection
         tokens = connection.tokens
@@ -149,17 +175,19 @@ class Responses:
                 f"a response with correlation id {correlation} that nobody asked for",
             )
         else:
-            expected, flow = connection.in_flight[0][:2]
-            message = f"a response with correlation id {correlation}; the oldest request is {flow.plan.name} with {expected}"
-            connection.close("correlation_mismatch", flow.plan.name, message)
+            oldest = connection.in_flight[0]
+            name, expected = oldest.flow.plan.name if oldest.flow else "", oldest.ids[connection.turn]
+            message = (
+                f"a response with correlation id {correlation}; the oldest request is {name} with {expected}"
+            )
+            connection.close("correlation_mismatch", name, message)
         return False
 
     def _release(self, data: bytes, start: int, pos: int, pieces: list[bytes]) -> int:
         """Answers made by klamm whose turn has come."""
         in_flight = self.connection.in_flight
-        while in_flight and in_flight[0][1] is None:
-            pieces += (data[start:pos], in_flight.popleft()[2])
-            self.connection.made -= 1
+        while in_flight and in_flight[0].flow is None:
+            pieces += (data[start:pos], in_flight.popleft().made)
             start = pos
         return start
 
@@ -172,7 +200,8 @@ class Responses:
         if plan.hold:
             return self._held(data, pos, length, flow)
         if plan.response is None:
-            flow.answer_least = 4
+            if not plan.logged:
+                flow.answer = Memo(4, self.limit, b"", b"", 0, b"", 0, QUIET)
             return QUIET, None
         if not whole and plan.tail is not None and length <= TAIL_HELD:
             return self._wait(length + 4)
@@ -192,13 +221,21 @@ class Responses:
             flow.answer_columns, flow.answer_note = columns, self._said(flow, tuple(columns))
             if not flow.answer_note.named:
                 flow.answer_columns = None
-        if plan.tail is not None:
-            if plan.response.column(tuple(columns), (plan.tail, "node_id")):
-                return self._rewritten(data, pos, body, end, flow) if length <= TAIL_HELD else self._blanked(data, pos, body, end, flow)
-        elif flow.answer_columns is not None and stop - pos <= MEMO_LIMIT:
-            flow.answer_prefix, flow.answer_least = data[pos + 8 : stop], stop - pos - 4
-        else:
-            flow.answer_least = NO_LENGTH
+        if plan.tail is not None and plan.response.column(tuple(columns), (plan.tail, "node_id")):
+            return (
+                self._rewritten(data, pos, body, end, flow)
+                if length <= TAIL_HELD
+                else self._blanked(data, pos, body, end, flow)
+            )
+        flow.answer = NO_MEMO
+        if flow.answer_columns is not None and not plan.logged:
+            if plan.tail is None and stop - pos <= MEMO_LIMIT:
+                flow.answer = Memo(
+                    stop - pos - 4, self.limit, data[pos + 8 : stop], b"", 0, b"", 0, flow.answer_note
+                )
+            elif plan.shape is not None and length == flow.answer_length and length <= SHAPE_LIMIT:
+                flow.answer = _shape(plan.shape(data, body, end), data[pos:end], pos, flow.answer_note)
+            flow.answer_length = length
         return flow.answer_note, None
 
     def _said(self, flow: Flow, columns: tuple[Any, ...]) -> AnswerNote:
@@ -346,7 +383,9 @@ class Responses:
                 self.tail = None
         return start
 
-    def _blanked(self, data: bytes, pos: int, body: int, end: int, flow: Flow) -> tuple[AnswerNote, list[bytes]]:
+    def _blanked(
+        self, data: bytes, pos: int, body: int, end: int, flow: Flow
+    ) -> tuple[AnswerNote, list[bytes]]:
         """A large answer that came in one piece is treated as if it had not."""
         walk = flow.plan.tail_walk()[0]()
         next(walk)
@@ -367,7 +406,7 @@ class Responses:
         if note.errors:
             self._count_errors(flow, note)
         if self.pending is not None:
-            self.connection.exchange(flow, *self.pending[:1], note, *self.pending[1:])
+            self.connection.exchange(flow, *self.pending[:2], note, *self.pending[2:])
             self.pending = None
 
     def _unread(self, flow: Flow) -> None:
@@ -378,7 +417,7 @@ class Responses:
             return
         self._undecodable(flow)
         if self.pending is not None:
-            self.connection.exchange(flow, *self.pending[:1], QUIET, *self.pending[1:])
+            self.connection.exchange(flow, *self.pending[:2], QUIET, *self.pending[2:])
             self.pending = None
 
     def _ended(self, tail: bytes) -> bytes:
@@ -399,12 +438,26 @@ class Responses:
             )
         return new
 
-    def _count_errors(self, flow: Flow, note: AnswerNote) -> None:
+    def _count(self, flow: Flow, run: Run, note: AnswerNote, times: int, size: int, elapsed: int) -> None:
+        """Like responses that came in one read."""
+        lane = flow.lane
+        lane.responses += times
+        lane.response_bytes += size
+        bucket = bisect_left(BOUNDS_NS, elapsed)
+        lane.latency.buckets[bucket] += times
+        lane.latency.total_ns += times * elapsed
+        for topic in run.note.topics:
+            topic.latency.buckets[bucket] += times
+            topic.latency.total_ns += times * elapsed
+        if note.errors:
+            self._count_errors(flow, note, times)
+
+    def _count_errors(self, flow: Flow, note: AnswerNote, times: int = 1) -> None:
         ground = self.connection.ground
         for topic, code in note.errors:
-            flow.lane.errors[code] += 1
+            flow.lane.errors[code] += times
             if topic is not None:
-                ground.stats.topic(ground.cluster, topic, flow.plan.name).errors[code] += 1
+                ground.stats.topic(ground.cluster, topic, flow.plan.name).errors[code] += times
 
     def _undecodable(self, flow: Flow) -> None:
         plan = flow.plan
@@ -431,6 +484,23 @@ class Responses:
             tokens.from_broker()
             pos += 4 + length
         return pos
+
+
+def _shape(volatile: list[tuple[int, int, int, Any]], frame: bytes, start: int, note: AnswerNote) -> Memo:
+    """The frame's bytes around its volatile values: sizes, counts and everything that says something. `start`: of the frame."""
+    steady, pos = [], 8
+    for _, first, last, value in volatile:
+        first = (
+            last - len(value) if isinstance(value, bytes) else first
+        )  # records: their length is of the shape
+        if first - start > pos:
+            steady.append((pos, frame[pos : first - start]))
+        pos = last - start
+    steady.append((pos, frame[pos:]))
+    if len(steady) > 3 or steady[0][0] != 8 or not steady[-1][1]:
+        return NO_MEMO
+    (_, one), (two_at, two), (three_at, three) = (steady + [(0, b"")] * 2)[:3]
+    return Memo(len(frame) - 4, len(frame) - 4, one, two, two_at, three, three_at, note)
 
 
 def _resized(data: bytes, pos: int, body: int, new: list[bytes], late: int = 0) -> list[bytes]:

@@ -33,12 +33,12 @@ class Session:
 
     def own_time(self, elapsed_ns: int) -> None:
         """klamm's own time for one read, counted where its newest request is."""
-        newest = self.connection.in_flight[-1] if self.connection.in_flight else None
-        if newest is not None and newest[1] is not None:
-            newest[1].lane.own.add(elapsed_ns)
+        newest = self.connection.in_flight[-1].flow if self.connection.in_flight else None
+        if newest is not None:
+            newest.lane.own.add(elapsed_ns)
 
     def in_flight(self) -> int:
-        return len(self.connection.in_flight)
+        return sum(len(run.ids) for run in self.connection.in_flight) - self.connection.turn
 
     def client_closed(self) -> list[Effect]:
         """The client has sent its last byte. A request that is cut short goes on as far as it came."""

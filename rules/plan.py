@@ -23,6 +23,7 @@ from klamm.decoders.schema import (
     NODE_ID,
     PARTITION,
     PORT,
+    RECORDS,
     TOPIC,
     TOPIC_ID,
     Api,
@@ -99,6 +100,9 @@ class Plan:
     hold: bool = False  # the response is held until its addresses are rewritten
     tail: str | None = None  # the top-level field with addresses that ends a response of any size
     tail_tagged: bool = False
+    shape: Locate | None = (
+        None  # of such a response: the values that change while everything else says the same
+    )
     walks: dict[str, Walk] = field(default_factory=dict)
 
     def request_walk(self) -> Walk:
@@ -162,6 +166,8 @@ class Planner:
             plan.tail_tagged = any(f.name == plan.tail and f.tag is not None for f in api.response)
             plan.hold = key == API_VERSIONS or (plan.endpoints is not None and plan.tail is None)
             plan.response = self._picked(api, version, "response")
+            if plan.tail is not None:
+                plan.shape = _volatile(api, version)
         return plan
 
     def _picked(self, api: Api, version: int, side: Side) -> Picked | None:
@@ -220,6 +226,18 @@ def tail_of(api: Api, version: int) -> str | None:
         if ("node_endpoints", "host") in marked(api.response, version, frozenset({HOST}))
         else None
     )
+
+
+def _volatile(api: Api, version: int) -> Locate:
+    """Offsets, times and records of a response: they say nothing of its layout, nor of what metering wants."""
+    paths = [
+        path
+        for path, f in walk_fields(api.response, version)
+        if f.kind in ("int64", "records") and f.tag is None and f.mark in (None, RECORDS)
+    ]
+    tagged = {path for path, f in walk_fields(api.response, version) if f.tag is not None}
+    kept = tuple(path for path in paths if not any(path[:n] in tagged for n in range(1, len(path))))
+    return locate(Layout(api.name, version, "response", version in api.flexible, api.response), kept)
 
 
 def flat(column: Any) -> Iterator[Any]:

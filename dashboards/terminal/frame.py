@@ -31,7 +31,7 @@ WIDE_BANDS: tuple[tuple[tuple[Draw, ...], int], ...] = (
     ((sections.clients, sections.topics), 6),
     ((sections.errors, sections.software, sections.problems), 4),
 )
-NARROW_SHARES = {1: (1,), 2: (1, 1)}
+NARROW_SHARES = {1: (1,), 2: (5, 4)}
 WIDE_SHARES = {2: (5, 3), 3: (5, 2, 2)}
 
 FOOTNOTE = (

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -22,8 +24,11 @@ def line(previous: Counters | None, current: Counters) -> str:
         f"p99 {figures.duration(quantile(now.total.buckets, current['bounds_s'], 0.99))}",
         f"{sum(lane['open'] for lane in current['connections'])} connections",
     ]
-    errors = [f"{row.count} {row.name}" for row in now.errors if row.count]
-    return "  ".join(parts) + (f"  errors: {', '.join(errors)}" if errors else "")
+    errors: Counter[str] = Counter()
+    for row in now.errors:
+        errors[row.name] += row.count
+    said = ", ".join(f"{count} {name}" for name, count in errors.most_common() if count)
+    return "  ".join(parts) + (f"  errors: {said}" if said else "")
 
 
 def summary(last: Counters) -> RenderableType:

@@ -2,6 +2,7 @@
 
 from klamm.decoders.schema import ERROR, api, array, int8, int16, int32, string
 
+# Hosts here are those of clients, as rules name them.
 DESCRIBE_ACLS = api(
     29, "DescribeAcls", versions="0-3", flexible="2+",
     request=[

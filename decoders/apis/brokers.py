@@ -19,6 +19,10 @@ from klamm.decoders.schema import (
     uuid,
 )
 
+# Told to the controller, not to clients: no marks.
+LISTENER = [string("name"), string("host"), uint16("port"), int16("security_protocol")]
+FEATURE = [string("name"), int16("min_supported_version"), int16("max_supported_version")]
+
 ALTER_PARTITION = api(
     56, "AlterPartition", versions="0-3", flexible="0+", aliases=("AlterIsr",),
     request=[
@@ -71,6 +75,7 @@ UPDATE_FEATURES = api(
     ],
 )
 
+# Whole requests and responses of others, with whatever secrets are in them (KIP-590).
 ENVELOPE = api(
     58, "Envelope", versions="0", flexible="0+",
     request=[
@@ -86,10 +91,8 @@ BROKER_REGISTRATION = api(
     62, "BrokerRegistration", versions="0-4", flexible="0+",
     request=[
         int32("broker_id"), string("cluster_id"), uuid("incarnation_id"),
-        array("listeners", of=[string("name"), string("host"), uint16("port"), int16("security_protocol")]),
-        array("features", of=[
-            string("name"), int16("min_supported_version"), int16("max_supported_version"),
-        ]),
+        array("listeners", of=LISTENER),
+        array("features", of=FEATURE),
         string("rack", null="0+"),
         boolean("is_migrating_zk_broker", "1+"),
         array("log_dirs", "2+", of="uuid"),
@@ -126,10 +129,8 @@ CONTROLLER_REGISTRATION = api(
     70, "ControllerRegistration", versions="0", flexible="0+",
     request=[
         int32("controller_id"), uuid("incarnation_id"), boolean("zk_migration_ready"),
-        array("listeners", of=[string("name"), string("host"), uint16("port"), int16("security_protocol")]),
-        array("features", of=[
-            string("name"), int16("min_supported_version"), int16("max_supported_version"),
-        ]),
+        array("listeners", of=LISTENER),
+        array("features", of=FEATURE),
     ],
     response=[
         int32("throttle_time_ms"), int16("error_code", mark=ERROR), string("error_message", null="0+"),

@@ -2,6 +2,7 @@
 
 from klamm.decoders.schema import ERROR, SECRET, api, array, boolean, int8, int16, int32, string
 
+# A value may be a password, and which is one only the broker knows: all are marked.
 DESCRIBE_CONFIGS = api(
     32, "DescribeConfigs", versions="0-4", flexible="4+",
     request=[

@@ -18,6 +18,7 @@ from klamm.decoders.schema import (
     uuid,
 )
 
+# In a heartbeat null means unchanged.
 CONSUMER_GROUP_HEARTBEAT = api(
     68, "ConsumerGroupHeartbeat", versions="0-1", flexible="0+",
     request=[
@@ -44,6 +45,13 @@ CONSUMER_GROUP_HEARTBEAT = api(
     ],
 )
 
+ASSIGNMENT = [
+    array("topic_partitions", of=[
+        uuid("topic_id", mark=TOPIC_ID), string("topic_name", mark=TOPIC),
+        array("partitions", mark=PARTITION, of="int32"),
+    ]),
+]
+
 CONSUMER_GROUP_DESCRIBE = api(
     69, "ConsumerGroupDescribe", versions="0-1", flexible="0+",
     request=[array("group_ids", mark=GROUP, of="string"), boolean("include_authorized_operations")],
@@ -59,18 +67,8 @@ CONSUMER_GROUP_DESCRIBE = api(
                 string("client_id", mark=CLIENT_TEXT), string("client_host"),
                 array("subscribed_topic_names", mark=TOPIC, of="string"),
                 string("subscribed_topic_regex", null="0+", default=None),
-                struct("assignment", of=[
-                    array("topic_partitions", of=[
-                        uuid("topic_id", mark=TOPIC_ID), string("topic_name", mark=TOPIC),
-                        array("partitions", mark=PARTITION, of="int32"),
-                    ]),
-                ]),
-                struct("target_assignment", of=[
-                    array("topic_partitions", of=[
-                        uuid("topic_id", mark=TOPIC_ID), string("topic_name", mark=TOPIC),
-                        array("partitions", mark=PARTITION, of="int32"),
-                    ]),
-                ]),
+                struct("assignment", of=ASSIGNMENT),
+                struct("target_assignment", of=ASSIGNMENT),
                 int8("member_type", "1+", default=-1),
             ]),
             int32("authorized_operations", default=-2**31),

@@ -21,11 +21,19 @@ from klamm.decoders.schema import (
     uuid,
 )
 
+# Where the new leaders of an answer's partitions listen (KIP-951).
+NODE_ENDPOINT = [
+    int32("node_id", mark=NODE_ID), string("host", mark=HOST), int32("port", mark=PORT),
+    string("rack", null="0+", default=None),
+]
+
+LEADER = [int32("leader_id", default=-1), int32("leader_epoch", default=-1)]
+
 PRODUCE = api(
     0, "Produce", versions="0-13", flexible="9+",
     request=[
         string("transactional_id", "3+", null="3+", default=None),
-        int16("acks"), int32("timeout_ms"),
+        int16("acks"), int32("timeout_ms"),  # acks 0: no response comes
         array("topic_data", of=[
             string("name", "0-12", mark=TOPIC),
             uuid("topic_id", "13+", mark=TOPIC_ID),
@@ -44,16 +52,11 @@ PRODUCE = api(
                     int32("batch_index"), string("batch_index_error_message", null="8+", default=None),
                 ]),
                 string("error_message", "8+", null="8+", default=None),
-                struct("current_leader", "10+", tag=0, of=[
-                    int32("leader_id", default=-1), int32("leader_epoch", default=-1),
-                ]),
+                struct("current_leader", "10+", tag=0, of=LEADER),
             ]),
         ]),
         int32("throttle_time_ms", "1+"),
-        array("node_endpoints", "10+", tag=0, of=[
-            int32("node_id", mark=NODE_ID), string("host", mark=HOST), int32("port", mark=PORT),
-            string("rack", null="10+", default=None),
-        ]),
+        array("node_endpoints", "10+", tag=0, of=NODE_ENDPOINT),
     ],
 )
 
@@ -61,7 +64,7 @@ FETCH = api(
     1, "Fetch", versions="0-18", flexible="12+",
     request=[
         string("cluster_id", "12+", tag=0, null="12+", default=None),
-        int32("replica_id", "0-14", default=-1),
+        int32("replica_id", "0-14", default=-1),  # -1: a consumer
         struct("replica_state", "15+", tag=1, of=[
             int32("replica_id", default=-1), int64("replica_epoch", default=-1),
         ]),
@@ -83,7 +86,7 @@ FETCH = api(
                 int64("high_watermark", "18+", tag=1, default=2**63 - 1),
             ]),
         ]),
-        array("forgotten_topics_data", "7+", of=[
+        array("forgotten_topics_data", "7+", of=[  # leave the fetch session (KIP-227)
             string("topic", "7-12", mark=TOPIC),
             uuid("topic_id", "13+", mark=TOPIC_ID),
             array("partitions", mark=PARTITION, of="int32"),
@@ -104,23 +107,18 @@ FETCH = api(
                 struct("diverging_epoch", "12+", tag=0, of=[
                     int32("epoch", default=-1), int64("end_offset", default=-1),
                 ]),
-                struct("current_leader", "12+", tag=1, of=[
-                    int32("leader_id", default=-1), int32("leader_epoch", default=-1),
-                ]),
+                struct("current_leader", "12+", tag=1, of=LEADER),
                 struct("snapshot_id", "12+", tag=2, of=[
                     int64("end_offset", default=-1), int32("epoch", default=-1),
                 ]),
                 array("aborted_transactions", "4+", null="4+", of=[
                     int64("producer_id"), int64("first_offset"),
                 ]),
-                int32("preferred_read_replica", "11+", default=-1),
+                int32("preferred_read_replica", "11+", default=-1),  # of the consumer's rack (KIP-392)
                 records("records", null="0+"),
             ]),
         ]),
-        array("node_endpoints", "16+", tag=0, of=[
-            int32("node_id", mark=NODE_ID), string("host", mark=HOST), int32("port", mark=PORT),
-            string("rack", null="16+", default=None),
-        ]),
+        array("node_endpoints", "16+", tag=0, of=NODE_ENDPOINT),
     ],
 )
 
@@ -134,7 +132,7 @@ LIST_OFFSETS = api(
             array("partitions", of=[
                 int32("partition_index", mark=PARTITION),
                 int32("current_leader_epoch", "4+", default=-1),
-                int64("timestamp"),
+                int64("timestamp"),  # -1: the latest offset, -2: the earliest
                 int32("max_num_offsets", "0", default=1),
             ]),
         ]),

@@ -18,6 +18,8 @@ from klamm.decoders.schema import (
     uuid,
 )
 
+PARTITION_ERROR = [int32("partition_index", mark=PARTITION), int16("error_code", mark=ERROR)]
+
 OFFSET_COMMIT = api(
     8, "OffsetCommit", versions="0-10", flexible="8+",
     request=[
@@ -41,9 +43,7 @@ OFFSET_COMMIT = api(
         array("topics", of=[
             string("name", "0-9", mark=TOPIC),
             uuid("topic_id", "10+", mark=TOPIC_ID),
-            array("partitions", of=[
-                int32("partition_index", mark=PARTITION), int16("error_code", mark=ERROR),
-            ]),
+            array("partitions", of=PARTITION_ERROR),
         ]),
     ],
 )
@@ -52,13 +52,13 @@ OFFSET_FETCH = api(
     9, "OffsetFetch", versions="0-10", flexible="6+",
     request=[
         string("group_id", "0-7", mark=GROUP),
-        array("topics", "0-7", null="2-7", of=[
+        array("topics", "0-7", null="2-7", of=[  # null: every topic of the group
             string("name", mark=TOPIC), array("partition_indexes", mark=PARTITION, of="int32"),
         ]),
         array("groups", "8+", of=[
             string("group_id", mark=GROUP),
             string("member_id", "9+", null="9+", default=None), int32("member_epoch", "9+", default=-1),
-            array("topics", null="8+", of=[
+            array("topics", null="8+", of=[  # null: every topic of the group
                 string("name", "8-9", mark=TOPIC),
                 uuid("topic_id", "10+", mark=TOPIC_ID),
                 array("partition_indexes", mark=PARTITION, of="int32"),
@@ -111,7 +111,7 @@ JOIN_GROUP = api(
         string("protocol_name", null="7+"), string("leader"),
         boolean("skip_assignment", "9+"),
         string("member_id"),
-        array("members", of=[
+        array("members", of=[  # told to the leader only
             string("member_id"),
             string("group_instance_id", "5+", null="5+", default=None, mark=CLIENT_TEXT),
             bytestring("metadata", mark=CLIENT_TEXT),
@@ -233,9 +233,7 @@ OFFSET_DELETE = api(
         int16("error_code", mark=ERROR), int32("throttle_time_ms"),
         array("topics", of=[
             string("name", mark=TOPIC),
-            array("partitions", of=[
-                int32("partition_index", mark=PARTITION), int16("error_code", mark=ERROR),
-            ]),
+            array("partitions", of=PARTITION_ERROR),
         ]),
     ],
 )

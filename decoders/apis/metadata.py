@@ -45,12 +45,12 @@ API_VERSIONS = api(
 METADATA = api(
     3, "Metadata", versions="0-13", flexible="9+", aliases=("TopicMetadata",),
     request=[
-        array("topics", null="1+", of=[
+        array("topics", null="1+", of=[  # null asks for every topic; in v0 an empty list does
             uuid("topic_id", "10+", mark=TOPIC_ID),
             string("name", null="10+", mark=TOPIC),
         ]),
         boolean("allow_auto_topic_creation", "4+", default=True),
-        boolean("include_cluster_authorized_operations", "8-10"),
+        boolean("include_cluster_authorized_operations", "8-10"),  # then in DescribeCluster (KIP-700)
         boolean("include_topic_authorized_operations", "8+"),
     ],
     response=[
@@ -78,6 +78,7 @@ METADATA = api(
     ],
 )
 
+# A key is a group, a transactional id or a share key, as key_type says: so it has no mark.
 FIND_COORDINATOR = api(
     10, "FindCoordinator", versions="0-6", flexible="3+", aliases=("GroupCoordinator", "ConsumerMetadata"),
     request=[
@@ -102,13 +103,13 @@ DESCRIBE_CLUSTER = api(
     60, "DescribeCluster", versions="0-2", flexible="0+",
     request=[
         boolean("include_cluster_authorized_operations"),
-        int8("endpoint_type", "1+", default=1),
+        int8("endpoint_type", "1+", default=1),  # 1: brokers, 2: controllers (KIP-919)
         boolean("include_fenced_brokers", "2+"),
     ],
     response=[
         int32("throttle_time_ms"), int16("error_code", mark=ERROR),
         string("error_message", null="0+", default=None),
-        int8("endpoint_type", "1+", default=1),
+        int8("endpoint_type", "1+", default=1),  # 1: brokers, 2: controllers (KIP-919)
         string("cluster_id"), int32("controller_id", default=-1),
         array("brokers", of=[
             int32("broker_id", mark=NODE_ID), string("host", mark=HOST), int32("port", mark=PORT),

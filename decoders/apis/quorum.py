@@ -20,6 +20,10 @@ from klamm.decoders.schema import (
     uuid,
 )
 
+# What controllers tell one another has no marks: clients hear of controllers from DescribeQuorum alone.
+NODE_ENDPOINT = [int32("node_id"), string("host"), uint16("port")]
+LISTENER = [string("name"), string("host"), uint16("port")]
+
 VOTE = api(
     52, "Vote", versions="0-2", flexible="0+",
     request=[
@@ -44,7 +48,7 @@ VOTE = api(
                 int32("leader_epoch"), boolean("vote_granted"),
             ]),
         ]),
-        array("node_endpoints", "1+", tag=0, of=[int32("node_id"), string("host"), uint16("port")]),
+        array("node_endpoints", "1+", tag=0, of=NODE_ENDPOINT),
     ],
 )
 
@@ -61,7 +65,7 @@ BEGIN_QUORUM_EPOCH = api(
                 int32("leader_id"), int32("leader_epoch"),
             ]),
         ]),
-        array("leader_endpoints", "1+", of=[string("name"), string("host"), uint16("port")]),
+        array("leader_endpoints", "1+", of=LISTENER),
     ],
     response=[
         int16("error_code", mark=ERROR),
@@ -72,7 +76,7 @@ BEGIN_QUORUM_EPOCH = api(
                 int32("leader_epoch"),
             ]),
         ]),
-        array("node_endpoints", "1+", tag=0, of=[int32("node_id"), string("host"), uint16("port")]),
+        array("node_endpoints", "1+", tag=0, of=NODE_ENDPOINT),
     ],
 )
 
@@ -90,7 +94,7 @@ END_QUORUM_EPOCH = api(
                 ]),
             ]),
         ]),
-        array("leader_endpoints", "1+", of=[string("name"), string("host"), uint16("port")]),
+        array("leader_endpoints", "1+", of=LISTENER),
     ],
     response=[
         int16("error_code", mark=ERROR),
@@ -101,9 +105,16 @@ END_QUORUM_EPOCH = api(
                 int32("leader_epoch"),
             ]),
         ]),
-        array("node_endpoints", "1+", tag=0, of=[int32("node_id"), string("host"), uint16("port")]),
+        array("node_endpoints", "1+", tag=0, of=NODE_ENDPOINT),
     ],
 )
+
+REPLICA_STATE = [
+    int32("replica_id"),
+    uuid("replica_directory_id", "2+"),
+    int64("log_end_offset"),
+    int64("last_fetch_timestamp", "1+", default=-1), int64("last_caught_up_timestamp", "1+", default=-1),
+]
 
 DESCRIBE_QUORUM = api(
     55, "DescribeQuorum", versions="0-2", flexible="0+",
@@ -122,20 +133,8 @@ DESCRIBE_QUORUM = api(
                 int32("partition_index", mark=PARTITION), int16("error_code", mark=ERROR),
                 string("error_message", "2+", null="2+"),
                 int32("leader_id"), int32("leader_epoch"), int64("high_watermark"),
-                array("current_voters", of=[
-                    int32("replica_id"),
-                    uuid("replica_directory_id", "2+"),
-                    int64("log_end_offset"),
-                    int64("last_fetch_timestamp", "1+", default=-1),
-                    int64("last_caught_up_timestamp", "1+", default=-1),
-                ]),
-                array("observers", of=[
-                    int32("replica_id"),
-                    uuid("replica_directory_id", "2+"),
-                    int64("log_end_offset"),
-                    int64("last_fetch_timestamp", "1+", default=-1),
-                    int64("last_caught_up_timestamp", "1+", default=-1),
-                ]),
+                array("current_voters", of=REPLICA_STATE),
+                array("observers", of=REPLICA_STATE),
             ]),
         ]),
         array("nodes", "2+", of=[
@@ -171,7 +170,7 @@ FETCH_SNAPSHOT = api(
                 int64("size"), int64("position"), records("unaligned_records"),
             ]),
         ]),
-        array("node_endpoints", "1+", tag=0, of=[int32("node_id"), string("host"), uint16("port")]),
+        array("node_endpoints", "1+", tag=0, of=NODE_ENDPOINT),
     ],
 )
 
@@ -179,7 +178,7 @@ ADD_RAFT_VOTER = api(
     80, "AddRaftVoter", versions="0-1", flexible="0+",
     request=[
         string("cluster_id", null="0+"), int32("timeout_ms"), int32("voter_id"), uuid("voter_directory_id"),
-        array("listeners", of=[string("name"), string("host"), uint16("port")]),
+        array("listeners", of=LISTENER),
         boolean("ack_when_committed", "1+", default=True),
     ],
     response=[
@@ -200,7 +199,7 @@ UPDATE_RAFT_VOTER = api(
     request=[
         string("cluster_id", null="0+"), int32("current_leader_epoch"), int32("voter_id"),
         uuid("voter_directory_id"),
-        array("listeners", of=[string("name"), string("host"), uint16("port")]),
+        array("listeners", of=LISTENER),
         struct("kraft_version_feature", of=[int16("min_supported_version"), int16("max_supported_version")]),
     ],
     response=[

@@ -2,6 +2,7 @@
 
 from klamm.decoders.schema import ERROR, SECRET, api, array, bytestring, int8, int16, int32, int64, string
 
+# After v0 come raw tokens in frames without a header; after v1, SaslAuthenticate (KIP-152).
 SASL_HANDSHAKE = api(
     17, "SaslHandshake", versions="0-1", flexible=None,
     request=[string("mechanism")],
@@ -18,6 +19,7 @@ SASL_AUTHENTICATE = api(
     ],
 )
 
+# The hmac is the token's password.
 CREATE_DELEGATION_TOKEN = api(
     38, "CreateDelegationToken", versions="0-3", flexible="2+",
     request=[

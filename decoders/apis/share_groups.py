@@ -67,6 +67,15 @@ SHARE_GROUP_DESCRIBE = api(
     ],
 )
 
+NODE_ENDPOINT = [
+    int32("node_id", mark=NODE_ID), string("host", mark=HOST), int32("port", mark=PORT),
+    string("rack", null="0+", default=None),
+]
+
+ACKNOWLEDGEMENT_BATCH = [
+    int64("first_offset"), int64("last_offset"), array("acknowledge_types", of="int8"),
+]
+
 SHARE_FETCH = api(
     78, "ShareFetch", versions="0-2", flexible="0+",
     request=[
@@ -80,9 +89,7 @@ SHARE_FETCH = api(
             array("partitions", of=[
                 int32("partition_index", mark=PARTITION),
                 int32("partition_max_bytes", "0"),
-                array("acknowledgement_batches", of=[
-                    int64("first_offset"), int64("last_offset"), array("acknowledge_types", of="int8"),
-                ]),
+                array("acknowledgement_batches", of=ACKNOWLEDGEMENT_BATCH),
             ]),
         ]),
         array("forgotten_topics_data", of=[
@@ -106,10 +113,7 @@ SHARE_FETCH = api(
                 ]),
             ]),
         ]),
-        array("node_endpoints", of=[
-            int32("node_id", mark=NODE_ID), string("host", mark=HOST), int32("port", mark=PORT),
-            string("rack", null="0+", default=None),
-        ]),
+        array("node_endpoints", of=NODE_ENDPOINT),
     ],
 )
 
@@ -123,9 +127,7 @@ SHARE_ACKNOWLEDGE = api(
             uuid("topic_id", mark=TOPIC_ID),
             array("partitions", of=[
                 int32("partition_index", mark=PARTITION),
-                array("acknowledgement_batches", of=[
-                    int64("first_offset"), int64("last_offset"), array("acknowledge_types", of="int8"),
-                ]),
+                array("acknowledgement_batches", of=ACKNOWLEDGEMENT_BATCH),
             ]),
         ]),
     ],
@@ -141,10 +143,7 @@ SHARE_ACKNOWLEDGE = api(
                 struct("current_leader", of=[int32("leader_id"), int32("leader_epoch")]),
             ]),
         ]),
-        array("node_endpoints", of=[
-            int32("node_id", mark=NODE_ID), string("host", mark=HOST), int32("port", mark=PORT),
-            string("rack", null="0+", default=None),
-        ]),
+        array("node_endpoints", of=NODE_ENDPOINT),
     ],
 )
 

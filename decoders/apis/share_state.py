@@ -15,6 +15,16 @@ from klamm.decoders.schema import (
     uuid,
 )
 
+STATE_BATCH = [int64("first_offset"), int64("last_offset"), int8("delivery_state"), int16("delivery_count")]
+
+RESULTS = array("results", of=[
+    uuid("topic_id", mark=TOPIC_ID),
+    array("partitions", of=[
+        int32("partition", mark=PARTITION), int16("error_code", mark=ERROR),
+        string("error_message", null="0+", default=None),
+    ]),
+])
+
 INITIALIZE_SHARE_GROUP_STATE = api(
     83, "InitializeShareGroupState", versions="0", flexible="0+",
     request=[
@@ -26,15 +36,7 @@ INITIALIZE_SHARE_GROUP_STATE = api(
             ]),
         ]),
     ],
-    response=[
-        array("results", of=[
-            uuid("topic_id", mark=TOPIC_ID),
-            array("partitions", of=[
-                int32("partition", mark=PARTITION), int16("error_code", mark=ERROR),
-                string("error_message", null="0+", default=None),
-            ]),
-        ]),
-    ],
+    response=[RESULTS],
 )
 
 READ_SHARE_GROUP_STATE = api(
@@ -52,10 +54,7 @@ READ_SHARE_GROUP_STATE = api(
             array("partitions", of=[
                 int32("partition", mark=PARTITION), int16("error_code", mark=ERROR),
                 string("error_message", null="0+", default=None), int32("state_epoch"), int64("start_offset"),
-                array("state_batches", of=[
-                    int64("first_offset"), int64("last_offset"), int8("delivery_state"),
-                    int16("delivery_count"),
-                ]),
+                array("state_batches", of=STATE_BATCH),
             ]),
         ]),
     ],
@@ -71,22 +70,11 @@ WRITE_SHARE_GROUP_STATE = api(
                 int32("partition", mark=PARTITION), int32("state_epoch"), int32("leader_epoch"),
                 int64("start_offset"),
                 int32("delivery_complete_count", "1+", default=-1),
-                array("state_batches", of=[
-                    int64("first_offset"), int64("last_offset"), int8("delivery_state"),
-                    int16("delivery_count"),
-                ]),
+                array("state_batches", of=STATE_BATCH),
             ]),
         ]),
     ],
-    response=[
-        array("results", of=[
-            uuid("topic_id", mark=TOPIC_ID),
-            array("partitions", of=[
-                int32("partition", mark=PARTITION), int16("error_code", mark=ERROR),
-                string("error_message", null="0+", default=None),
-            ]),
-        ]),
-    ],
+    response=[RESULTS],
 )
 
 DELETE_SHARE_GROUP_STATE = api(
@@ -98,17 +86,10 @@ DELETE_SHARE_GROUP_STATE = api(
             array("partitions", of=[int32("partition", mark=PARTITION)]),
         ]),
     ],
-    response=[
-        array("results", of=[
-            uuid("topic_id", mark=TOPIC_ID),
-            array("partitions", of=[
-                int32("partition", mark=PARTITION), int16("error_code", mark=ERROR),
-                string("error_message", null="0+", default=None),
-            ]),
-        ]),
-    ],
+    response=[RESULTS],
 )
 
+# The early v0 of Kafka 3.9 and 4.0 has no leader_epoch in its response.
 READ_SHARE_GROUP_STATE_SUMMARY = api(
     87, "ReadShareGroupStateSummary", versions="0-1", flexible="0+",
     request=[

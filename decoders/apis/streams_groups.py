@@ -19,6 +19,24 @@ from klamm.decoders.schema import (
     uint16,
 )
 
+# Partitions of a subtopology, not of one topic: no marks.
+TASKS = [string("subtopology_id"), array("partitions", of="int32")]
+TASK_OFFSET = [string("subtopology_id"), int32("partition"), int64("offset")]
+ASSIGNMENT = [
+    array("active_tasks", of=TASKS), array("standby_tasks", of=TASKS), array("warmup_tasks", of=TASKS),
+]
+
+# A topic that the broker shall make: `partitions` is how many.
+INTERNAL_TOPIC = [
+    string("name", mark=TOPIC), int32("partitions"), int16("replication_factor"),
+    array("topic_configs", of=[string("key"), string("value", mark=SECRET)]),
+]
+
+# Where an application answers queries of its own state: not a broker's, so never rewritten.
+USER_ENDPOINT = [string("host"), uint16("port")]
+
+TOPIC_PARTITIONS = [string("topic", mark=TOPIC), array("partitions", mark=PARTITION, of="int32")]
+
 STREAMS_GROUP_HEARTBEAT = api(
     88, "StreamsGroupHeartbeat", versions="0", flexible="0+",
     request=[
@@ -31,41 +49,25 @@ STREAMS_GROUP_HEARTBEAT = api(
             array("subtopologies", of=[
                 string("subtopology_id"), array("source_topics", mark=TOPIC, of="string"),
                 array("source_topic_regex", of="string"),
-                array("state_changelog_topics", of=[
-                    string("name", mark=TOPIC), int32("partitions"), int16("replication_factor"),
-                    array("topic_configs", of=[string("key"), string("value", mark=SECRET)]),
-                ]),
+                array("state_changelog_topics", of=INTERNAL_TOPIC),
                 array("repartition_sink_topics", mark=TOPIC, of="string"),
-                array("repartition_source_topics", of=[
-                    string("name", mark=TOPIC), int32("partitions"), int16("replication_factor"),
-                    array("topic_configs", of=[string("key"), string("value", mark=SECRET)]),
-                ]),
+                array("repartition_source_topics", of=INTERNAL_TOPIC),
                 array("copartition_groups", of=[
                     array("source_topics", of="int16"), array("source_topic_regex", of="int16"),
                     array("repartition_source_topics", of="int16"),
                 ]),
             ]),
         ]),
-        array("active_tasks", null="0+", default=None, of=[
-            string("subtopology_id"), array("partitions", of="int32"),
-        ]),
-        array("standby_tasks", null="0+", default=None, of=[
-            string("subtopology_id"), array("partitions", of="int32"),
-        ]),
-        array("warmup_tasks", null="0+", default=None, of=[
-            string("subtopology_id"), array("partitions", of="int32"),
-        ]),
+        array("active_tasks", null="0+", default=None, of=TASKS),
+        array("standby_tasks", null="0+", default=None, of=TASKS),
+        array("warmup_tasks", null="0+", default=None, of=TASKS),
         string("process_id", null="0+", default=None, mark=CLIENT_TEXT),
-        struct("user_endpoint", null="0+", default=None, of=[string("host"), uint16("port")]),
+        struct("user_endpoint", null="0+", default=None, of=USER_ENDPOINT),
         array("client_tags", null="0+", default=None, of=[
             string("key", mark=CLIENT_TEXT), string("value", mark=CLIENT_TEXT),
         ]),
-        array("task_offsets", null="0+", default=None, of=[
-            string("subtopology_id"), int32("partition"), int64("offset"),
-        ]),
-        array("task_end_offsets", null="0+", default=None, of=[
-            string("subtopology_id"), int32("partition"), int64("offset"),
-        ]),
+        array("task_offsets", null="0+", default=None, of=TASK_OFFSET),
+        array("task_end_offsets", null="0+", default=None, of=TASK_OFFSET),
         boolean("shutdown_application"),
     ],
     response=[
@@ -73,24 +75,14 @@ STREAMS_GROUP_HEARTBEAT = api(
         string("error_message", null="0+", default=None), string("member_id"), int32("member_epoch"),
         int32("heartbeat_interval_ms"), int32("acceptable_recovery_lag"), int32("task_offset_interval_ms"),
         array("status", null="0+", of=[int8("status_code"), string("status_detail")]),
-        array("active_tasks", null="0+", default=None, of=[
-            string("subtopology_id"), array("partitions", of="int32"),
-        ]),
-        array("standby_tasks", null="0+", default=None, of=[
-            string("subtopology_id"), array("partitions", of="int32"),
-        ]),
-        array("warmup_tasks", null="0+", default=None, of=[
-            string("subtopology_id"), array("partitions", of="int32"),
-        ]),
+        array("active_tasks", null="0+", default=None, of=TASKS),
+        array("standby_tasks", null="0+", default=None, of=TASKS),
+        array("warmup_tasks", null="0+", default=None, of=TASKS),
         int32("endpoint_information_epoch"),
         array("partitions_by_user_endpoint", null="0+", default=None, of=[
-            struct("user_endpoint", of=[string("host"), uint16("port")]),
-            array("active_partitions", of=[
-                string("topic", mark=TOPIC), array("partitions", mark=PARTITION, of="int32"),
-            ]),
-            array("standby_partitions", of=[
-                string("topic", mark=TOPIC), array("partitions", mark=PARTITION, of="int32"),
-            ]),
+            struct("user_endpoint", of=USER_ENDPOINT),
+            array("active_partitions", of=TOPIC_PARTITIONS),
+            array("standby_partitions", of=TOPIC_PARTITIONS),
         ]),
     ],
 )
@@ -109,14 +101,8 @@ STREAMS_GROUP_DESCRIBE = api(
                 array("subtopologies", null="0+", default=None, of=[
                     string("subtopology_id"), array("source_topics", mark=TOPIC, of="string"),
                     array("repartition_sink_topics", mark=TOPIC, of="string"),
-                    array("state_changelog_topics", of=[
-                        string("name", mark=TOPIC), int32("partitions"), int16("replication_factor"),
-                        array("topic_configs", of=[string("key"), string("value", mark=SECRET)]),
-                    ]),
-                    array("repartition_source_topics", of=[
-                        string("name", mark=TOPIC), int32("partitions"), int16("replication_factor"),
-                        array("topic_configs", of=[string("key"), string("value", mark=SECRET)]),
-                    ]),
+                    array("state_changelog_topics", of=INTERNAL_TOPIC),
+                    array("repartition_source_topics", of=INTERNAL_TOPIC),
                 ]),
             ]),
             array("members", of=[
@@ -125,20 +111,12 @@ STREAMS_GROUP_DESCRIBE = api(
                 string("rack_id", null="0+", default=None, mark=CLIENT_TEXT),
                 string("client_id", mark=CLIENT_TEXT), string("client_host"), int32("topology_epoch"),
                 string("process_id", mark=CLIENT_TEXT),
-                struct("user_endpoint", null="0+", default=None, of=[string("host"), uint16("port")]),
+                struct("user_endpoint", null="0+", default=None, of=USER_ENDPOINT),
                 array("client_tags", of=[string("key", mark=CLIENT_TEXT), string("value", mark=CLIENT_TEXT)]),
-                array("task_offsets", of=[string("subtopology_id"), int32("partition"), int64("offset")]),
-                array("task_end_offsets", of=[string("subtopology_id"), int32("partition"), int64("offset")]),
-                struct("assignment", of=[
-                    array("active_tasks", of=[string("subtopology_id"), array("partitions", of="int32")]),
-                    array("standby_tasks", of=[string("subtopology_id"), array("partitions", of="int32")]),
-                    array("warmup_tasks", of=[string("subtopology_id"), array("partitions", of="int32")]),
-                ]),
-                struct("target_assignment", of=[
-                    array("active_tasks", of=[string("subtopology_id"), array("partitions", of="int32")]),
-                    array("standby_tasks", of=[string("subtopology_id"), array("partitions", of="int32")]),
-                    array("warmup_tasks", of=[string("subtopology_id"), array("partitions", of="int32")]),
-                ]),
+                array("task_offsets", of=TASK_OFFSET),
+                array("task_end_offsets", of=TASK_OFFSET),
+                struct("assignment", of=ASSIGNMENT),
+                struct("target_assignment", of=ASSIGNMENT),
                 boolean("is_classic"),
             ]),
             int32("authorized_operations", default=-2**31),

@@ -16,12 +16,16 @@ from klamm.decoders.schema import (
     string,
 )
 
+TOPIC_PARTITIONS = [string("name", mark=TOPIC), array("partitions", mark=PARTITION, of="int32")]
+PARTITION_RESULT = [int32("partition_index", mark=PARTITION), int16("partition_error_code", mark=ERROR)]
+PARTITION_ERROR = [int32("partition_index", mark=PARTITION), int16("error_code", mark=ERROR)]
+
 INIT_PRODUCER_ID = api(
     22, "InitProducerId", versions="0-6", flexible="2+", unstable="6",
     request=[
         string("transactional_id", null="0+"), int32("transaction_timeout_ms"),
         int64("producer_id", "3+", default=-1), int16("producer_epoch", "3+", default=-1),
-        boolean("enable2_pc", "6+"), boolean("keep_prepared_txn", "6+"),
+        boolean("enable_2pc", "6+"), boolean("keep_prepared_txn", "6+"),
     ],
     response=[
         int32("throttle_time_ms"), int16("error_code", mark=ERROR), int64("producer_id", default=-1),
@@ -36,30 +40,24 @@ ADD_PARTITIONS_TO_TXN = api(
     request=[
         string("v3_and_below_transactional_id", "0-3"), int64("v3_and_below_producer_id", "0-3"),
         int16("v3_and_below_producer_epoch", "0-3"),
-        array("v3_and_below_topics", "0-3", of=[
-            string("name", mark=TOPIC), array("partitions", mark=PARTITION, of="int32"),
-        ]),
+        array("v3_and_below_topics", "0-3", of=TOPIC_PARTITIONS),
         array("transactions", "4+", of=[
             string("transactional_id"), int64("producer_id"), int16("producer_epoch"), boolean("verify_only"),
-            array("topics", of=[string("name", mark=TOPIC), array("partitions", mark=PARTITION, of="int32")]),
+            array("topics", of=TOPIC_PARTITIONS),
         ]),
     ],
     response=[
         int32("throttle_time_ms"),
         array("results_by_topic_v3_and_below", "0-3", of=[
             string("name", mark=TOPIC),
-            array("results_by_partition", of=[
-                int32("partition_index", mark=PARTITION), int16("partition_error_code", mark=ERROR),
-            ]),
+            array("results_by_partition", of=PARTITION_RESULT),
         ]),
         int16("error_code", "4+", mark=ERROR),
         array("results_by_transaction", "4+", of=[
             string("transactional_id"),
             array("topic_results", of=[
                 string("name", mark=TOPIC),
-                array("results_by_partition", of=[
-                    int32("partition_index", mark=PARTITION), int16("partition_error_code", mark=ERROR),
-                ]),
+                array("results_by_partition", of=PARTITION_RESULT),
             ]),
         ]),
     ],
@@ -102,9 +100,7 @@ WRITE_TXN_MARKERS = api(
             int64("producer_id"),
             array("topics", of=[
                 string("name", mark=TOPIC),
-                array("partitions", of=[
-                    int32("partition_index", mark=PARTITION), int16("error_code", mark=ERROR),
-                ]),
+                array("partitions", of=PARTITION_ERROR),
             ]),
         ]),
     ],
@@ -130,9 +126,7 @@ TXN_OFFSET_COMMIT = api(
         int32("throttle_time_ms"),
         array("topics", of=[
             string("name", mark=TOPIC),
-            array("partitions", of=[
-                int32("partition_index", mark=PARTITION), int16("error_code", mark=ERROR),
-            ]),
+            array("partitions", of=PARTITION_ERROR),
         ]),
     ],
 )

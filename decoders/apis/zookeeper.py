@@ -16,6 +16,13 @@ from klamm.decoders.schema import (
     uuid,
 )
 
+# Hosts and ports here are told to brokers, not to clients: no marks.
+
+PARTITION_ERROR = [
+    string("topic_name", mark=TOPIC), int32("partition_index", mark=PARTITION),
+    int16("error_code", mark=ERROR),
+]
+
 LEADER_AND_ISR = api(
     4, "LeaderAndIsr", versions="0-7", flexible="4+",
     request=[
@@ -46,10 +53,7 @@ LEADER_AND_ISR = api(
     ],
     response=[
         int16("error_code", mark=ERROR),
-        array("partition_errors", "0-4", of=[
-            string("topic_name", mark=TOPIC), int32("partition_index", mark=PARTITION),
-            int16("error_code", mark=ERROR),
-        ]),
+        array("partition_errors", "0-4", of=PARTITION_ERROR),
         array("topics", "5+", of=[
             uuid("topic_id", mark=TOPIC_ID),
             array("partition_errors", of=[
@@ -83,10 +87,7 @@ STOP_REPLICA = api(
     ],
     response=[
         int16("error_code", mark=ERROR),
-        array("partition_errors", of=[
-            string("topic_name", mark=TOPIC), int32("partition_index", mark=PARTITION),
-            int16("error_code", mark=ERROR),
-        ]),
+        array("partition_errors", of=PARTITION_ERROR),
     ],
 )
 
@@ -127,6 +128,7 @@ UPDATE_METADATA = api(
     response=[int16("error_code", mark=ERROR)],
 )
 
+# The request header of v0 has no client id.
 CONTROLLED_SHUTDOWN = api(
     7, "ControlledShutdown", versions="0-3", flexible="3+",
     request=[

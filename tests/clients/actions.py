@@ -78,3 +78,8 @@ def pace(action: Action, index: int, started: float) -> float:
 def enough(action: Action, fingerprints: Sequence[str]) -> bool:
     """Whether `count` records were read."""
     return len(set(fingerprints) if action["unique"] else fingerprints) >= action["count"]
+
+
+def settle_s(action: Action) -> float:
+    """Seconds before a producer may close: a broker of 2016 drops what it has not handled of a closed connection."""
+    return 1.0 if action["acks"] == "0" else 0.0

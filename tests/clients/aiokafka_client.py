@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from actions import Action, enough, pace, run
+from actions import Action, enough, pace, run, settle_s
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
@@ -57,6 +57,7 @@ async def produce(bootstrap: str, action: Action) -> dict[str, Any]:
                 answers = await send(action["seed"], action["count"])
         else:
             answers = await send(action["seed"], action["count"])
+        await asyncio.sleep(settle_s(action))
     failed = [index for index, answer in enumerate(answers) if isinstance(answer, BaseException)]
     return {"acknowledged": action["count"] - len(failed), "failed": failed}
 

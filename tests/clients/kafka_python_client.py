@@ -3,7 +3,7 @@
 import time
 from typing import Any
 
-from actions import Action, enough, pace, run
+from actions import Action, enough, pace, run, settle_s
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from records import digest, fingerprint, record
 
@@ -55,9 +55,7 @@ def produce(bootstrap: str, action: Action) -> dict[str, Any]:
     futures = send(action["seed"], action["count"])
     if action["transactional_id"]:
         producer.commit_transaction()
-    if action["acks"] == "0":
-        # Without acknowledgements nothing tells when it may close: what a broker has not read by then may be lost.
-        time.sleep(1)
+    time.sleep(settle_s(action))
     failed = [index for index, future in enumerate(futures) if not future.succeeded()]
     producer.close(timeout=10)
     return {"acknowledged": action["count"] - len(failed), "failed": failed}

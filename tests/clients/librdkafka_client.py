@@ -3,7 +3,7 @@
 import time
 from typing import Any
 
-from actions import Action, enough, pace, run
+from actions import Action, enough, pace, run, settle_s
 from confluent_kafka import (
     Consumer,
     KafkaError,
@@ -89,6 +89,7 @@ def produce(bootstrap: str, action: Action) -> dict[str, Any]:
     send(action["seed"], action["count"])
     if action["transactional_id"]:
         producer.commit_transaction()
+    time.sleep(settle_s(action))
     return {"acknowledged": len(delivered), "failed": sorted(set(range(action["count"])) - set(delivered))}
 
 

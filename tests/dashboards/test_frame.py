@@ -26,11 +26,11 @@ legacy-importer                       310 80.6 kB 27.3 kB 1.89 ms 4.97 ms      �
 orders-service                        121  504 kB 11.7 kB 2.20 ms 7.25 ms    1.8
 billing-1                              35 4.27 kB  480 kB 3.02 ms 9.58 ms      –
 and 3 more
-TOPIC             req/s     p99  err/s  BROKER        req/s     p99  conn  err/s
-imports             310 4.97 ms      –  1               174 4.99 ms     4    1.8
-orders              183 7.77 ms    1.8  2               169 5.00 ms     4    1.8
-payments             14 2.48 ms    1.2  3               167 7.00 ms     4    1.4
-no-such-topic       2.0 2.47 ms    2.0
+TOPIC                  req/s     p99  err/s  BROKER   req/s     p99  conn  err/s
+imports                  310 4.97 ms      –  1          174 4.99 ms     4    1.8
+orders                   183 7.77 ms    1.8  2          169 5.00 ms     4    1.8
+payments                  14 2.48 ms    1.2  3          167 7.00 ms     4    1.4
+no-such-topic            2.0 2.47 ms    2.0
 ERROR                                                                 /s   total
 NOT_LEADER_OR_FOLLOWER  Produce  orders-service on orders            1.8      62
 UNKNOWN_TOPIC_OR_PARTITION  Metadata  reporting on no-such-topic     2.0      60

@@ -38,7 +38,7 @@ def printed(counters: dict[str, object]) -> str:
 def test_a_moment_is_one_line() -> None:
     assert line(*two_answers()) == (
         " 0:30  510 req/s  594 kB in/s  965 kB out/s  p99 5.77 ms  12 connections"
-        "  errors: 9 NOT_LEADER_OR_FOLLOWER, 10 UNKNOWN_TOPIC_OR_PARTITION, 6 OFFSET_OUT_OF_RANGE"
+        "  errors: 10 UNKNOWN_TOPIC_OR_PARTITION, 9 NOT_LEADER_OR_FOLLOWER, 6 OFFSET_OUT_OF_RANGE"
     )
 
 

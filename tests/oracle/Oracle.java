@@ -18,6 +18,7 @@ import java.util.TreeMap;
 import java.util.jar.JarEntry;
 import java.util.jar.JarFile;
 import org.apache.kafka.common.Uuid;
+import org.apache.kafka.common.message.ApiMessageType;
 import org.apache.kafka.common.protocol.ByteBufferAccessor;
 import org.apache.kafka.common.protocol.Message;
 import org.apache.kafka.common.protocol.ObjectSerializationCache;
@@ -26,7 +27,8 @@ import org.apache.kafka.common.protocol.ObjectSerializationCache;
  * Random messages of every layout that this Kafka knows, written by Kafka's own classes.
  *
  * Arguments: a seed, and how many messages per layout; the first of each holds nothing but defaults.
- * Prints one JSON object per line: name, key, side ("request", "response" or "header"), version, hex, and values as they went in.
+ * Prints one JSON object per line: name, key, side ("request", "response" or "header"), version, the version of the header
+ * before it, hex, and values as they went in.
  */
 public final class Oracle {
     private static final ObjectMapper JSON = new ObjectMapper().configure(JsonParser.Feature.ALLOW_COMMENTS, true);
@@ -111,8 +113,20 @@ public final class Oracle {
         }
         ObjectNode line = NODES.objectNode();
         line.put("name", name).put("key", schema.path("apiKey").asInt(-1)).put("side", schema.get("type").asText());
-        line.put("version", version).put("hex", HexFormat.of().formatHex(written(message))).set("values", values);
+        line.put("version", version).put("header", header());
+        line.put("hex", HexFormat.of().formatHex(written(message))).set("values", values);
         return line.toString();
+    }
+
+    /** The version of the header that precedes this message; of a header, its own. */
+    private short header() {
+        String type = schema.get("type").asText();
+        if (type.equals("header")) {
+            return (short) version;
+        }
+        ApiMessageType api = ApiMessageType.fromApiKey((short) schema.get("apiKey").asInt());
+        boolean request = type.equals("request");
+        return request ? api.requestHeaderVersion((short) version) : api.responseHeaderVersion((short) version);
     }
 
     private byte[] written(Message message) {

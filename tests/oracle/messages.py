@@ -9,81 +9,80 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from klamm.decoders.schema import Field, default_of, members, present
+from klamm.decoders.schema import Field, default_of, members
 from tests.brokers.jars import JARS
 
 HERE = Path(__file__).resolve().parent
 NEWEST_FIRST = ["4.3.1", "3.9.1"]  # together they know every layout of keys 0-92
 
-Key = tuple[int, str, int]  # API key (-1: a header), side or "header", version
+Key = tuple[int | str, str, int]  # API key or a header's name, side or "header", version
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
     name: str
-    key: int
-    side: str
-    version: int
+    header: int  # version of the header before it
     data: bytes
     values: dict[str, Any]  # Kafka's JSON; empty for a message of defaults only
 
 
 def written(seed: int, count: int) -> dict[Key, list[Message]]:
-    """`count` messages of every layout, each from the newest Kafka that has it; the first has defaults only."""
-    found: dict[Key, list[Message]] = defaultdict(list)
+    """`count` messages of each layout, from the newest Kafka that has it; the first holds defaults only."""
+    found: dict[Key, list[Message]] = {}
     for kafka in NEWEST_FIRST:
         ours: dict[Key, list[Message]] = defaultdict(list)
-        for line in _run(kafka, seed, count).splitlines():
+        for line in _run(kafka, "Oracle.java", seed, count).splitlines():
             entry = json.loads(line)
-            data = bytes.fromhex(entry["hex"])
-            message = Message(
-                entry["name"], entry["key"], entry["side"], entry["version"], data, entry["values"]
-            )
-            ours[message.key, message.side, message.version].append(message)
-        found.update((key, messages) for key, messages in ours.items() if key not in found)
+            name, side, data = entry["name"], entry["side"], bytes.fromhex(entry["hex"])
+            key = name if side == "header" else entry["key"]
+            ours[key, side, entry["version"]].append(Message(name, entry["header"], data, entry["values"]))
+        found = ours | found
     return found
 
 
-def _run(kafka: str, seed: int, count: int) -> str:
+def error_codes() -> list[tuple[int, str, bool]]:
+    """Code, name and retriable of every error of the newest Kafka."""
+    rows = (line.split() for line in _run(NEWEST_FIRST[0], "ErrorCodes.java").splitlines())
+    return [(int(code), name, retriable == "true") for code, name, retriable in rows]
+
+
+def _run(kafka: str, program: str, *arguments: int) -> str:
     folder = JARS / f"oracle-{kafka}"
     if not any(folder.glob("*.jar")):
         pom = f"tests/oracle/{kafka}/pom.xml"
-        raise RuntimeError(
-            f"no jars in {folder}; run: mvn -q -B -f {pom} dependency:copy-dependencies -DoutputDirectory={folder}"
-        )
-    command = ["java", "-XX:TieredStopAtLevel=1", "-cp", f"{folder}/*", str(HERE / "Oracle.java")]
-    done = subprocess.run([*command, str(seed), str(count)], capture_output=True, timeout=120, check=False)
+        copy = f"mvn -q -B -f {pom} dependency:copy-dependencies -DoutputDirectory={folder}"
+        raise RuntimeError(f"no jars in {folder}; run: {copy}")
+    command = ["java", "-XX:TieredStopAtLevel=1", "-cp", f"{folder}/*", str(HERE / program)]
+    done = subprocess.run([*command, *map(str, arguments)], capture_output=True, timeout=120, check=False)
     if done.returncode:
-        raise RuntimeError(f"the oracle of Kafka {kafka} failed:\n{done.stderr.decode()}")
+        raise RuntimeError(f"{program} failed on Kafka {kafka}:\n{done.stderr.decode()}")
     return done.stdout.decode()
 
 
 def snake_case(name: str) -> str:
-    words = name.replace("KRaft", "Kraft").replace("kRaft", "kraft")
+    words = name.replace("2Pc", "_2pc").replace("KRaft", "Kraft").replace("kRaft", "kraft")
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", words).lower()
 
 
-def values_of(fields: tuple[Field, ...], version: int, given: dict[str, Any], flexible: bool) -> dict[str, Any]:
+def values_of(fields: tuple[Field, ...], version: int, given: dict[str, Any]) -> dict[str, Any]:
     """Kafka's JSON as `decode` returns it: what was not given has its default."""
     ours = {snake_case(name): value for name, value in given.items()}
-    in_place, tagged = present(fields, version)
-    there = [*in_place, *tagged] if flexible else in_place
+    there = [f for f in fields if version in f.versions]
     strange = ours.keys() - {f.name for f in there}
     assert not strange, f"Kafka has fields that the table lacks: {strange}"
     return {
-        f.name: _value(f, version, ours[f.name], flexible) if f.name in ours else default_of(f, version)
-        for f in there
+        f.name: _value(f, version, ours[f.name]) if f.name in ours else default_of(f, version) for f in there
     }
 
 
-def _value(f: Field, version: int, value: Any, flexible: bool) -> Any:
+def _value(f: Field, version: int, value: Any) -> Any:
     if value is None:
         return None
     if f.kind == "struct":
-        return values_of(members(f), version, value, flexible)
+        return values_of(members(f), version, value)
     if f.kind == "array":
         if members(f):
-            return [values_of(members(f), version, element, flexible) for element in value]
+            return [values_of(members(f), version, element) for element in value]
         return [_scalar(str(f.of), element) for element in value]
     return _scalar(f.kind, value)
 

@@ -32,13 +32,40 @@ PORTS = {1: 20002, 2: 20003, 1000007: 20008}
 
 def mixed() -> list[Exchanged]:
     """Something of everything, ids that repeat included."""
-    made = [api_versions(3, [(3, 0, 13), (0, 0, 13), (1, 4, 99)]), metadata(12, 2), metadata(0, 3), metadata(12, 2)]
-    made += [produce(13, 5), produce(9, 5), produce(3, 6, acks=0), produce(13, 7, endpoints=True), produce(7, 8)]
-    made += [fetch(18, 9), fetch(4, 10), fetch(17, 11, size=5000, endpoints=True), fetch(11, 12, parts=3), fetch(18, 13, parts=0)]
+    made = [
+        api_versions(3, [(3, 0, 13), (0, 0, 13), (1, 4, 99)]),
+        metadata(12, 2),
+        metadata(0, 3),
+        metadata(12, 2),
+    ]
     made += [
-        exchange("FindCoordinator", 2, {"key": "g"}, {"node_id": 2, "host": "kafka-2.internal", "port": 9092}, 14),
-        exchange("FindCoordinator", 4, {"coordinator_keys": ["g"]}, {"coordinators": [coordinator(2), coordinator(-1)]}, 15),
-        exchange("DescribeCluster", 2, {"endpoint_type": 2}, {"endpoint_type": 2, "brokers": cluster_rows()}, 16),
+        produce(13, 5),
+        produce(9, 5),
+        produce(3, 6, acks=0),
+        produce(13, 7, endpoints=True),
+        produce(7, 8),
+    ]
+    made += [
+        fetch(18, 9),
+        fetch(4, 10),
+        fetch(17, 11, size=5000, endpoints=True),
+        fetch(11, 12, parts=3),
+        fetch(18, 13, parts=0),
+    ]
+    made += [
+        exchange(
+            "FindCoordinator", 2, {"key": "g"}, {"node_id": 2, "host": "kafka-2.internal", "port": 9092}, 14
+        ),
+        exchange(
+            "FindCoordinator",
+            4,
+            {"coordinator_keys": ["g"]},
+            {"coordinators": [coordinator(2), coordinator(-1)]},
+            15,
+        ),
+        exchange(
+            "DescribeCluster", 2, {"endpoint_type": 2}, {"endpoint_type": 2, "brokers": cluster_rows()}, 16
+        ),
         exchange("DescribeQuorum", 2, {"topics": []}, {"nodes": [quorum_node(3000)]}, 17),
         exchange("Heartbeat", 4, {"group_id": "g", "member_id": "m"}, {"error_code": 27}, 18, client_id=None),
         exchange("SaslHandshake", 1, {"mechanism": "PLAIN"}, {"mechanisms": ["PLAIN"]}, 19, client_id=""),
@@ -83,7 +110,10 @@ def test_any_chunking_gives_the_same_bytes_events_and_closes(metering: str, batc
     assert play(mixed(), byte_by_byte, ground(wishes), batch) == expected
     for seed in range(60):
         random = Random(seed)
-        assert play(mixed(), at_random(random, random.choice([2, 7, 40, 300, 3000])), ground(wishes), batch) == expected, seed
+        assert (
+            play(mixed(), at_random(random, random.choice([2, 7, 40, 300, 3000])), ground(wishes), batch)
+            == expected
+        ), seed
 
 
 def test_requests_go_on_byte_for_byte() -> None:
@@ -91,7 +121,13 @@ def test_requests_go_on_byte_for_byte() -> None:
 
 
 def test_responses_without_addresses_go_on_byte_for_byte() -> None:
-    made = [produce(13), fetch(18, 2), fetch(4, 3, size=9000), produce(7, 4), api_versions(3, [(3, 0, 13)], 5)]
+    made = [
+        produce(13),
+        fetch(18, 2),
+        fetch(4, 3, size=9000),
+        produce(7, 4),
+        api_versions(3, [(3, 0, 13)], 5),
+    ]
     assert play(made, whole).client == b"".join(one.answer or b"" for one in made)
 
 
@@ -116,7 +152,10 @@ def test_metadata_of_every_version_names_only_klamm(version: int) -> None:
     assert {**after, "brokers": None} == {**before, "brokers": None}
 
 
-@pytest.mark.parametrize(("name", "version", "made"), [("Produce", 10, produce), ("Produce", 13, produce), ("Fetch", 16, fetch), ("Fetch", 18, fetch)])
+@pytest.mark.parametrize(
+    ("name", "version", "made"),
+    [("Produce", 10, produce), ("Produce", 13, produce), ("Fetch", 16, fetch), ("Fetch", 18, fetch)],
+)
 def test_node_endpoints_name_only_klamm(name: str, version: int, made: object) -> None:
     answer = play([made(version, endpoints=True)], whole).client  # type: ignore[operator]
     rows = body(answer, name, version)["node_endpoints"]
@@ -126,9 +165,13 @@ def test_node_endpoints_name_only_klamm(name: str, version: int, made: object) -
 
 
 def share(name: str, version: int, size: int) -> Exchanged:
-    part = {"partition_index": 0, "error_code": 6} | ({"records": bytes(size)} if name == "ShareFetch" else {})
+    part = {"partition_index": 0, "error_code": 6} | (
+        {"records": bytes(size)} if name == "ShareFetch" else {}
+    )
     rows = [{"topic_id": bytes(16), "partitions": [part]}]
-    return exchange(name, version, {"group_id": "g", "member_id": "m"}, {"responses": rows, "node_endpoints": BROKERS})
+    return exchange(
+        name, version, {"group_id": "g", "member_id": "m"}, {"responses": rows, "node_endpoints": BROKERS}
+    )
 
 
 @pytest.mark.parametrize("name", ["ShareFetch", "ShareAcknowledge"])
@@ -146,7 +189,9 @@ LARGE = [
 
 
 @pytest.mark.parametrize(("name", "version", "made"), LARGE)
-def test_a_large_answer_flows_and_its_endpoints_are_blanked_at_the_same_length(name: str, version: int, made: object) -> None:
+def test_a_large_answer_flows_and_its_endpoints_are_blanked_at_the_same_length(
+    name: str, version: int, made: object
+) -> None:
     one: Exchanged = made()  # type: ignore[operator]
     assert one.answer is not None
     expected = None
@@ -161,7 +206,11 @@ def test_a_large_answer_flows_and_its_endpoints_are_blanked_at_the_same_length(n
         first = body(outcome.client[: len(one.answer)], name, version)
         assert first["node_endpoints"] == []
         before = body(one.answer, name, version)
-        assert {**first, "node_endpoints": 0, "unknown_tagged_fields": 0} == {**before, "node_endpoints": 0, "unknown_tagged_fields": 0}
+        assert {**first, "node_endpoints": 0, "unknown_tagged_fields": 0} == {
+            **before,
+            "node_endpoints": 0,
+            "unknown_tagged_fields": 0,
+        }
 
 
 def test_a_large_answer_without_endpoints_is_not_changed() -> None:
@@ -181,7 +230,9 @@ def test_api_versions_loses_what_klamm_cannot_stand_for() -> None:
     rows = body(play([offered], whole).client, "ApiVersions", 3)["api_keys"]
     kept = [(row["api_key"], row["min_version"], row["max_version"]) for row in rows]  # type: ignore[attr-defined]
     assert kept == [(0, 0, 13), (3, 0, 13), (12, 0, 99), (18, 0, 5)]
-    allowed = body(play([offered], whole, ground(allow_unknown_apis=True)).client, "ApiVersions", 3)["api_keys"]
+    allowed = body(play([offered], whole, ground(allow_unknown_apis=True)).client, "ApiVersions", 3)[
+        "api_keys"
+    ]
     assert 10000 in [row["api_key"] for row in allowed]  # type: ignore[attr-defined]
 
 
@@ -265,7 +316,9 @@ def test_a_response_nobody_asked_for_closes() -> None:
     assert [event[:2] for event in outcome.events] == [("close", "unexpected_response")]
 
 
-def test_a_body_that_does_not_decode_passes_when_only_watched_and_closes_when_it_may_carry_addresses() -> None:
+def test_a_body_that_does_not_decode_passes_when_only_watched_and_closes_when_it_may_carry_addresses() -> (
+    None
+):
     broken = exchange("Heartbeat", 4, {"group_id": "g"}, {}, 1)
     short = Exchanged(broken.request, b"\0\0\0\6\0\0\0\1\0\0")
     outcome = play([short], whole)
@@ -285,12 +338,20 @@ def token(data: bytes) -> bytes:
     ("mechanism", "tokens"),
     [
         ("PLAIN", [(b"\0User\0pencil", b"")]),
-        ("SCRAM-SHA-256", [(b"n,,n=user,r=abc", b"r=abcdef,s=xyz,i=4096"), (b"c=biws,r=abcdef,p=xx", b"v=rmF9")]),
+        (
+            "SCRAM-SHA-256",
+            [(b"n,,n=user,r=abc", b"r=abcdef,s=xyz,i=4096"), (b"c=biws,r=abcdef,p=xx", b"v=rmF9")],
+        ),
         ("OAUTHBEARER", [(b"n,,\1auth=Bearer x\1\1", b'{"status":"invalid"}'), (b"\1", b"")]),
-        ("GSSAPI", [(b"\x60\x82\x02\x10" + bytes(30), b"\x60" + bytes(12)), (b"\5\4\4\xff" + bytes(28), None)]),
+        (
+            "GSSAPI",
+            [(b"\x60\x82\x02\x10" + bytes(30), b"\x60" + bytes(12)), (b"\5\4\4\xff" + bytes(28), None)],
+        ),
     ],
 )
-def test_raw_tokens_after_sasl_handshake_v0_pass_and_end_by_themselves(mechanism: str, tokens: list[tuple[bytes, bytes | None]]) -> None:
+def test_raw_tokens_after_sasl_handshake_v0_pass_and_end_by_themselves(
+    mechanism: str, tokens: list[tuple[bytes, bytes | None]]
+) -> None:
     made = [exchange("SaslHandshake", 0, {"mechanism": mechanism}, {"mechanisms": [mechanism]}, 0)]
     made += [Exchanged(token(mine), None if yours is None else token(yours)) for mine, yours in tokens]
     made += [metadata(1, 1), produce(3, 2)]
@@ -304,7 +365,10 @@ def test_raw_tokens_after_sasl_handshake_v0_pass_and_end_by_themselves(mechanism
 
 
 def test_a_gssapi_client_of_0_9_sends_its_token_first() -> None:
-    made = [Exchanged(token(b"\x60\x82\x02\x10" + bytes(40)), token(b"\x60" + bytes(9))), Exchanged(token(b"\5\4\4\xff" + bytes(20)), None)]
+    made = [
+        Exchanged(token(b"\x60\x82\x02\x10" + bytes(40)), token(b"\x60" + bytes(9))),
+        Exchanged(token(b"\5\4\4\xff" + bytes(20)), None),
+    ]
     made += [metadata(0, 1)]
     for cut in (whole, byte_by_byte):
         outcome = play(made, cut, batch=1)
@@ -315,10 +379,21 @@ def test_a_gssapi_client_of_0_9_sends_its_token_first() -> None:
 
 def test_errors_topics_and_latency_are_counted_per_lane() -> None:
     at = ground()
-    play([produce(9, 1), produce(9, 2, endpoints=False), produce(13, 3, endpoints=True), produce(9, 4, acks=0)], whole, at)
+    play(
+        [
+            produce(9, 1),
+            produce(9, 2, endpoints=False),
+            produce(13, 3, endpoints=True),
+            produce(9, 4, acks=0),
+        ],
+        whole,
+        at,
+    )
     lane = at.stats.lanes["test", "1", "app", "Produce", 9]
     assert (lane.requests, lane.responses, lane.unanswered) == (3, 2, 1)
-    assert lane.request_bytes == sum(len(produce(9, i, acks=a).request) for i, a in ((1, -1), (2, -1), (4, 0)))
+    assert lane.request_bytes == sum(
+        len(produce(9, i, acks=a).request) for i, a in ((1, -1), (2, -1), (4, 0))
+    )
     assert sum(lane.latency.buckets) == 2
     assert at.stats.lanes["test", "1", "app", "Produce", 13].errors == {6: 1}
     assert at.stats.topics["test", "orders", "Produce"].requests == 3

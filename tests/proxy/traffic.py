@@ -38,7 +38,9 @@ def exchange(
     answer_version: int | None = None,
 ) -> Exchanged:
     api = API[name]
-    request = request_frame(api, version, correlation_id, client_id, encode(asked, api.key, version, "request"))
+    request = request_frame(
+        api, version, correlation_id, client_id, encode(asked, api.key, version, "request")
+    )
     if answered is None:
         return Exchanged(request, None)
     body = encode(answered, api.key, version if answer_version is None else answer_version, "response")
@@ -125,28 +127,49 @@ BROKERS = [
 def metadata(version: int, correlation_id: int = 1, topics: int = 3) -> Exchanged:
     brokers = [{k: v for k, v in row.items() if k != "rack" or version >= 1} for row in BROKERS]
     names = [f"topic-{n}" for n in range(topics)]
-    parts = [{"partition_index": p, "leader_id": 1, "replica_nodes": [1, 2], "isr_nodes": [1]} for p in range(4)]
+    parts = [
+        {"partition_index": p, "leader_id": 1, "replica_nodes": [1, 2], "isr_nodes": [1]} for p in range(4)
+    ]
     rows = [
-        {"name": name, "partitions": parts} | ({"topic_id": TOPIC_ID} if version >= 10 else {}) for name in names
+        {"name": name, "partitions": parts} | ({"topic_id": TOPIC_ID} if version >= 10 else {})
+        for name in names
     ]
     return exchange("Metadata", version, {}, {"brokers": brokers, "topics": rows}, correlation_id)
 
 
-def produce(version: int, correlation_id: int = 1, acks: int = -1, size: int = 100, endpoints: bool = False) -> Exchanged:
+def produce(
+    version: int, correlation_id: int = 1, acks: int = -1, size: int = 100, endpoints: bool = False
+) -> Exchanged:
     names = {"topic_id": TOPIC_ID} if version >= 13 else {"name": "orders"}
-    asked = {"acks": acks, "timeout_ms": 9, "topic_data": [{**names, "partition_data": [{"index": 0, "records": bytes(size)}]}]}
+    asked = {
+        "acks": acks,
+        "timeout_ms": 9,
+        "topic_data": [{**names, "partition_data": [{"index": 0, "records": bytes(size)}]}],
+    }
     answered: dict[str, Any] = {
-        "responses": [{**names, "partition_responses": [{"index": 0, "error_code": 6 if endpoints else 0, "base_offset": 7}]}]
+        "responses": [
+            {
+                **names,
+                "partition_responses": [{"index": 0, "error_code": 6 if endpoints else 0, "base_offset": 7}],
+            }
+        ]
     }
     if endpoints:
         answered["node_endpoints"] = BROKERS
     return exchange("Produce", version, asked, None if acks == 0 else answered, correlation_id)
 
 
-def fetch(version: int, correlation_id: int = 1, size: int = 100, endpoints: bool = False, parts: int = 1) -> Exchanged:
+def fetch(
+    version: int, correlation_id: int = 1, size: int = 100, endpoints: bool = False, parts: int = 1
+) -> Exchanged:
     names = {"topic_id": TOPIC_ID} if version >= 13 else {"topic": "orders"}
     rows = [
-        {"partition_index": p, "error_code": 6 if endpoints and p == parts - 1 else 0, "high_watermark": 9, "records": bytes(size)}
+        {
+            "partition_index": p,
+            "error_code": 6 if endpoints and p == parts - 1 else 0,
+            "high_watermark": 9,
+            "records": bytes(size),
+        }
         for p in range(parts)
     ]
     answered: dict[str, Any] = {"responses": [{**names, "partitions": rows}]}

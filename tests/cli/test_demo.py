@@ -1,0 +1,157 @@
+"""`klamm demo`, as a user runs it: with a terminal, without one, and when things go wrong."""
+
+import os
+import re
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from klamm.cli import main
+
+COMMAND = [sys.executable, "-m", "klamm.cli", "demo"]
+PATIENCE_S = 60
+
+
+def addresses(output: str) -> list[tuple[str, int]]:
+    """Every address that the demo said it listens on."""
+    found = re.findall(r"(127\.0\.0\.1):(\d+)", output.split("\n 0:")[0])
+    return [(host, int(port)) for host, port in found]
+
+
+def listens(address: tuple[str, int]) -> bool:
+    try:
+        socket.create_connection(address, timeout=1).close()
+    except OSError:
+        return False
+    return True
+
+
+@contextmanager
+def on_a_terminal(width: int, height: int) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
+    """The demo with a terminal as its output; the descriptor reads what it writes."""
+    import fcntl
+    import pty
+    import termios
+
+    here, there = pty.openpty()
+    fcntl.ioctl(there, termios.TIOCSWINSZ, struct.pack("HHHH", height, width, 0, 0))
+    environment = os.environ | {"TERM": "xterm-256color"}
+    for size in ("COLUMNS", "LINES"):
+        environment.pop(size, None)
+    demo = subprocess.Popen(COMMAND, stdin=there, stdout=there, stderr=there, env=environment)
+    os.close(there)
+    try:
+        yield demo, here
+    finally:
+        demo.kill()
+        demo.wait()
+        os.close(here)
+
+
+def read_until(terminal: int, wanted: str) -> str:
+    seen = b""
+    ends_at = time.monotonic() + PATIENCE_S
+    while wanted.encode() not in seen:
+        assert time.monotonic() < ends_at, seen[-2000:].decode(errors="replace")
+        try:
+            seen += os.read(terminal, 65536)
+        except OSError:  # the other side is closed
+            break
+    text = seen.decode(errors="replace")
+    assert wanted in text, text[-2000:]
+    return text
+
+
+def test_without_a_terminal_it_prints_lines_and_a_summary_and_leaves_nothing_behind() -> None:
+    demo = subprocess.run(
+        [*COMMAND, "--seconds", "4"], capture_output=True, text=True, timeout=PATIENCE_S, check=False
+    )
+    assert (demo.returncode, demo.stderr) == (0, "")
+    assert "\x1b" not in demo.stdout
+    assert re.search(
+        r"^ 0:\d\d  [\d,.]+ req/s  .* in/s  .* out/s  p99 .* connections", demo.stdout, re.MULTILINE
+    )
+    passed = re.search(r"klamm passed on ([\d,]+) requests of 9 clients on 5 topics", demo.stdout)
+    assert passed
+    assert int(passed[1].replace(",", "")) > 100
+    assert re.search(r"^Produce +[\d,]+ .*kB", demo.stdout, re.MULTILINE)
+    assert re.search(r"^UNKNOWN_TOPIC_OR_PARTITION +\d+  Metadata of reporting", demo.stdout, re.MULTILINE)
+    assert "Problems met: 0." in demo.stdout
+    assert len(addresses(demo.stdout)) == 5  # three brokers, klamm and its metrics
+    assert not [address for address in addresses(demo.stdout) if listens(address)]
+
+
+def test_on_a_terminal_it_draws_until_interrupted_and_then_sums_up() -> None:
+    with on_a_terminal(140, 50) as (demo, terminal):
+        start = read_until(terminal, "orders-service")
+        demo.send_signal(signal.SIGINT)
+        read_until(terminal, "klamm's own time")
+        assert demo.wait(PATIENCE_S) == 0
+    assert not [address for address in addresses(start) if listens(address)]
+
+
+def test_a_demo_that_is_killed_leaves_nothing_behind() -> None:
+    with on_a_terminal(80, 24) as (demo, terminal):
+        start = read_until(terminal, "req/s")
+        demo.kill()
+        demo.wait()
+        left = addresses(start)
+        assert len(left) >= 5
+        ends_at = time.monotonic() + PATIENCE_S
+        while any(listens(address) for address in left):
+            assert time.monotonic() < ends_at
+            time.sleep(0.1)
+
+
+def test_a_cluster_that_cannot_be_reached_is_said_and_the_demo_gives_up() -> None:
+    code = "import sys; from klamm.cli import demo, main; demo.READY_S = 2.0; sys.exit(main(sys.argv[1:]))"
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        closed = f"127.0.0.1:{server.getsockname()[1]}"
+    demo = subprocess.run(
+        [sys.executable, "-c", code, "demo", "--bootstrap", closed],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+    assert demo.returncode == 1
+    assert demo.stderr.startswith("klamm demo: klamm is not ready after 2 s: ")
+    assert closed in demo.stderr
+    assert f"waiting  no bootstrap server answers: {closed}" in demo.stdout
+    assert demo.stderr.count("\n") == 1
+
+
+def test_a_mistake_in_the_address_is_what_klamm_run_says_of_it() -> None:
+    demo = subprocess.run(
+        [*COMMAND, "--bootstrap", "nowhere:x"],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+    assert demo.returncode == 1
+    assert "the demo's klamm ended with exit code 2" in demo.stderr
+    assert "'x' is not a port number" in demo.stderr
+
+
+def test_without_confluent_kafka_it_names_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("klamm.cli.demo.find_spec", lambda name: None)
+    assert main(["demo"]) == 1
+    said = capsys.readouterr().err
+    assert "pip install 'klamm[demo]'" in said
+    assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize("seconds", ["0", "-1", "x", "nan"])
+def test_seconds_must_be_a_positive_number(seconds: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["demo", f"--seconds={seconds}"]) == 2
+    assert "--seconds" in capsys.readouterr().err
