@@ -23,7 +23,7 @@ class Note:
         self, topics: tuple[TopicLane, ...] = (), answered: bool = True, shown: dict[str, Any] | None = None
     ) -> None:
         self.topics, self.answered, self.shown = topics, answered, shown
-        self.named = True  # every topic id had a name: only such a note may be kept
+        self.named = True  # every topic id had a name; else it is read again when more ids have got one
 
 
 class AnswerNote:

@@ -37,6 +37,7 @@ class Requests:
         self.flows = self.known  # empty while tokens are expected: then every frame is looked at
         self.walk: Walking | None = None
         self.limit = connection.ground.frame_limit
+        self.names_revision = 0
 
     def receive(self, data: bytes, now: int) -> bytes | list[Effect]:
         """The same object when all of it goes on; else effects."""
@@ -46,6 +47,8 @@ class Requests:
         read = data
         if self.kept:
             data, self.kept = self.kept + data, b""
+        if self.names_revision != connection.ground.topology.names_revision:
+            self._rename()
         size, pos, start = len(data), self.left, 0
         pieces: list[bytes] = []
         if self.walk is not None:
@@ -97,6 +100,13 @@ class Requests:
         sent = b"".join(pieces)
         effects, connection.effects = connection.effects, []
         return [("send", "broker", sent), *effects] if sent else effects
+
+    def _rename(self) -> None:
+        """Topic ids have got names: what was read without them is read again."""
+        self.names_revision = self.connection.ground.topology.names_revision
+        for flow in self.known.values():
+            if not flow.note.named:
+                flow.least = NO_LENGTH
 
     def _meet(self, data: bytes, pos: int, length: int, code: int, correlation: int, now: int) -> Flow | None:
         """A frame that is not like the last of its kind. None: more bytes are needed."""
@@ -182,11 +192,11 @@ class Requests:
                     return flow
                 walk = flow.plan.request_walk()()
                 next(walk)
-                self.walk = (walk, flow, correlation, now, length := end - pos - 4)
+                self.walk = (walk, flow, correlation, now, end - pos - 4)
                 self._feed(data[body:], False)
                 return WALKING
             flow.note = self._said(flow.plan, tuple(columns))
-        if flow.note.named and not flow.plan.logged and stop - pos <= MEMO_LIMIT:
+        if not flow.plan.logged and stop - pos <= MEMO_LIMIT:
             flow.prefix, flow.least = data[pos + 12 : stop], stop - pos - 4
         return flow
 

@@ -45,6 +45,7 @@ class Topology:
         self.revision = 0  # goes up with every change: what was rewritten before may be wrong now
         self.cluster_id: str | None = None
         self.topic_names: dict[bytes, str] = {}
+        self.names_revision = 0  # goes up with every topic id that got a name
         self.max_topic_ids = max_topic_ids
         self.changes: list[str] = []  # for the log, drained at the edge
 
@@ -68,8 +69,9 @@ class Topology:
         self.revision += 1
 
     def learn_topic(self, topic_id: bytes, name: str) -> None:
-        if len(self.topic_names) < self.max_topic_ids:
+        if self.topic_names.get(topic_id) != name and len(self.topic_names) < self.max_topic_ids:
             self.topic_names[topic_id] = name
+            self.names_revision += 1
 
     def unbound(self) -> list[Node]:
         """Nodes without a listener; those whose port follows from their id first, so that no other takes it."""

@@ -44,6 +44,9 @@ ALWAYS: dict[tuple[int, Side], tuple[Path, ...]] = {
     (METADATA, "response"): (("topics", "name"), ("topics", "topic_id")),
 }
 
+# Topics that a request names without asking anything of them: metering does not count them, and need not read on to them.
+UNASKED = {"forgotten_topics_data"}
+
 
 @dataclass(frozen=True, slots=True)
 class Wishes:
@@ -179,7 +182,7 @@ class Planner:
                 marks |= {TOPIC, TOPIC_ID}
             if self.wishes.logs(api.name):
                 marks |= {PARTITION, GROUP}
-            wanted = marked(fields, version, frozenset(marks))
+            wanted = [path for path in marked(fields, version, frozenset(marks)) if path[0] not in UNASKED]
         there = dict(walk_fields(fields, version))
         always = ALWAYS.get((api.key, side), ())
         if side == "response":

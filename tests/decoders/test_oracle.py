@@ -1,19 +1,25 @@
-"""Kafka's own classes judge the wire tables, the compiled readers and writers, and the interpreter."""
+"""Kafka's own classes judge the wire tables, the compiled readers and writers, the interpreter and the headers."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from random import Random
+from typing import Any
 
 import pytest
 
-from klamm.decoders import API, ERRORS, DecodeError, decode, encode, headers, interpret, layout
+from klamm.decoders import API, ERRORS, DecodeError, compile, decode, encode, headers, interpret, layout
 from klamm.decoders.interpret import Layout
-from klamm.decoders.schema import Api, Side
+from klamm.decoders.schema import Api, Field, Side, default_of, members, present, walk
 from tests.oracle.messages import Key, Message, error_codes, values_of, written
 
 SEED = 20
 SIDES: tuple[Side, Side] = ("request", "response")
 PER_LAYOUT = 4
+DAMAGE = (b"\0", b"\1", b"\x7f", b"\x80", b"\xff")
+NO_REQUEST_HEADER = {"requestApiKey": 0, "requestApiVersion": 0, "correlationId": 0, "clientId": ""}
+
+Path = tuple[str, ...]
 
 
 @cache
@@ -49,7 +55,7 @@ def test_the_error_codes_are_those_of_kafka() -> None:
 def test_what_kafka_writes_is_read_as_the_same_values_and_written_as_the_same_bytes(api: Api) -> None:
     for of, written_by_kafka in layouts(api):
         for message in written_by_kafka:
-            values = values_of(of.fields, of.version, message.values, of.flexible)
+            values = values_of(of.fields, of.version, message.values)
             assert decode(message.data, api.key, of.version, of.side) == values, of
             assert encode(values, api.key, of.version, of.side) == message.data, of
             assert interpret.read(of, message.data) == (values, len(message.data)), of
@@ -77,7 +83,7 @@ def damaged(data: bytes, random: Random) -> Iterator[bytes]:
         yield data[: random.randrange(len(data) + 1)]
         if data:
             at = random.randrange(len(data))
-            yield data[:at] + random.choice((b"\0", b"\1", b"\x7f", b"\x80", b"\xff")) + data[at + 1 :]
+            yield data[:at] + random.choice(DAMAGE) + data[at + 1 :]
 
 
 def outcome_compiled(data: bytes, api: Api, of: Layout) -> str:
@@ -97,6 +103,92 @@ def outcome_interpreted(data: bytes, of: Layout) -> str:
 
 
 @every_api
+def test_a_pick_or_a_walk_over_pieces_gives_the_columns_of_a_full_read(api: Api) -> None:
+    random = Random(SEED)
+    for of, written_by_kafka in layouts(api):
+        every = leaves(of)
+        for paths in (every, tuple(random.sample(every, min(len(every), 3)))):
+            pick, walker = compile.pick(of, paths), compile.walk(of, paths)
+            for message in written_by_kafka:
+                values = decode(message.data, api.key, of.version, of.side)
+                columns = tuple(column(of.fields, of.version, values, path) for path in paths)
+                assert pick(message.data, 0, len(message.data))[:-1] == columns, (of, paths)
+                assert walked(walker, message.data, random)[:-1] == columns, (of, paths)
+
+
+def leaves(of: Layout) -> tuple[Path, ...]:
+    return tuple(path for path, f in walk(of.fields, of.version) if not members(f))
+
+
+def absent(f: Field, version: int, value: Any) -> bool:
+    """Kafka does not write a tagged field that has its default."""
+    return f.tag is not None and value == default_of(f, version)
+
+
+def column(fields: tuple[Field, ...], version: int, values: dict[str, Any], path: Path) -> Any:
+    """None where null or absent, a list per array on the way."""
+    f = next(f for f in fields if f.name == path[0] and version in f.versions)
+    value = values[f.name]
+    if value is None or absent(f, version, value):
+        return None
+    if len(path) == 1:
+        return value
+    if f.kind == "array":
+        return [column(members(f), version, element, path[1:]) for element in value]
+    return column(members(f), version, value, path[1:])
+
+
+def walked(walker: compile.Walk, data: bytes, random: Random) -> tuple[Any, ...]:
+    """The result of a walk that is sent `data` in pieces."""
+    walking, at = walker(), 0
+    try:
+        next(walking)
+        while at < len(data):
+            size = random.choice((1, 2, 5, 40, 1000))
+            walking.send(data[at : at + size])
+            at += size
+    except StopIteration as end:
+        result: tuple[Any, ...] = end.value
+        return result
+    raise AssertionError("the walk wants more bytes than there are")
+
+
+@every_api
+def test_every_field_is_located_at_the_bytes_that_it_takes(api: Api) -> None:
+    for of, written_by_kafka in layouts(api):
+        paths = leaves(of)
+        locate = compile.locate(of, paths)
+        fields = {path: replace(f, tag=None) for path, f in walk(of.fields, of.version)}
+        for message in written_by_kafka:
+            values = decode(message.data, api.key, of.version, of.side)
+            spans = [
+                span for span in locate(message.data, 0, len(message.data)) if span[0] != compile.TAG_PATH
+            ]
+            found = [(paths[index], value) for index, _, _, value in spans]
+            assert found == list(in_wire_order(of.fields, of.version, values)), of
+            for index, start, end, value in spans:
+                f = fields[paths[index]]
+                alone = Layout(of.api, of.version, of.side, of.flexible, (f,))
+                tags = b"\0" if of.flexible else b""
+                assert interpret.write(alone, {f.name: value}) == message.data[start:end] + tags, (of, f.name)
+
+
+def in_wire_order(
+    fields: tuple[Field, ...], version: int, values: dict[str, Any], path: Path = ()
+) -> Iterator[tuple[Path, Any]]:
+    in_place, tagged = present(fields, version)
+    for f in [*in_place, *tagged]:
+        value, here = values[f.name], (*path, f.name)
+        if absent(f, version, value):
+            continue
+        if not members(f):
+            yield here, value
+        elif value is not None:
+            for element in value if f.kind == "array" else [value]:
+                yield from in_wire_order(members(f), version, element, here)
+
+
+@every_api
 def test_the_header_before_a_body_has_the_version_that_kafka_gives_it(api: Api) -> None:
     version_of = {
         "request": headers.request_header_version,
@@ -109,15 +201,9 @@ def test_the_header_before_a_body_has_the_version_that_kafka_gives_it(api: Api) 
 @pytest.mark.parametrize("version", [0, 1, 2])
 def test_request_headers_are_read_as_kafka_writes_them(version: int) -> None:
     for message in messages()["RequestHeader", "header", version]:
-        given = {
-            "requestApiKey": 0,
-            "requestApiVersion": 0,
-            "correlationId": 0,
-            "clientId": "",
-        } | message.values
+        given = NO_REQUEST_HEADER | message.values
         header = headers.read_request_header(message.data, version)
-        assert header.key == given["requestApiKey"]
-        assert header.version == given["requestApiVersion"]
+        assert (header.key, header.version) == (given["requestApiKey"], given["requestApiVersion"])
         assert header.correlation_id == given["correlationId"]
         assert header.client_id == (given["clientId"] if version else None)
         assert (header.tags, header.size) == ([], len(message.data))

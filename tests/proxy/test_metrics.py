@@ -13,7 +13,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
 from klamm.proxy.metrics import render
-from klamm.proxy.snapshot import Snapshot, take
+from klamm.proxy.snapshot import TURN, Snapshot, take
 from klamm.proxy.stats import Histogram, Lane, Stats, TopicLane
 from tests.dashboards.fake_state import FakeState
 
@@ -145,3 +145,26 @@ def plain(counted: object) -> object:
     if isinstance(counted, dict):
         return {key: plain(v) for key, v in counted.items()}
     return counted if not isinstance(counted, list) else list(counted)
+
+
+def test_the_loop_gets_turns_while_many_lanes_are_copied() -> None:
+    state = FakeState()
+    for number in range(5 * TURN):
+        state.stats.lane("demo", "1", "a", "Fetch", number).requests = number
+    turns = 0
+
+    async def run() -> Snapshot:
+        async def count() -> None:
+            nonlocal turns
+            while True:
+                turns += 1
+                await asyncio.sleep(0)
+
+        counting = asyncio.create_task(count())
+        try:
+            return await take(state)
+        finally:
+            counting.cancel()
+
+    assert plain(asyncio.run(run()).stats) == plain(state.stats)
+    assert turns >= 5
