@@ -7,7 +7,8 @@ SHELL := bash
 MAKEFLAGS += --no-print-directory
 export PYTHON ?= python3
 
-JARS := $(patsubst tests/brokers/%/pom.xml,.jars/%,$(wildcard tests/brokers/*/pom.xml))
+JARS := $(patsubst tests/brokers/%/pom.xml,.jars/%,$(wildcard tests/brokers/*/pom.xml)) \
+	$(patsubst tests/oracle/%/pom.xml,.jars/oracle-%,$(wildcard tests/oracle/*/pom.xml))
 TEST_PACKAGES := javac=openjdk-17-jdk-headless mvn=maven openssl=openssl setpriv=util-linux \
 	ip=iproute2 iptables=iptables prometheus=prometheus kcat=kcat
 
@@ -49,7 +50,10 @@ test-packages:
 .venv/%.installed: pyproject.toml
 	@tools/venv.sh $*
 
+.jars/oracle-%: tests/oracle/%/pom.xml
+	@tools/jars.sh $< $@
+
 .jars/%: tests/brokers/%/pom.xml
-	@tools/jars.sh $*
+	@tools/jars.sh $< $@
 
 .PHONY: help demo test test-long check format bench clean test-packages

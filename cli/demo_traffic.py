@@ -61,10 +61,8 @@ def producer(client_id: str, topic: str, per_second: int, size_bytes: int, **set
     return run
 
 
-def group_member(
-    client_id: str, group: str, topics: Sequence[str], leaves_after_s: float = 0, **settings: Any
-) -> Run:
-    """Consumes in a group and commits once a second; with `leaves_after_s` it comes and goes."""
+def group_member(client_id: str, group: str, topics: Sequence[str], **settings: Any) -> Run:
+    """Consumes in a group and commits once a second. It stays: a mock group stalls when one leaves."""
 
     def run(bootstrap: str, stop: Event) -> None:
         from confluent_kafka import Consumer
@@ -75,16 +73,11 @@ def group_member(
             "auto.commit.interval.ms": 1000,
             **settings,
         }
-        while not stop.is_set():
-            kafka = Consumer(_settings(bootstrap, client_id, mine))
-            kafka.subscribe(list(topics))
-            rest = leaves_after_s or float("inf")
-            while rest > 0 and not stop.wait(TICK_S):
-                kafka.consume(500, 0)
-                rest -= TICK_S
-            kafka.close()
-            if leaves_after_s:
-                stop.wait(leaves_after_s)
+        kafka = Consumer(_settings(bootstrap, client_id, mine))
+        kafka.subscribe(list(topics))
+        while not stop.wait(TICK_S):
+            kafka.consume(500, 0)
+        kafka.close()
 
     return run
 
@@ -120,7 +113,7 @@ CLIENTS: tuple[Run, ...] = (
     producer("legacy-importer", IMPORTS, 120, 80, **{"linger.ms": 0, "batch.num.messages": 1}),
     producer("web-clicks", CLICKS, 60, 120, **{"linger.ms": 50, "acks": 1}),
     group_member("billing-1", BILLING, [ORDERS, PAYMENTS]),
-    group_member("billing-2", BILLING, [ORDERS, PAYMENTS], leaves_after_s=12),
+    group_member("billing-2", BILLING, [ORDERS, PAYMENTS]),
     group_member("fraud-check", FRAUD, [PAYMENTS, CLICKS], **{"fetch.wait.max.ms": 50}),
     group_member("reporting", REPORTS, [ABSENT], **{"topic.metadata.refresh.interval.ms": 2000}),
     replayer("restore-job", PAYMENTS, every_s=3),

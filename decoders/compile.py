@@ -459,6 +459,7 @@ class _Picker(_Scan):
 
     def tags(self, tagged: list[Field], want: Want, columns: dict[int, str]) -> None:
         count, tag, size, stop = (self.fresh(name) for name in ("tags", "tag", "size", "stop"))
+        self.absent({f.name: want[f.name] for f in tagged}, columns)
         self.fixed("B", count)
         self.flush()
         with self.block(f"if {count}:"):
@@ -484,6 +485,9 @@ class _Picker(_Scan):
                             self.line(f"{stop} = pos + {size}")
                         if self.spans:
                             self.line(f"found.append(({TAG_PATH}, {before}, pos, {stop}))")
+                        for index in _indexes(want[f.name]):
+                            if index in columns:
+                                self.line(f"{columns[index]}.pop()")
                         self.member(f, want[f.name], None, columns)
                         self.flush()
                         if not self.resumable:
@@ -515,8 +519,17 @@ class _Picker(_Scan):
             self.flush()
             with self.block(f"if {there} >= 0:"):
                 self.struct(members(f), want or {}, None, columns)
+            if any(index in columns for index in _indexes(want or {})):
+                with self.block("else:"):
+                    self.absent(want or {}, columns)
         else:
             self.struct(members(f), want or {}, None, columns)
+
+    def absent(self, want: Want, columns: dict[int, str]) -> None:
+        """None for each wanted field in the columns of the arrays around."""
+        for index in _indexes(want):
+            if index in columns:
+                self.line(f"{columns[index]}.append(None)")
 
     def skip_sized(self, size: str, null: bool) -> None:
         if null:
@@ -640,6 +653,7 @@ def walk(layout: Layout, paths: tuple[Path, ...], stop: str | None = None) -> Wa
     source.line("pos = end = 0")
     source.line('data = b""')
     source.top()
+    source.line("yield")  # not reached; a walk that needs no bytes is a generator too
     return source.made("")
 
 

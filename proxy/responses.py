@@ -23,8 +23,11 @@ MEMO_LIMIT = 4096
 HELD_MEMO_LIMIT = 256 * 1024
 TAIL_HELD = 256 * 1024  # a response that ends in addresses is held whole up to this size; a larger one flows
 TAIL_LIMIT = MIB
+COPIED = 4096  # below it, copying costs less than another write
 SHAPE_LIMIT = 64 * 1024  # of a response whose shape is remembered
 FIRST_LOOK = 256 * 1024  # a held response is looked at when this much is there: addresses mostly come early
+
+Piece = bytes | memoryview
 
 
 class Responses:
@@ -48,23 +51,38 @@ class Responses:
 
     def receive(self, data: bytes, now: int) -> bytes | list[Effect]:
         """The same object when all of it goes on; else effects."""
-        connection = self.connection
-        if connection.closing:
+        if self.connection.closing:
             return []
-        read = data
-        arrived = now
+        pieces: list[Piece] = []
+        offset = 0
+        while self.kept and not self.blocked:
+            missing = self.need - self.kept_size
+            if len(data) - offset < missing:
+                break
+            frame = b"".join([*self.kept, data[offset : offset + missing]])
+            offset += missing
+            self.kept, self.need = [], 8
+            self._scan(frame, 0, now, self.since, pieces)
         if self.kept:
-            self.kept.append(data)
-            self.kept_size += len(data)
-            if self.kept_size < self.need or self.blocked:
-                return []
-            data, self.kept, self.need = b"".join(self.kept), [], 8
-            arrived = self.since
-        size, pos, start = len(data), self.left, 0
-        pieces: list[bytes] = []
+            self.kept.append(data[offset:])
+            self.kept_size += len(data) - offset
+        elif not self.connection.closing:
+            self._scan(data, offset, now, now, pieces)
+        if len(pieces) == 1 and pieces[0] is data and not self.connection.effects:
+            return data
+        effects, self.connection.effects = self.connection.effects, []
+        return [*_sends(pieces), *effects]
+
+    def _scan(self, data: bytes, offset: int, now: int, arrived: int, pieces: list[Piece]) -> None:
+        """Take data from an offset on, which is where the last call ended; what may go on is added to `pieces`.
+
+        `arrived` is when the first byte of the first frame came, which was held if that was not now.
+        """
+        connection = self.connection
+        size, pos, start = len(data), offset + self.left, offset
         walked = self.walk
         if walked is not None or self.tail is not None:
-            start = self._pass(data, 0, min(pos, size), pos <= size, 0, pieces)
+            start = self._pass(data, offset, min(pos, size), pos <= size, start, pieces)
         in_flight, turn = connection.in_flight, connection.turn
         while size - pos >= 8:
             if not in_flight:
@@ -75,7 +93,7 @@ class Responses:
             run = in_flight[0]
             flow, ids = run.flow, run.ids
             if flow is None:
-                pieces += (data[start:pos], run.made)
+                pieces += (_part(data, start, pos), run.made)
                 start = pos
                 in_flight.popleft()
                 continue
@@ -117,9 +135,10 @@ class Responses:
                 break
             note, replaced = met
             if replaced is not None:
-                pieces.append(data[start:pos])
+                pieces.append(_part(data, start, pos))
                 pieces += replaced
                 start = min(pos + length + 4, size)
+            if replaced is not None or arrived != now:
                 flow.lane.own.add(now - arrived)
             self._count(flow, run, note, 1, length + 4, arrived - run.arrived)
             if flow.plan.logged:
@@ -142,20 +161,16 @@ class Responses:
             pos = self._short_tokens(data, pos, size)
         if pos >= size:
             self.left = pos - size
-            if data is read and not connection.effects and not pieces:
-                return data
-            pieces.append(data[start:])
+            pieces.append(data if start == 0 else _part(data, start, size))
         else:
             self.left = 0
-            pieces.append(data[start:pos])
+            pieces.append(_part(data, start, pos))
             self.kept, self.kept_size, self.since = [data[pos:]], size - pos, arrived
-        sent = b"".join(pieces)
-        effects, connection.effects = connection.effects, []
-        return [("send", "client", sent), *effects] if sent else effects
 
     def bound(self, now: int) -> bytes | list[Effect]:
         """The listeners that were asked for are there, or their nodes say why not."""
         self.blocked = False
+        self.need = min(self.need, self.kept_size)
         return self.receive(b"", now)
 
     def _odd(self, length: int, correlation: int) -> bool:
@@ -183,11 +198,11 @@ class Responses:
             connection.close("correlation_mismatch", name, message)
         return False
 
-    def _release(self, data: bytes, start: int, pos: int, pieces: list[bytes]) -> int:
+    def _release(self, data: bytes, start: int, pos: int, pieces: list[Piece]) -> int:
         """Answers made by klamm whose turn has come."""
         in_flight = self.connection.in_flight
         while in_flight and in_flight[0].flow is None:
-            pieces += (data[start:pos], in_flight.popleft().made)
+            pieces += (_part(data, start, pos), in_flight.popleft().made)
             start = pos
         return start
 
@@ -355,7 +370,7 @@ class Responses:
         self.walk = (walk, flow, paths, body)
         return QUIET, None
 
-    def _pass(self, data: bytes, begin: int, stop: int, last: bool, start: int, pieces: list[bytes]) -> int:
+    def _pass(self, data: bytes, begin: int, stop: int, last: bool, start: int, pieces: list[Piece]) -> int:
         """Read data[begin:stop] of a frame that passes; `last`: it ends there. Everything before the returned position went into
         `pieces` or is held back."""
         if self.walk is not None:
@@ -366,7 +381,7 @@ class Responses:
                 self._walked(flow, paths, done.value[:-1])
                 if flow.plan.tail is not None:
                     begin = stop - done.value[-1]
-                    pieces.append(data[start:begin])
+                    pieces.append(_part(data, start, begin))
                     start, self.tail, self.tailed = begin, [], flow
             except UNREADABLE:
                 self._unread(flow)
@@ -501,6 +516,18 @@ def _shape(volatile: list[tuple[int, int, int, Any]], frame: bytes, start: int, 
         return NO_MEMO
     (_, one), (two_at, two), (three_at, three) = (steady + [(0, b"")] * 2)[:3]
     return Memo(len(frame) - 4, len(frame) - 4, one, two, two_at, three, three_at, note)
+
+
+def _part(data: bytes, start: int, stop: int) -> Piece:
+    """A part of what was read, not copied when that is worth it."""
+    return data[start:stop] if stop - start < COPIED else memoryview(data)[start:stop]
+
+
+def _sends(pieces: list[Piece]) -> list[Effect]:
+    """Small pieces in one write, large ones in one each."""
+    if sum(map(len, pieces)) < COPIED:
+        pieces = [b"".join(pieces)]
+    return [("send", "client", piece) for piece in pieces if len(piece)]
 
 
 def _resized(data: bytes, pos: int, body: int, new: list[bytes], late: int = 0) -> list[bytes]:

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Bring the jars of one Kafka version, as tests/brokers/VERSION/pom.xml lists them, into .jars/VERSION: tools/jars.sh VERSION
+# Bring the jars that a pom lists into a folder: tools/jars.sh POM FOLDER
 set -eu
 cd "$(dirname "$0")/.."
 plugin=org.apache.maven.plugins:maven-dependency-plugin:3.8.1
-part=$PWD/.jars/$1.part
+part=$PWD/$2.part
 
 rm -rf "$part"
-mvn -q -B -f "tests/brokers/$1/pom.xml" "$plugin:copy-dependencies" -DoutputDirectory="$part" </dev/null
-rm -rf ".jars/$1"
-mv "$part" ".jars/$1"
+mvn -q -B -f "$1" "$plugin:copy-dependencies" -DoutputDirectory="$part" </dev/null
+rm -rf "$2"
+mv "$part" "$2"

@@ -1,4 +1,14 @@
-"""Every API of Kafka, by key or name: `API[3]`, `API["Metadata"]`; older names are aliases."""
+"""Every API of Kafka, by key or name: `API[3]`, `API["Metadata"]`; older names are aliases.
+
+How the tables are marked:
+
+    NODE_ID, HOST, PORT  endpoints that clients are told to connect to, and no others
+    ERROR                every error code, of whatever part of an answer
+    SECRET               SASL tokens, salts and salted passwords, hmacs, configured values, forwarded requests
+    CLIENT_TEXT          what a client makes up and Kafka only carries: its software, client and instance ids,
+                         racks, reasons, tags; metadata, assignments and metrics for other clients' code
+    none                 ids that Kafka acts on and that lack a mark: members, transactional ids, principals
+"""
 
 from collections.abc import Iterator
 from difflib import get_close_matches

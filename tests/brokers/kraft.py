@@ -33,7 +33,7 @@ SETTINGS = {
     "group.share.min.heartbeat.interval.ms": "500",
     "group.share.heartbeat.interval.ms": "500",
     "broker.heartbeat.interval.ms": "500",
-    "broker.session.timeout.ms": "3000",
+    "broker.session.timeout.ms": "5000",
     "controller.quorum.election.timeout.ms": "500",
     "log.retention.hours": "-1",
     "num.network.threads": "2",

@@ -81,5 +81,5 @@ def enough(action: Action, fingerprints: Sequence[str]) -> bool:
 
 
 def settle_s(action: Action) -> float:
-    """Seconds before a producer may close: a broker of 2016 drops what it has not handled of a closed connection."""
+    """Seconds before a producer may close: Kafka 0.10 drops what it did not read of a closed connection."""
     return 1.0 if action["acks"] == "0" else 0.0

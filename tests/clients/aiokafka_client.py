@@ -91,7 +91,9 @@ async def administrate(bootstrap: str, action: Action) -> dict[str, Any]:
     await admin.start()
     try:
         await admin.create_topics([NewTopic(topic, action["partitions"], action["replication_factor"])])
-        described = await admin.describe_topics([topic])
+        described: list[Any] = []
+        while not (described and described[0]["partitions"]):
+            described = await admin.describe_topics([topic])
         cluster = await admin.describe_cluster()
         configs = await admin.describe_configs([ConfigResource(ConfigResourceType.TOPIC, topic)])
         result = {

@@ -103,15 +103,18 @@ def administrate(bootstrap: str, action: Action) -> dict[str, Any]:
 
 
 def move(bootstrap: str, action: Action) -> dict[str, Any]:
-    """Begin to move `partition` to `nodes`, ids with commas between them."""
+    """Move `partition` to `nodes`, ids with commas between them, and let the first lead it."""
     admin = KafkaAdminClient(**_settings(bootstrap, action))
     partition = TopicPartition(action["topic"], action["partition"])
-    answer = admin.alter_partition_reassignments(
-        {partition: [int(node) for node in action["nodes"].split(",")]}
-    )
-    admin.close()
+    nodes = [int(node) for node in action["nodes"].split(",")]
+    answer = admin.alter_partition_reassignments({partition: nodes})
     if answer != {partition: None}:
         raise RuntimeError(f"not accepted: {answer}")
+    deadline = time.monotonic() + action["timeout_s"]
+    while admin.list_partition_reassignments([partition]) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    admin.elect_leaders(0, {partition.topic: [partition.partition]}, raise_errors=False)
+    admin.close()
     return {}
 
 

@@ -1,4 +1,4 @@
-"""Kafka's own classes judge the wire tables, the compiled readers and writers, the interpreter and the headers."""
+"""Kafka's own classes judge the wire tables, the made readers and writers, the interpreter, the headers."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -161,9 +161,8 @@ def test_every_field_is_located_at_the_bytes_that_it_takes(api: Api) -> None:
         fields = {path: replace(f, tag=None) for path, f in walk(of.fields, of.version)}
         for message in written_by_kafka:
             values = decode(message.data, api.key, of.version, of.side)
-            spans = [
-                span for span in locate(message.data, 0, len(message.data)) if span[0] != compile.TAG_PATH
-            ]
+            located = locate(message.data, 0, len(message.data))
+            spans = [span for span in located if span[0] != compile.TAG_PATH]
             found = [(paths[index], value) for index, _, _, value in spans]
             assert found == list(in_wire_order(of.fields, of.version, values)), of
             for index, start, end, value in spans:

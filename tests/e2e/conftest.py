@@ -8,8 +8,12 @@ import pytest
 
 from tests.brokers.kraft import Cluster, kraft_cluster
 from tests.brokers.namespace import Namespace, namespace, why_not
+from tests.brokers.processes import wait_for
 from tests.brokers.zookeeper import OldCluster, old_cluster
+from tests.e2e import topics
+from tests.e2e.conversation import ask, coordinator
 from tests.e2e.klamm_process import Klamm, klamm_in_front_of
+from tests.e2e.paths import LEADER, OTHER, QUORUM, TOPIC, Paths
 
 LISTENERS = ("PLAINTEXT", "SASL_PLAINTEXT", "SASL_SSL")
 
@@ -49,6 +53,22 @@ def klamm(kafka: Cluster, inside: Namespace, tmp_path_factory: pytest.TempPathFa
     log = tmp_path_factory.mktemp("klamm") / "klamm.log"
     with klamm_in_front_of(kafka.bootstrap(), inside.host, log, "--log", "all") as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def paths(kafka: Cluster, klamm: Klamm) -> Paths:
+    """The addresses of all endpoints, and a topic whose leader moved from OTHER to LEADER."""
+    topics.create(kafka.bootstrap(), TOPIC, [[OTHER]])
+    topics.move(kafka.bootstrap(), TOPIC, 0, [LEADER])
+    wait_for(lambda: coordinator(kafka.address(1), 0, "any-group"), "the group coordinators")
+    metadata = ask(klamm.address, "Metadata", 12, {"topics": [{"name": TOPIC}]})
+    through = {("broker", node["node_id"]): (node["host"], node["port"]) for node in metadata["brokers"]}
+    quorum = ask(klamm.address, "DescribeQuorum", 2, QUORUM)
+    listener = quorum["nodes"][0]["listeners"][0]
+    through["controller", 1] = listener["host"], listener["port"]
+    direct = {("broker", node_id): kafka.address(node_id) for node_id in (1, 2, 3)}
+    direct["controller", 1] = "127.0.0.1", kafka.controller_port
+    return Paths(direct, through, metadata["topics"][0]["topic_id"])
 
 
 @pytest.fixture

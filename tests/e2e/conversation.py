@@ -45,3 +45,10 @@ def ask(address: tuple[str, int], api: str, version: int, values: dict[str, Any]
     """One question on a connection of its own."""
     with Conversation(address) as conversation:
         return conversation.ask(api, version, values)
+
+
+def coordinator(address: tuple[str, int], key_type: int, key: str) -> tuple[str, int] | None:
+    """The coordinator of a group (type 0), transaction (1), share partition (2); None until there is one."""
+    answer = ask(address, "FindCoordinator", 6, {"key_type": key_type, "coordinator_keys": [key]})
+    (found,) = answer["coordinators"]
+    return None if found["error_code"] else (found["host"], found["port"])

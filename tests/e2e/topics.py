@@ -31,7 +31,7 @@ def spread(partitions: int = 3) -> list[list[int]]:
 
 
 def move(bootstrap: str, topic: str, partition: int, nodes: Sequence[int]) -> None:
-    """Move a partition to `nodes` without its leader; return when the first leads and all are in sync."""
+    """Move a partition to `nodes`; return when the first of them leads it and all are in sync."""
     action = {"do": "move", "topic": topic, "partition": partition, "nodes": ",".join(map(str, nodes))}
     subprocess.run(command("kafka-python", bootstrap, action), check=True, capture_output=True, timeout=60)
     watcher = AdminClient({"bootstrap.servers": bootstrap})

@@ -2,6 +2,7 @@ import java.util.Collection;
 import java.util.List;
 import java.util.Map;
 import java.util.Properties;
+import java.util.concurrent.ExecutionException;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.apache.kafka.clients.admin.Admin;
@@ -11,6 +12,7 @@ import org.apache.kafka.clients.admin.QuorumInfo;
 import org.apache.kafka.common.KafkaFuture;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.config.ConfigResource;
+import org.apache.kafka.common.errors.UnknownTopicOrPartitionException;
 
 /** Creates a topic, looks at everything the admin client can name, and deletes the topic. */
 final class Administrate {
@@ -24,7 +26,16 @@ final class Administrate {
                 topic, action.number("partitions", 3), (short) action.number("replication_factor", 1));
             admin.createTopics(List.of(made)).all().get();
             ConfigResource resource = new ConfigResource(ConfigResource.Type.TOPIC, topic);
-            int partitions = admin.describeTopics(List.of(topic)).allTopicNames().get().get(topic).partitions().size();
+            int partitions = 0;
+            while (partitions == 0) {
+                try {
+                    partitions = admin.describeTopics(List.of(topic)).allTopicNames().get().get(topic).partitions().size();
+                } catch (ExecutionException error) {
+                    if (!(error.getCause() instanceof UnknownTopicOrPartitionException)) {
+                        throw error;
+                    }
+                }
+            }
             Stream<String> brokers = admin.describeCluster().nodes().get().stream().map(node -> node.host() + ":" + node.port());
             boolean listed = admin.listTopics().names().get().contains(topic);
             int configs = admin.describeConfigs(List.of(resource)).all().get().get(resource).entries().size();
