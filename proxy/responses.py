@@ -55,8 +55,8 @@ class Responses:
             return []
         pieces: list[Piece] = []
         offset = 0
-        while self.kept and not self.blocked:
-            missing = self.need - self.kept_size
+        while self.kept and not self.blocked and not self.connection.closing:
+            missing = max(0, self.need - self.kept_size)
             if len(data) - offset < missing:
                 break
             frame = b"".join([*self.kept, data[offset : offset + missing]])
@@ -170,7 +170,6 @@ class Responses:
     def bound(self, now: int) -> bytes | list[Effect]:
         """The listeners that were asked for are there, or their nodes say why not."""
         self.blocked = False
-        self.need = min(self.need, self.kept_size)
         return self.receive(b"", now)
 
     def _odd(self, length: int, correlation: int) -> bool:

