@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
+from struct import Struct
 from typing import Any, NamedTuple
 
-from klamm.proxy.notes import EMPTY, QUIET, AnswerNote, Note
+from klamm.decoders.schema import Side
+from klamm.proxy.notes import EMPTY, QUIET, AnswerNote, Note, answer_note
 from klamm.proxy.sasl import Tokens
 from klamm.proxy.stats import Lane, Stats
 from klamm.proxy.topology import Kind, Topology, Unbindable
-from klamm.rules.plan import Plan, Planner
+from klamm.rules.plan import METADATA, Plan, Planner
 
 Effect = tuple[Any, ...]
+Piece = bytes | memoryview  # of what goes on
 NO_LENGTH = 2**31  # more than any frame has: the memo holds for none
 MIB = 1024 * 1024
+COPIED = 4096  # below it, copying costs less than another write
+SIZE = Struct(">i")
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +114,32 @@ class Connection:
         self.closing = True
         self.effects.append(("close", kind, api, message))
 
+    def refuse(self, plan: Plan, reason: str) -> None:
+        """A response that may carry addresses cannot be rewritten: better no answer than one that leads past klamm."""
+        message = f"a {plan.name} v{plan.version} response cannot be passed on: {reason}"
+        self.close("unrewritable", plan.name, message)
+
+    def undecodable(self, plan: Plan, side: Side) -> None:
+        message = f"a {plan.name} v{plan.version} {side} does not decode; passed on as it is"
+        self.problem("undecodable", plan.name, message)
+
+    def said(self, flow: Flow, columns: tuple[Any, ...]) -> AnswerNote:
+        """What was picked of a response. Metadata tells the names of topic ids."""
+        topology, plan = self.ground.topology, flow.plan
+        if plan.key == METADATA and plan.response is not None:
+            names, ids = (plan.response.column(columns, ("topics", what)) for what in ("name", "topic_id"))
+            for name, topic_id in zip(names or (), ids or (), strict=False):
+                if name is not None:
+                    topology.learn_topic(topic_id, name)
+        return answer_note(plan, columns, topology.topic_names.get)
+
+    def count_errors(self, flow: Flow, note: AnswerNote, times: int) -> None:
+        ground = self.ground
+        for topic, code in note.errors:
+            flow.lane.errors[code] += times
+            if topic is not None:
+                ground.stats.topic(ground.cluster, topic, flow.plan.name).errors[code] += times
+
     def standing(self, kind: Kind, node_id: int, host: str, port: int) -> tuple[str, int] | None:
         """The address that stands for a node; None until its listener is bound."""
         node = self.ground.topology.learn(kind, node_id, host, port)
@@ -148,3 +179,14 @@ def tls_or_size(length: int, who: str, limit: int) -> tuple[str, str] | None:
     if least <= length <= limit:
         return None
     return "bad_size", f"the {who} announces a frame of {length} bytes; klamm takes {least} to {limit}"
+
+
+def part(data: bytes, start: int, stop: int) -> Piece:
+    """A part of what was read, not copied when that is worth it."""
+    return data[start:stop] if stop - start < COPIED else memoryview(data)[start:stop]
+
+
+def resized(data: bytes, pos: int, body: int, new: list[bytes], late: int = 0) -> list[bytes]:
+    """A frame with a new body, `late` bytes of which are still to come."""
+    size = body - pos - 4 + sum(map(len, new)) + late
+    return [SIZE.pack(size), data[pos + 4 : body], *new]

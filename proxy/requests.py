@@ -188,7 +188,7 @@ class Requests:
                 *columns, stop = picked.pick(data, body, min(end, size))
             except UNREADABLE:
                 if end <= size:
-                    self._undecodable(flow)
+                    self.connection.undecodable(flow.plan, "request")
                     return flow
                 walk = flow.plan.request_walk()()
                 next(walk)
@@ -228,26 +228,18 @@ class Requests:
         except StopIteration as done:
             note = self._said(flow.plan, done.value[:-1])
         except UNREADABLE:
-            self._undecodable(flow)
+            self.connection.undecodable(flow.plan, "request")
             note = EMPTY
         else:
             if not last:
                 return
-            self._undecodable(flow)
+            self.connection.undecodable(flow.plan, "request")
             note = EMPTY
         self.walk = None
         flow.note = note
         _count(flow, 1, length + 4)
         if note.answered:
             self.connection.in_flight.append(Run(flow, note, arrived, [correlation], length))
-
-    def _undecodable(self, flow: Flow) -> None:
-        plan = flow.plan
-        self.connection.problem(
-            "undecodable",
-            plan.name,
-            f"a {plan.name} v{plan.version} request does not decode; passed on as it is",
-        )
 
     def _short_tokens(self, data: bytes, pos: int, size: int) -> int:
         """Tokens too short to be looked at as requests: the position after those that are whole."""

@@ -56,7 +56,7 @@ class Session:
         """The broker has sent its last byte. A response that is cut short and held is dropped: it may carry addresses."""
         connection, responses = self.connection, self.responses
         missing = responses.left or (
-            f"{responses.need - responses.kept_size} or more" if responses.kept else 0
+            f"{responses.answers.need - responses.kept_size} or more" if responses.kept else 0
         )
         if missing and not connection.closing:
             connection.problem(

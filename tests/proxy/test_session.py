@@ -9,7 +9,7 @@ import pytest
 from klamm.decoders import API, decode
 from klamm.decoders.headers import response_header_version
 from klamm.proxy.connection import NO_LENGTH
-from klamm.proxy.responses import TAIL_HELD
+from klamm.proxy.answers import TAIL_HELD
 from klamm.rules.plan import Wishes, bears_addresses
 from tests.proxy.traffic import (
     ADVERTISE,
