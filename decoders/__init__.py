@@ -1,4 +1,6 @@
-"""Bytes <-> values: the wire protocol of Apache Kafka, 0.8 to 4.3, declared once. Pure: no input or output here."""
+"""Bytes <-> values: the wire protocol of Apache Kafka, 0.8 to 4.3, declared once. Pure: no input or output
+here.
+"""
 
 from klamm.decoders.apis import API
 from klamm.decoders.body import decode, encode, layout

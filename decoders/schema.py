@@ -1,4 +1,5 @@
-"""The declaration language of the wire: one `Api` per key, its fields in wire order, a version range beside each.
+"""The declaration language of the wire: one `Api` per key, its fields in wire order, a version range beside
+each.
 
 Compact encodings are never declared: they follow from `flexible` (KIP-482). Values of decoded fields:
 
@@ -166,7 +167,9 @@ def api(
     aliases: tuple[str, ...] = (),
     unstable: str | None = None,
 ) -> Api:
-    """Declare one API. Ranges are written "0-13", "9+" or "4"; `flexible=None` where no version is (KIP-482)."""
+    """Declare one API. Ranges are written "0-13", "9+" or "4"; `flexible=None` where no version is
+    (KIP-482).
+    """
     known, compact, early = version_range(versions), version_range(flexible), version_range(unstable)
     return Api(key, name, known, compact, tuple(request), tuple(response), aliases, early)
 
@@ -200,7 +203,9 @@ def members(f: Field) -> tuple[Field, ...]:
 def walk(
     fields: tuple[Field, ...], version: int, path: tuple[str, ...] = ()
 ) -> Iterator[tuple[tuple[str, ...], Field]]:
-    """Every field of one version with its path, parents first, in wire order (tagged fields last in their struct)."""
+    """Every field of one version with its path, parents first, in wire order (tagged fields last in their
+    struct).
+    """
     in_place, tagged = present(fields, version)
     for f in [*in_place, *tagged]:
         yield (*path, f.name), f

@@ -20,12 +20,15 @@ TAIL_HELD = 256 * 1024  # a response that ends in addresses is held whole up to 
 SHAPE_LIMIT = 64 * 1024  # of a response whose shape is remembered
 FIRST_LOOK = 256 * 1024  # a held response is looked at when this much is there: addresses mostly come early
 
-# What a response says, and what goes on in its place (None: itself). No Met at all: more of it is needed, or it ends the connection.
+# What a response says, and what goes on in its place (None: itself). No Met at all: more of it is needed, or
+# it ends the connection.
 Met = tuple[AnswerNote, list[bytes] | None]
 
 
 class Answers:
-    """`need`: so many bytes of the frame must be there before it is looked at again. `blocked`: a listener is being bound."""
+    """`need`: so many bytes of the frame must be there before it is looked at again. `blocked`: a
+    listener is being bound.
+    """
 
     def __init__(self, connection: Connection, passing: Passing) -> None:
         self.connection, self.passing = connection, passing
@@ -90,14 +93,9 @@ class Answers:
         """A response that is not passed on before its addresses are rewritten."""
         end, size = pos + 4 + length, len(data)
         topology = self.connection.ground.topology
-        if (
-            end <= size
-            and flow.revision == topology.revision
-            and flow.held is not None
-            and len(flow.held) == length - 4
-        ):
-            if data.startswith(flow.held, pos + 8):
-                return flow.answer_note, [*resized(data, pos, pos + 8, flow.replaced)]
+        same = flow.held is not None and flow.revision == topology.revision and len(flow.held) == length - 4
+        if same and end <= size and data.startswith(flow.held or b"", pos + 8):
+            return flow.answer_note, resized(data, pos, pos + 8, flow.replaced)
         if end > size and (flow.plan.key == API_VERSIONS or size - pos < FIRST_LOOK):
             self._wait(min(length + 4, FIRST_LOOK) if flow.plan.key != API_VERSIONS else length + 4)
             return None
@@ -115,7 +113,7 @@ class Answers:
         new = clamped(original, flow.plan.version, self.connection.ground.allow_unknown_apis)
         code = int.from_bytes(original[:2], "big", signed=True)
         note = AnswerNote([(None, code)] if code else [])
-        return note, None if new is original else [*resized(data, pos, body, [new])]
+        return note, None if new is original else resized(data, pos, body, [new])
 
     def _rewritten(self, data: bytes, pos: int, body: int, end: int, flow: Flow) -> Met | None:
         """Splice klamm's addresses in; the part of a frame that has not come yet flows after them."""
@@ -152,7 +150,7 @@ class Answers:
             head = data[pos + 8 : body]
             flow.held, flow.replaced, flow.revision = data[pos + 8 : end], [head, *new], topology.revision
             flow.answer_note = note
-        return note, [*resized(data, pos, body, new, late)]
+        return note, resized(data, pos, body, new, late)
 
     def _watched(self, flow: Flow, data: bytes, pos: int, body: int, end: int) -> AnswerNote:
         """What a held response says; a part of one is read on while the rest passes."""
@@ -188,7 +186,9 @@ class Answers:
 
 
 def _shape(volatile: list[tuple[int, int, int, Any]], frame: bytes, start: int, note: AnswerNote) -> Memo:
-    """The frame's bytes around its volatile values: sizes, counts and everything that says something. `start`: of the frame."""
+    """The frame's bytes around its volatile values: sizes, counts and everything that says something.
+    `start`: of the frame.
+    """
     steady, pos = [], 8
     for _, first, last, value in volatile:
         first = (

@@ -1,4 +1,6 @@
-"""What klamm lets a client believe of the broker's ApiVersions, so that no address can pass it in a layout it does not know."""
+"""What klamm lets a client believe of the broker's ApiVersions, so that no address can pass it in a layout it
+does not know.
+"""
 
 from __future__ import annotations
 
@@ -12,15 +14,18 @@ UNSUPPORTED_VERSION = 35
 
 
 def unsupported_version(body: bytes) -> bool:
-    """Does the answer refuse the version that was asked? It is then of layout v0, and only tells where to try again (KIP-511)."""
+    """Does the answer refuse the version that was asked? It is then of layout v0, and only tells where to
+    try again (KIP-511).
+    """
     return body[:2] == UNSUPPORTED_VERSION.to_bytes(2, "big")
 
 
 def clamped(body: bytes, asked: int, allow_unknown: bool) -> bytes:
-    """The answer without what klamm cannot stand for; the same object when nothing needs to go. Raises DecodeError.
+    """The answer without what klamm cannot stand for; the same object when nothing needs to go. Raises
+    DecodeError.
 
-    An API that bears addresses is offered up to the newest version klamm knows; one of which no version is left, and one that
-    klamm does not know at all (unless allowed), is left out.
+    An API that bears addresses is offered up to the newest version klamm knows; one of which no version is
+    left, and one that klamm does not know at all (unless allowed), is left out.
     """
     if unsupported_version(body):
         return body
@@ -45,7 +50,9 @@ def _offer(entry: dict[str, Any], allow_unknown: bool) -> dict[str, Any] | None:
 
 
 def unsupported() -> bytes:
-    """The answer to an ApiVersions request of a version that klamm does not know: v0, with its own range (KIP-511)."""
+    """The answer to an ApiVersions request of a version that klamm does not know: v0, with its own range
+    (KIP-511).
+    """
     known = API[API_VERSIONS].versions
     mine = {"api_key": API_VERSIONS, "min_version": known.first, "max_version": known.last}
     return encode({"error_code": UNSUPPORTED_VERSION, "api_keys": [mine]}, API_VERSIONS, 0, "response")

@@ -1,4 +1,6 @@
-"""The state that both directions of one proxied connection share, and that all connections to one cluster share."""
+"""The state that both directions of one proxied connection share, and that all connections to one cluster
+share.
+"""
 
 from __future__ import annotations
 
@@ -36,8 +38,9 @@ class Ground:
 
 
 class Memo(NamedTuple):
-    """What a response must look like to be known without being read: a length, and the bytes at three offsets from the correlation
-    id on, between which only values of a fixed size, or records, may differ. `note` is what such a response says.
+    """What a response must look like to be known without being read: a length, and the bytes at three offsets
+    from the correlation id on, between which only values of a fixed size, or records, may differ. `note` is
+    what such a response says.
     """
 
     least: int
@@ -56,8 +59,9 @@ NO_MEMO = Memo(NO_LENGTH, NO_LENGTH, b"", b"", 0, b"", 0, QUIET)
 class Flow:
     """One API version on one connection: where it is counted, and what the last frames said.
 
-    `prefix` are the bytes from a request's client id to the last field read of it, and `note` what they mean: while they come
-    again nothing is parsed. `least` is the shortest frame that can hold them. `answer` is the same for responses.
+    `prefix` are the bytes from a request's client id to the last field read of it, and `note` what they mean:
+    while they come again nothing is parsed. `least` is the shortest frame that can hold them. `answer` is the
+    same for responses.
     """
 
     __slots__ = (
@@ -79,7 +83,9 @@ class Flow:
 
 
 class Run(NamedTuple):
-    """Requests of one flow that came in one read and say the same, waiting for their answers. `flow` None: klamm's own answer."""
+    """Requests of one flow that came in one read and say the same, waiting for their answers. `flow`
+    None: klamm's own answer.
+    """
 
     flow: Flow | None
     note: Note
@@ -115,7 +121,9 @@ class Connection:
         self.effects.append(("close", kind, api, message))
 
     def refuse(self, plan: Plan, reason: str) -> None:
-        """A response that may carry addresses cannot be rewritten: better no answer than one that leads past klamm."""
+        """A response that may carry addresses cannot be rewritten: better no answer than one that
+        leads past klamm.
+        """
         message = f"a {plan.name} v{plan.version} response cannot be passed on: {reason}"
         self.close("unrewritable", plan.name, message)
 
@@ -166,7 +174,9 @@ class Connection:
 
 
 def tls_or_size(length: int, who: str, limit: int) -> tuple[str, str] | None:
-    """Why a frame's size cannot be, as (kind, message). A TLS record's first bytes read as a size of 352,518,912 and more."""
+    """Why a frame's size cannot be, as (kind, message). A TLS record's first bytes read as a size of
+    352,518,912 and more.
+    """
     record = {0x1603: "handshake", 0x1503: "alert"}.get(length >> 16 & 0xFFFF)
     if record and who == "client":
         return (

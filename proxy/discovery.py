@@ -34,7 +34,9 @@ class Unanswered(OSError):
 
 @dataclass(slots=True)
 class Found:
-    """`asks_sasl`: the node would not name its cluster to a stranger; then klamm learns from what clients are told."""
+    """`asks_sasl`: the node would not name its cluster to a stranger; then klamm learns from what clients
+    are told.
+    """
 
     nodes: dict[NodeKey, Address] = field(default_factory=dict)
     cluster_id: str | None = None

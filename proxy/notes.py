@@ -1,4 +1,6 @@
-"""What was picked from a frame, in the words of metering and log: kept per connection, for the same bytes come again."""
+"""What was picked from a frame, in the words of metering and log: kept per connection, for the same bytes
+come again.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,9 @@ EMPTY, QUIET = Note(), AnswerNote([])
 
 
 def label(topic: Any, name_of: TopicName) -> tuple[str, bool]:
-    """A topic's name, or `id:` and its id as Kafka prints it while klamm has not seen the name; and whether it is final."""
+    """A topic's name, or `id:` and its id as Kafka prints it while klamm has not seen the name; and
+    whether it is final.
+    """
     if isinstance(topic, str):
         return topic, True
     name = name_of(topic)

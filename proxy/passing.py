@@ -1,4 +1,6 @@
-"""Large responses, read while they pass: only the end of one, where addresses may stand, is held back and blanked."""
+"""Large responses, read while they pass: only the end of one, where addresses may stand, is held back and
+blanked.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ TAIL_LIMIT = MIB
 
 
 class Passing:
-    """`walk` reads the frame that passes; `body` is where it began in the first piece. `tail` is the end of it, held back."""
+    """`walk` reads the frame that passes; `body` is where it began in the first piece. `tail` is the end
+    of it, held back.
+    """
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
@@ -37,8 +41,9 @@ class Passing:
         next(self.walk)
 
     def feed(self, data: bytes, begin: int, stop: int, last: bool, start: int, pieces: list[Piece]) -> int:
-        """Read data[begin:stop]; `last`: the frame ends there. What comes before the position that is returned went into `pieces`,
-        or is held back."""
+        """Read data[begin:stop]; `last`: the frame ends there. What comes before the position that is
+        returned went into `pieces`, or is held back.
+        """
         if self.walk is not None:
             try:
                 self.walk.send(data[begin:stop])

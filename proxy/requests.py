@@ -27,7 +27,9 @@ Walking = tuple[Generator[None, bytes, tuple[Any, ...]], Flow, int, int, int]
 
 
 class Requests:
-    """`left`: bytes of the current frame still to come, which go on as they are. `kept`: the start of a frame not understood yet."""
+    """`left`: bytes of the current frame still to come, which go on as they are. `kept`: the start of a
+    frame not understood yet.
+    """
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
@@ -55,7 +57,8 @@ class Requests:
             self._feed(data[:pos] if pos < size else data, pos <= size)
         in_flight, limit, flows = connection.in_flight, self.limit, self.flows
         current: int | None = None  # key and version of the run of like frames that is being counted
-        prefix, least, began, ids = b"", NO_LENGTH, 0, []
+        prefix, least, began = b"", NO_LENGTH, 0
+        ids: list[int] = []
         flow: Flow | None = None
         while size - pos >= 12:
             length, code, correlation = HEAD(data, pos)

@@ -15,7 +15,9 @@ HEAD = Struct(">ii").unpack_from  # size, correlation id
 
 
 class Responses:
-    """`left`: bytes of the current frame still to come, which go on as they are. `kept`: the start of a frame that is held."""
+    """`left`: bytes of the current frame still to come, which go on as they are. `kept`: the start of a
+    frame that is held.
+    """
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
@@ -52,7 +54,8 @@ class Responses:
         return [*_sends(pieces), *effects]
 
     def _scan(self, data: bytes, offset: int, now: int, arrived: int, pieces: list[Piece]) -> None:
-        """Take data from an offset on, which is where the last call ended; what may go on is added to `pieces`.
+        """Take data from an offset on, which is where the last call ended; what may go on is added to
+        `pieces`.
 
         `arrived` is when the first byte of the first frame came, which was held if that was not now.
         """

@@ -28,8 +28,9 @@ def rewrite(
 ) -> list[bytes] | None:
     """The body data[start:end] in pieces, with klamm's addresses; None where it names no node.
 
-    `standing(kind, node_id, host, port)` gives the host and port that stand for a node, None while there are none: Unbound is
-    then raised, after every node of the body was asked for. Raises what `locate` raises on a body that does not decode.
+    `standing(kind, node_id, host, port)` gives the host and port that stand for a node, None while there are
+    none: Unbound is then raised, after every node of the body was asked for. Raises what `locate` raises on a
+    body that does not decode.
     """
     kind: Kind = endpoints.kind
     edits: list[tuple[int, int, bytes]] = []
@@ -85,9 +86,9 @@ def _spliced(data: bytes, start: int, end: int, edits: list[tuple[int, int, byte
 def neutralise(tail: bytes, tagged: bool) -> bytes:
     """The end of an answer whose size went before it: the same length, with nothing in `node_endpoints`.
 
-    `tail` begins at the tagged section (`tagged`), or at the compact array `node_endpoints`, which the tagged section follows.
-    Its room becomes a tagged field that no client knows; clients skip it and refresh their metadata instead (KIP-951).
-    Raises IndexError, Malformed on a tail that does not decode.
+    `tail` begins at the tagged section (`tagged`), or at the compact array `node_endpoints`, which the tagged
+    section follows. Its room becomes a tagged field that no client knows; clients skip it and refresh their
+    metadata instead (KIP-951). Raises IndexError, Malformed on a tail that does not decode.
     """
     if tagged:
         return _blanked(tail)

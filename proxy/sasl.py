@@ -1,12 +1,13 @@
 """Raw SASL tokens: what follows SaslHandshake v0, or comes first from a GSSAPI client of Kafka 0.9.
 
-A token is an int32 size and opaque bytes, with no Kafka header. Nobody announces the last one: after GSSAPI's the broker may
-send nothing. So a frame from the client is a token for as long as it cannot be a request.
+A token is an int32 size and opaque bytes, with no Kafka header. Nobody announces the last one: after GSSAPI's
+the broker may send nothing. So a frame from the client is a token for as long as it cannot be a request.
 """
 
 from __future__ import annotations
 
-GSSAPI_FIRST = 0x60  # the first byte of a GSS-API initial token (RFC 2743, 3.1); as a request it would be key 24576 or more
+# the first byte of a GSS-API initial token (RFC 2743, 3.1); as a request it would be key 24576 or more
+GSSAPI_FIRST = 0x60
 SASL_HANDSHAKE = 0x0011
 LAST_KEY = (
     0x00FF  # tokens of the other mechanisms begin with a letter or with 0x60, 0x05: never with a zero byte

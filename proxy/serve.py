@@ -82,8 +82,11 @@ class Proxy:
         try:
             await asyncio.wait([stopping, *followers], return_when=asyncio.FIRST_COMPLETED)
             for follower in followers:
-                if follower.done() and (error := follower.exception()) is not None:
-                    raise CannotServe(f"{error}; choose other ports with --listen HOST:FIRST-LAST") from error
+                failure = follower.exception() if follower.done() else None
+                if failure is not None:
+                    raise CannotServe(
+                        f"{failure}; choose other ports with --listen HOST:FIRST-LAST"
+                    ) from failure
         finally:
             for task in (stopping, greeter, *followers):
                 task.cancel()

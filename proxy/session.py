@@ -1,16 +1,18 @@
 """One proxied connection, without socket, clock or logger: bytes in, effects out.
 
-`from_client(data, now_ns)` and `from_broker(data, now_ns)` take what was read and give either the very same object (all of it
-goes on as it came: the common case) or a list of effects, to be carried out in order:
+`from_client(data, now_ns)` and `from_broker(data, now_ns)` take what was read and give either the very same
+object (all of it goes on as it came: the common case) or a list of effects, to be carried out in order:
 
     ("send", "broker" | "client", bytes)
-    ("bind",)                              listeners are missing for nodes in the topology; call bound() when there are
+    ("bind",)                              listeners are missing for nodes in the topology; call bound() when
+                                           there are
     ("exchange", {field: value})           for the log
     ("problem", kind, api, message)        for the log
     ("close", kind, api, message)          send what is under way, then close both sides
 
-A response belongs to the oldest request, and its correlation id must say so. Bytes that nobody may change are never kept,
-except a header that is not whole. A stream gives the same bytes, events and closes however it is cut.
+A response belongs to the oldest request, and its correlation id must say so. Bytes that nobody may change are
+never kept, except a header that is not whole. A stream gives the same bytes, events and closes however it is
+cut.
 """
 
 from __future__ import annotations
@@ -21,7 +23,9 @@ from klamm.proxy.responses import Responses
 
 
 class Session:
-    """`broker` labels the node at the other end; `advertise` is the host that stands for every node of the cluster."""
+    """`broker` labels the node at the other end; `advertise` is the host that stands for every node of
+    the cluster.
+    """
 
     def __init__(self, ground: Ground, broker: str, advertise: str) -> None:
         self.connection = Connection(ground, broker, advertise)
@@ -53,7 +57,9 @@ class Session:
         return [("send", "broker", rest), *effects] if rest and not connection.closing else effects
 
     def broker_closed(self) -> list[Effect]:
-        """The broker has sent its last byte. A response that is cut short and held is dropped: it may carry addresses."""
+        """The broker has sent its last byte. A response that is cut short and held is dropped: it may
+        carry addresses.
+        """
         connection, responses = self.connection, self.responses
         missing = responses.left or (
             f"{responses.answers.need - responses.kept_size} or more" if responses.kept else 0

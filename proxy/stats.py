@@ -1,7 +1,8 @@
 """What is counted, as plain integers in slots: the hot path adds, a scrape takes a snapshot (see metrics.py).
 
-A `Lane` is one (cluster, broker, client, API, version); connections share it. A `TopicLane` is one (cluster, topic, API).
-Label sets are bounded: beyond the limit a new client or topic is counted as OTHER. Times are nanoseconds.
+A `Lane` is one (cluster, broker, client, API, version); connections share it. A `TopicLane` is one (cluster,
+topic, API). Label sets are bounded: beyond the limit a new client or topic is counted as OTHER. Times are
+nanoseconds.
 """
 
 from __future__ import annotations
@@ -41,7 +42,9 @@ class Histogram:
 
 
 class Lane:
-    """One (cluster, broker, client, API, version). `unanswered`: requests that expect no response (acks=0)."""
+    """One (cluster, broker, client, API, version). `unanswered`: requests that expect no response
+    (acks=0).
+    """
 
     __slots__ = (
         "api", "broker", "client_id", "cluster", "errors", "latency", "own", "request_bytes", "requests",

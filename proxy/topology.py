@@ -1,4 +1,6 @@
-"""The nodes of one cluster: where each is reached, and on which port klamm stands for it. Pure state, shared by connections."""
+"""The nodes of one cluster: where each is reached, and on which port klamm stands for it. Pure state, shared
+by connections.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +26,9 @@ class Unbindable(Exception):
 
 @dataclass(slots=True)
 class Node:
-    """`host` and `port` are what the cluster advertises; `listen_port` is None until klamm's listener is bound, and `failure`
-    says why it cannot be."""
+    """`host` and `port` are what the cluster advertises; `listen_port` is None until klamm's listener is
+    bound, and `failure` says why it cannot be.
+    """
 
     key: NodeKey
     host: str
@@ -50,7 +53,9 @@ class Topology:
         self.changes: list[str] = []  # for the log, drained at the edge
 
     def learn(self, kind: Kind, node_id: int, host: str, port: int) -> Node:
-        """A node was named with this address. A listener follows its node: only later connections go elsewhere."""
+        """A node was named with this address. A listener follows its node: only later connections go
+        elsewhere.
+        """
         key = NodeKey(kind, node_id)
         node = self.nodes.get(key)
         if node is None:
@@ -74,15 +79,18 @@ class Topology:
             self.names_revision += 1
 
     def unbound(self) -> list[Node]:
-        """Nodes without a listener; those whose port follows from their id first, so that no other takes it."""
+        """Nodes without a listener; those whose port follows from their id first, so that no other
+        takes it.
+        """
         waiting = [node for node in self.nodes.values() if node.listen_port is None]
         return sorted(waiting, key=lambda node: (node.key.node_id >= self._half(), node.key))
 
     def port_for(self, key: NodeKey) -> int:
-        """The port of a node: pinned by the configuration, else first + 1 + id while ids fit, else the id modulo the range.
+        """The port of a node: pinned by the configuration, else first + 1 + id while ids fit, else the id
+        modulo the range.
 
-        Controllers have the upper half of the range. Where two ids meet, the later one gets the next free port. A range that
-        starts at 0 asks for any free port. Raises LookupError when the range is full.
+        Controllers have the upper half of the range. Where two ids meet, the later one gets the next free
+        port. A range that starts at 0 asks for any free port. Raises LookupError when the range is full.
         """
         if key.kind == "broker" and key.node_id in self.pinned:
             return self.pinned[key.node_id]

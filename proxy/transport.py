@@ -126,7 +126,9 @@ class BrokerSide(_Side):
 
 
 class Link:
-    """A client, the broker it was led to, and the session between them. `target` None is whichever broker answers first."""
+    """A client, the broker it was led to, and the session between them. `target` None is whichever broker
+    answers first.
+    """
 
     def __init__(self, host: Host, target: NodeKey | None, client: ClientSide) -> None:
         self.host, self.target, self.client = host, target, client
@@ -136,7 +138,9 @@ class Link:
         self.reason: str | None = None
 
     async def connect(self) -> None:
-        """The broker is connected before a byte of the client is taken; where that fails the client gets a reset."""
+        """The broker is connected before a byte of the client is taken; where that fails the client
+        gets a reset.
+        """
         side = BrokerSide(self)
         self.session = self.host.session(self)
         side.peer, self.client.peer = self.client, side

@@ -2,7 +2,8 @@
 
 PASS   the bytes go on as they come; at most the header is looked at.
 WATCH  so too, while `request_pick` / `response_pick` read what metering and log want.
-HOLD   what may change the frame: `hold` says why; `tail` names the field at a frame's end that may have to be rewritten.
+HOLD   what may change the frame: `hold` says why; `tail` names the field at a frame's end that may have to be
+       rewritten.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ from klamm.decoders.schema import walk as walk_fields
 PRODUCE, METADATA, SASL_HANDSHAKE, API_VERSIONS = 0, 3, 17, 18
 DESCRIBE_CLUSTER, DESCRIBE_QUORUM = 60, 55
 
-# Fields that klamm always needs, whatever the metering: does Produce expect an answer, what comes after SaslHandshake v0.
+# Fields that klamm always needs, whatever the metering: does Produce expect an answer, what comes after
+# SaslHandshake v0.
 ALWAYS: dict[tuple[int, Side], tuple[Path, ...]] = {
     (PRODUCE, "request"): (("acks",),),
     (SASL_HANDSHAKE, "request"): (("mechanism",),),
@@ -44,7 +46,8 @@ ALWAYS: dict[tuple[int, Side], tuple[Path, ...]] = {
     (METADATA, "response"): (("topics", "name"), ("topics", "topic_id")),
 }
 
-# Topics that a request names without asking anything of them: metering does not count them, and need not read on to them.
+# Topics that a request names without asking anything of them: metering does not count them, and need not read
+# on to them.
 UNASKED = {"forgotten_topics_data"}
 
 
@@ -223,7 +226,9 @@ def endpoints(api: Api, version: int) -> Endpoints | None:
 
 
 def tail_of(api: Api, version: int) -> str | None:
-    """The field at the very end of an answer that grows with data (Produce, Fetch, ShareFetch, ShareAcknowledge): KIP-951."""
+    """The field at the very end of an answer that grows with data (Produce, Fetch, ShareFetch,
+    ShareAcknowledge): KIP-951.
+    """
     return (
         "node_endpoints"
         if ("node_endpoints", "host") in marked(api.response, version, frozenset({HOST}))
@@ -232,7 +237,9 @@ def tail_of(api: Api, version: int) -> str | None:
 
 
 def _volatile(api: Api, version: int) -> Locate:
-    """Offsets, times and records of a response: they say nothing of its layout, nor of what metering wants."""
+    """Offsets, times and records of a response: they say nothing of its layout, nor of what metering
+    wants.
+    """
     paths = [
         path
         for path, f in walk_fields(api.response, version)
