@@ -96,11 +96,13 @@ def listen_address(text: str) -> Address:
 
 
 def listen(text: str) -> Listen:
-    """HOST:FIRST or HOST:FIRST-LAST."""
+    """HOST:FIRST or HOST:FIRST-LAST; HOST:0 takes ports that are free."""
     if text.startswith(":"):
         raise ValueError(f"no host: write 0.0.0.0{text} to listen on every interface")
     name, numbers = _split(text, "127.0.0.1:19092-19191")
     first_text, mark, last_text = numbers.partition("-")
+    if numbers == "0":
+        return Listen(name, 0)
     first = port(first_text)
     last = port(last_text) if mark else None
     if last is not None and last < first:

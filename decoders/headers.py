@@ -3,8 +3,8 @@
     request   int32 size, int16 key, int16 version, int32 correlation id, [client id], [tagged fields]
     response  int32 size, int32 correlation id, [tagged fields]
 
-The client id is a classic nullable string in every version; ControlledShutdown v0 has none. A response to ApiVersions never has
-tagged fields, so that a client which asked in too new a version can read the answer (KIP-511).
+The client id is a classic nullable string in every version; ControlledShutdown v0 has none. A response to
+ApiVersions never has tagged fields, so that a client which asked in too new a version can read it (KIP-511).
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ from __future__ import annotations
 from struct import Struct
 from typing import NamedTuple
 
-from klamm.decoders.compile import UNREADABLE, long_uvarint, unknown_tags
+from klamm.decoders.compile import UNREADABLE
 from klamm.decoders.failures import DecodeError
 from klamm.decoders.interpret import uvarint
 from klamm.decoders.schema import Api
+from klamm.decoders.tags import long_uvarint, unknown_tags
 
 REQUEST = Struct(">ihhi")  # size, key, version, correlation id
 RESPONSE = Struct(">ii")  # size, correlation id

@@ -1,7 +1,8 @@
-"""The slow, obvious reader and writer of a layout: the oracle in tests, and the explainer of every failure."""
+"""The slow, obvious reader and writer of a layout: oracle in tests, and the explainer of every failure."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from struct import Struct
 from typing import Any
@@ -139,7 +140,7 @@ class _Reader:
 
 
 def least_size(f: Field, version: int, flexible: bool) -> int:
-    """The fewest bytes that one element of an array can take: what bounds a count before memory is spent on it."""
+    """The fewest bytes that an element of an array can take: bounds a count before memory is spent on it."""
     if isinstance(f.of, tuple):
         return max(1, least_struct(f.of, version, flexible))
     return _least(f.of, flexible)
@@ -229,7 +230,7 @@ class _Writer:
             return (b"\x01" if null else b"") + self.struct(members(f), value)
         return self.fixed(f.kind, value)
 
-    def elements(self, f: Field, values: list[Any]) -> list[bytes]:
+    def elements(self, f: Field, values: Sequence[Any]) -> list[bytes]:
         parts = []
         for index, value in enumerate(values):
             self.path.append(f"[{index}]")
@@ -247,9 +248,8 @@ class _Writer:
         names = {f.name for f in in_place} | {f.name for f in tagged} | {UNKNOWN_TAGS}
         for name in values:
             if name not in names:
-                raise _Stop(
-                    f"no field {name!r} in version {self.version}; there are {', '.join(sorted(names - {UNKNOWN_TAGS}))}"
-                )
+                there = ", ".join(sorted(names - {UNKNOWN_TAGS}))
+                raise _Stop(f"no field {name!r} in version {self.version}; there are {there}")
         parts = []
         for f in in_place:
             self.path.append(f.name)
@@ -286,7 +286,7 @@ def uvarint(value: int) -> bytes:
 
 
 def write(layout: Layout, values: dict[str, Any]) -> bytes:
-    """The body for these values; a missing field gets Kafka's default. Raises EncodeError with path and reason."""
+    """The body for these values; a missing field gets Kafka's default. Raises EncodeError: path, reason."""
     writer = _Writer(layout)
     try:
         return writer.struct(layout.fields, values)

@@ -65,8 +65,8 @@ class Flow:
     """
 
     __slots__ = (
-        "answer", "answer_columns", "answer_length", "answer_note", "header", "held", "lane", "least", "note", "plan", "prefix",
-        "replaced", "revision",
+        "answer", "answer_columns", "answer_length", "answer_note", "header", "held", "lane", "least",
+        "note", "plan", "prefix", "replaced", "revision",
     )  # fmt: skip
 
     def __init__(self, plan: Plan, lane: Lane) -> None:
@@ -181,7 +181,8 @@ def tls_or_size(length: int, who: str, limit: int) -> tuple[str, str] | None:
     if record and who == "client":
         return (
             "tls_from_client",
-            f"the client speaks TLS ({record}) to a plain port: set security.protocol=PLAINTEXT or SASL_PLAINTEXT",
+            f"the client speaks TLS ({record}) to a plain port: "
+            "set security.protocol to PLAINTEXT or SASL_PLAINTEXT",
         )
     if record:
         return "tls_from_broker", f"the broker speaks TLS ({record}): start klamm with --upstream-tls"

@@ -178,7 +178,7 @@ class _Limit:
 def open_log(settings: config.Log) -> EventLog:
     """The log that a configuration asks for. Raises OSError where its file cannot be opened."""
     owns = settings.file is not None
-    output = sys.stderr.buffer if settings.file is None else FilePath(settings.file).open("ab")
+    output = sys.stderr.buffer if settings.file is None else FilePath(settings.file).open("ab")  # noqa: SIM115
     terminal = output.isatty()
     if settings.format == "console" or (settings.format == "auto" and terminal):
         colour = terminal and not os.environ.get("NO_COLOR")

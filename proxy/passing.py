@@ -113,6 +113,7 @@ class Passing:
             connection.refuse(plan, "its addresses cannot be blanked")
             return b""
         if new != tail:
-            message = f"the node_endpoints of a large {plan.name} v{plan.version} response were blanked: the client will refresh"
+            which = f"a large {plan.name} v{plan.version} response"
+            message = f"the node_endpoints of {which} were blanked: the client will refresh"
             connection.problem("endpoints_blanked", plan.name, message)
         return new

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from struct import Struct
 from typing import Any
 
@@ -35,12 +36,13 @@ def rewrite(
     kind: Kind = endpoints.kind
     edits: list[tuple[int, int, bytes]] = []
     tags: list[tuple[int, int, int]] = []
+    marks = endpoints.marks
     node_id, host, host_start, unbound = -1, "", 0, False
     for path, first, last, value in endpoints.locate(data, start, end):
         if path == TAG_PATH:
             tags.append((first, last, value))
             continue
-        mark = endpoints.marks[path]
+        mark = marks[path]
         if mark == NODE_ID:
             node_id = value
         elif mark == HOST:
@@ -52,18 +54,21 @@ def rewrite(
             if there is None:
                 unbound = True
             else:
-                edits.append((host_start, last, _address(endpoints, *there)))
+                edits.append((host_start, last, _address(*there, endpoints.port_kind, endpoints.flexible)))
     if unbound:
         raise Unbound
     if not edits:
         return None
-    return _spliced(data, start, end, edits + [_tag_size(edits, *tag) for tag in tags])
+    if tags:
+        edits = sorted(edits + [_tag_size(edits, *tag) for tag in tags])
+    return _spliced(data, start, end, edits)
 
 
-def _address(endpoints: Endpoints, host: str, port: int) -> bytes:
+@lru_cache(4096)
+def _address(host: str, port: int, port_kind: str, flexible: bool) -> bytes:
     name = host.encode()
-    length = uvarint(len(name) + 1) if endpoints.flexible else INT16.pack(len(name))
-    return length + name + STRUCTS[endpoints.port_kind].pack(port)
+    length = uvarint(len(name) + 1) if flexible else INT16.pack(len(name))
+    return length + name + STRUCTS[port_kind].pack(port)
 
 
 def _tag_size(
@@ -76,8 +81,9 @@ def _tag_size(
 
 def _spliced(data: bytes, start: int, end: int, edits: list[tuple[int, int, bytes]]) -> list[bytes]:
     pieces: list[bytes] = []
-    for first, last, new in sorted(edits):
-        pieces += (data[start:first], new)
+    for first, last, new in edits:
+        pieces.append(data[start:first])
+        pieces.append(new)
         start = last
     pieces.append(data[start:end])
     return pieces

@@ -6,6 +6,7 @@ Writing that is paused on one side pauses reading on the other. A half-close tra
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
 import ssl
 import struct
@@ -45,6 +46,7 @@ class _Side(asyncio.Protocol):
         self.receive: Callable[[bytes, int], bytes | list[Effect]]
         self.onward: Callable[[bytes], None]
         self.ended = False  # this end has sent its last byte
+        self.told = False  # it was told that the other end has
         self.gone = False
         self.paused_for: set[str] = set()
 
@@ -96,8 +98,9 @@ class ClientSide(_Side):
         self.receive = self._wait
 
     def _wait(self, data: bytes, _: int) -> list[Effect]:
-        """uvloop may read once although reading was paused when the connection was made."""
+        """uvloop begins to read after connection_made, whatever was paused in it: the first read pauses it."""
         self.early.append(data)
+        self.transport.pause_reading()
         return []
 
     def begin(self, receive: Callable[[bytes, int], bytes | list[Effect]]) -> None:
@@ -107,12 +110,18 @@ class ClientSide(_Side):
         if early:
             self.data_received(early)
         self.resume("connect")
+        if self.ended:
+            self.link.half_closed(self)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = transport = cast(asyncio.Transport, transport)  # uvloop's are none by type
+        peer = transport.get_extra_info("peername")
+        if peer is None:  # reset before it was accepted
+            transport.abort()
+            return
         self.pause("connect")
         link = self.link
-        link.client_address = _address(transport.get_extra_info("peername"))
+        link.client_address = _address(peer)
         link.local_address = _address(transport.get_extra_info("sockname"))
         transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         link.host.opened(link)
@@ -153,11 +162,11 @@ class Link:
                 self.host.say(self, "broker_unreachable", "", str(error))
             self._finish("broker unreachable", reset=True)
             return
-        self.broker = side
-        self.client.onward = transport.write
-        if self.client.gone:
+        if side.gone or self.client.gone:
             transport.abort()
             return
+        self.broker = side
+        self.client.onward = transport.write
         self.client.begin(self.session.from_client)
 
     def carry(self, effects: list[Effect]) -> None:
@@ -165,7 +174,7 @@ class Link:
             kind = effect[0]
             if kind == "send":
                 side = self.client if effect[1] == "client" else self.broker
-                if side is not None and not side.gone:
+                if side is not None and not side.gone and not side.told:
                     side.transport.write(effect[2])
             elif kind == "exchange":
                 self.host.exchange(self, effect[1])
@@ -185,31 +194,52 @@ class Link:
         if broker is None or broker.gone:
             return
         self.carry(self.session.bound(monotonic_ns()))  # type: ignore[arg-type]
+        self._answered()
         broker.resume("bind")
 
     def half_closed(self, side: _Side) -> None:
         """One end has sent its last byte: so has the other's counterpart, once all before it is out."""
         ours = side is self.client
-        self.carry(self.session.client_closed() if ours else self.session.broker_closed())
         other: _Side | None = self.broker if ours else self.client
-        if other is None or other.gone:
+        if other is None:  # the client ended first: begin() comes back to it
             return
-        if side.ended and other.ended:
-            self._finish("closed by client" if ours else "closed by broker")
+        self.carry(self.session.client_closed() if ours else self.session.broker_closed())
+        self.reason = self.reason or _closed_by(side)
+        if other.gone or other.transport.is_closing():
+            return
+        if other.ended:
+            self._finish(self.reason)
         elif other.transport.can_write_eof():
-            self.reason = self.reason or ("closed by client" if ours else "closed by broker")
+            other.told = True
             other.transport.write_eof()
-        elif (
-            not ours or not self.session.in_flight()
-        ):  # TLS has no half-close: a client that waits for answers still gets them
-            self._finish("closed by client" if ours else "closed by broker")
+        elif self.broker is not None:  # TLS has no half-close: a client that waits for answers still gets them
+            self.broker.receive = self._last_answers
+            self._answered()
+
+    def _last_answers(self, data: bytes, now: int) -> list[Effect]:
+        effects = self.session.from_broker(data, now)
+        self.carry([("send", "client", data)] if effects is data else cast(list[Effect], effects))
+        self._answered()
+        return []
+
+    def _answered(self) -> None:
+        """Where the broker cannot be told that the client has ended, it is left when it has answered all."""
+        broker, session = self.broker, self.session
+        if not self.client.ended or broker is None or broker.told:
+            return
+        cut_short = session.requests.left > 0  # the last request will never be answered
+        if session.in_flight() <= cut_short and not session.responses.left:
+            self._finish("closed by client")
 
     def lost(self, side: _Side, exc: Exception | None) -> None:
-        who = "client" if side is self.client else "broker"
-        if not side.ended and exc is not None:
-            self._finish(f"reset by {who}", reset=True)
+        if exc is None or side.ended:
+            self._finish(_closed_by(side))
+        elif isinstance(exc, OSError):
+            if isinstance(exc, ssl.SSLError):
+                self.host.say(self, "tls_failed", "", f"the broker ended TLS ({exc.reason or exc})")
+            self._finish("reset by client" if side is self.client else "reset by broker", reset=True)
         else:
-            self._finish(f"closed by {who}")
+            self._finish("klamm failed", reset=True)
         if self.client.gone and (self.broker is None or self.broker.gone):
             self.host.closed(self, self.reason or "closed")
 
@@ -220,7 +250,9 @@ class Link:
             if side is None or side.gone:
                 continue
             if reset:
-                side.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+                sock = side.transport.get_extra_info("socket")
+                with contextlib.suppress(OSError, AttributeError):  # it may be closed, or None, by now
+                    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
                 side.transport.abort()
             else:
                 side.transport.close()
@@ -228,6 +260,10 @@ class Link:
     def shut(self) -> None:
         """klamm stops."""
         self._finish("klamm stopped")
+
+
+def _closed_by(side: _Side) -> str:
+    return "closed by client" if isinstance(side, ClientSide) else "closed by broker"
 
 
 def _address(name: Any) -> tuple[str, int]:

@@ -77,7 +77,8 @@ class Cluster:
         self.listeners = listeners
         self.settings = {**SETTINGS, **settings}
         self.hosts = hosts
-        self.cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        # The first byte keeps the text from beginning with "-", which StorageTool takes for an option.
+        self.cluster_id = base64.urlsafe_b64encode(b"k" + uuid.uuid4().bytes[1:]).decode().rstrip("=")
         self.controller_port = free_ports()
         self.brokers: dict[int, Broker] = {}
         self.ca = directory / "ca.pem"

@@ -6,11 +6,15 @@ import signal
 import socket
 import subprocess
 import time
+import weakref
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TypeVar
 
 Answer = TypeVar("Answer")
+
+
+started: "weakref.WeakSet[Process]" = weakref.WeakSet()
 
 
 class Process:
@@ -27,6 +31,7 @@ class Process:
                 stderr=subprocess.STDOUT,
                 env={**os.environ, **(env or {})},
             )
+        started.add(self)
 
     @property
     def running(self) -> bool:

@@ -1,14 +1,14 @@
 """What the end-to-end tests share: a namespace, real clusters, klamm in front of them; each starts once."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.brokers.kraft import Cluster, kraft_cluster
 from tests.brokers.namespace import Namespace, namespace, why_not
-from tests.brokers.processes import wait_for
+from tests.brokers.processes import started, wait_for
 from tests.brokers.zookeeper import OldCluster, old_cluster
 from tests.e2e import topics
 from tests.e2e.conversation import ask, coordinator
@@ -75,6 +75,15 @@ def paths(kafka: Cluster, klamm: Klamm) -> Paths:
 def log(tmp_path: Path) -> Path:
     """Where a klamm of the test's own logs to."""
     return tmp_path / "klamm.log"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Show what the running brokers and klamm logged last where a test fails."""
+    report = yield
+    if report.failed:
+        report.sections += [("log", process.tail(25)) for process in started if process.running]
+    return report
 
 
 _rewritten: list[str] = []

@@ -69,27 +69,26 @@ class Klamm:
 
 @contextmanager
 def klamm_in_front_of(
-    bootstrap: str, host: str, log: Path, *options: str, ready: bool = True
+    bootstrap: str,
+    host: str,
+    log: Path,
+    *options: str,
+    first: int | None = None,
+    advertise: bool = True,
+    ready: bool = True,
 ) -> Iterator[Klamm]:
-    """`klamm run` before `bootstrap`, listening on `host`; it must have met no problem when it ends."""
+    """`klamm run` before `bootstrap`, listening on `host` from port `first` on, and advertising it.
+
+    It has to be ready at the beginning where `ready` is set, and to have met no problem at the end.
+    """
     admin = f"127.0.0.1:{free_ports()}"
-    first = next(_first_ports)
-    listen = f"[{host}]:{first}-{first + 99}" if ":" in host else f"{host}:{first}-{first + 99}"
-    command = [
-        str(COMMAND),
-        "run",
-        bootstrap,
-        "--listen",
-        listen,
-        "--advertise",
-        host,
-        "--admin",
-        admin,
-        *options,
-    ]
+    port = first or next(_first_ports)
+    listen = f"[{host}]:{port}-{port + 99}" if ":" in host else f"{host}:{port}-{port + 99}"
+    told = ["--advertise", host] if advertise else []
+    command = [str(COMMAND), "run", bootstrap, "--listen", listen, "--admin", admin, *told, *options]
     process = Process(command, log)
     try:
-        klamm = Klamm(process, host, first, admin)
+        klamm = Klamm(process, host, port, admin)
         if ready:
             wait_for(klamm.ready, "klamm", [process], timeout_s=20)
         yield klamm

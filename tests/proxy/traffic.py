@@ -1,4 +1,4 @@
-"""Made traffic for the session: requests and what a broker would answer, and players that cut it in any way."""
+"""Made traffic for the session: requests, what a broker would answer, and players that cut it in any way."""
 
 from __future__ import annotations
 

@@ -1,0 +1,68 @@
+"""Long varints and tagged sections: the rare cases, which made functions call for instead of holding."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+
+
+class Malformed(Exception):
+    """A length, a count or the end is wrong; the interpreter says which."""
+
+
+def long_uvarint(data: bytes, pos: int, first: int) -> tuple[int, int]:
+    """The rest of a varint whose first byte said that more follow."""
+    value, shift = first & 0x7F, 7
+    while True:
+        byte = data[pos]
+        pos += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value & 0xFFFFFFFF, pos
+        shift += 7
+        if shift >= 35:
+            raise Malformed
+
+
+def long_uvarint_walk(
+    data: bytes, pos: int, end: int, first: int
+) -> Generator[None, bytes, tuple[bytes, int, int, int]]:
+    """The same over chunks: returns (data, pos, end, value)."""
+    value, shift = first & 0x7F, 7
+    while True:
+        while pos >= end:
+            data = yield
+            pos, end = 0, len(data)
+        byte = data[pos]
+        pos += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return data, pos, end, value & 0xFFFFFFFF
+        shift += 7
+        if shift >= 35:
+            raise Malformed
+
+
+def unknown_tags(data: bytes, pos: int, end: int, count: int) -> tuple[list[tuple[int, bytes]], int]:
+    """A tagged section of which no tag is known."""
+    found = []
+    for _ in range(count):
+        tag, size = data[pos], 0
+        pos += 1
+        if tag > 0x7F:
+            tag, pos = long_uvarint(data, pos, tag)
+        size = data[pos]
+        pos += 1
+        if size > 0x7F:
+            size, pos = long_uvarint(data, pos, size)
+        if size > end - pos:
+            raise Malformed
+        found.append((tag, data[pos : pos + size]))
+        pos += size
+    return found, pos
+
+
+def skip_tags(data: bytes, pos: int, end: int, count: int) -> int:
+    """The position after a tagged section whose count was read."""
+    if count > 0x7F:
+        count, pos = long_uvarint(data, pos, count)
+    return unknown_tags(data, pos, end, count)[1]

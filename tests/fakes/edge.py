@@ -1,0 +1,158 @@
+"""klamm's edge in front of a fake cluster, in the process of the test."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Hashable, Iterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any, NamedTuple
+
+from klamm.proxy import config
+from klamm.proxy.cluster import Proxied
+from klamm.proxy.stats import Stats
+from klamm.proxy.topology import NodeKey
+from klamm.rules.plan import Planner, Wishes
+from tests.fakes.broker import Broker, Cluster
+from tests.fakes.client import Client, connect
+from tests.fakes.waiting import PATIENCE_S, eventually
+
+
+class Line(NamedTuple):
+    kind: str
+    level: str
+    message: str
+    fields: dict[str, Any]
+
+
+class Lines:
+    """In place of the event log: everything that was said."""
+
+    def __init__(self) -> None:
+        self.lines: list[Line] = []
+        self.exchanges: list[Mapping[str, Any]] = []
+        self.dropped = 0
+
+    def event(self, kind: str, message: str, level: str = "info", *, per: Hashable = None, **fields: Any) -> None:
+        self.lines.append(Line(kind, level, message, fields))
+
+    def exchange(self, fields: Mapping[str, Any]) -> None:
+        self.exchanges.append(fields)
+
+    def of(self, kind: str) -> list[Line]:
+        return [line for line in self.lines if line.kind == kind]
+
+    def bad(self) -> list[Line]:
+        return [line for line in self.lines if line.level != "info"]
+
+
+class Edge:
+    """A proxied cluster that runs."""
+
+    def __init__(self, proxied: Proxied, log: Lines) -> None:
+        self.proxied, self.log, self.stats = proxied, log, proxied.stats
+        self.clients: list[Client] = []
+
+    @property
+    def port(self) -> int:
+        return self.proxied.bootstrap_port
+
+    def port_of(self, node_id: int, kind: Any = "broker") -> int:
+        port = self.proxied.topology.nodes[NodeKey(kind, node_id)].listen_port
+        assert port is not None
+        return port
+
+    async def client(self, node_id: int | None = None, host: str = "127.0.0.1") -> Client:
+        """Connected to a node's listener, or to bootstrap."""
+        client = await connect(host, self.port if node_id is None else self.port_of(node_id))
+        self.clients.append(client)
+        return client
+
+    async def close(self) -> None:
+        """No client is left, and nothing of klamm."""
+        for client in self.clients:
+            client.transport.abort()
+        await self.proxied.stop()
+        await self.empty()
+
+    async def empty(self) -> None:
+        """Wait until no connection is left."""
+        await eventually(lambda: not self.proxied.links)
+
+    async def said(self, kind: str, times: int = 1) -> list[Line]:
+        """The lines of a kind, when there are so many."""
+        await eventually(lambda: len(self.log.of(kind)) >= times)
+        return self.log.of(kind)
+
+    def problems(self) -> dict[str, int]:
+        """Counted problems by kind."""
+        found: dict[str, int] = {}
+        for (_, _, kind), count in self.stats.problems.items():
+            found[kind] = found.get(kind, 0) + count
+        return found
+
+    def closed(self) -> dict[str, int]:
+        """Ended connections by reason."""
+        return {reason: count for (_, reason), count in self.stats.closed.items()}
+
+
+ANY_PORT = config.Listen("127.0.0.1", 0)
+
+
+def proxied(bootstrap: Any, wishes: Wishes | None = None, **settings: Any) -> tuple[Proxied, Lines]:
+    """klamm's edge, not started; `bootstrap` is a broker, or a list of (host, port)."""
+    if isinstance(bootstrap, Broker):
+        bootstrap = [(bootstrap.host, bootstrap.port)]
+    addresses = tuple(config.Address(*address) for address in bootstrap)
+    settings.setdefault("listen", ANY_PORT)
+    log = Lines()
+    cluster = config.Cluster(addresses, **settings)
+    limits = config.Limits()
+    return Proxied(cluster, limits, Planner(wishes or Wishes()), Stats(), log), log  # type: ignore[arg-type]
+
+
+@asynccontextmanager
+async def started(made: Proxied, log: Lines, ready: bool = True) -> AsyncIterator[Edge]:
+    """Run it; inside, it is ready, or else on its way."""
+    running = Edge(made, log)
+    follower = asyncio.create_task(made.follow())
+    try:
+        if ready:
+            waiting = asyncio.create_task(made.announced.wait())
+            await asyncio.wait([follower, waiting], timeout=PATIENCE_S, return_when=asyncio.FIRST_COMPLETED)
+            waiting.cancel()
+            if follower.done():
+                follower.result()
+            assert made.ready, made.reason
+        yield running
+        if follower.done():
+            follower.result()
+    finally:
+        follower.cancel()
+        await asyncio.gather(follower, return_exceptions=True)
+        await running.close()
+
+
+@asynccontextmanager
+async def edge(bootstrap: Any, **settings: Any) -> AsyncIterator[Edge]:
+    """klamm in front of a broker, ready."""
+    made, log = proxied(bootstrap, **settings)
+    async with started(made, log) as running:
+        yield running
+
+
+@asynccontextmanager
+async def cluster(count: int = 1, **settings: Any) -> AsyncIterator[tuple[Edge, list[Broker]]]:
+    """That many brokers, with the ids 1, 2, ..., and klamm in front of them."""
+    nodes = Cluster()
+    brokers = [await Broker(nodes, number).start() for number in range(1, count + 1)]
+    try:
+        async with edge(brokers[0], **settings) as running:
+            yield running, brokers
+    finally:
+        for broker in brokers:
+            await broker.stop()
+
+
+def ports(edge: Edge) -> Iterator[int]:
+    """Where klamm listens for nodes."""
+    return (node.listen_port for node in edge.proxied.topology.nodes.values() if node.listen_port is not None)

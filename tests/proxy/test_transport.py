@@ -1,0 +1,188 @@
+"""Sockets before and behind klamm: what one end does, the other end sees."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+
+from klamm.decoders import API, encode
+from klamm.decoders.headers import request_frame
+from tests.fakes.broker import Connection, Request, framed, heartbeat
+from tests.fakes.client import RESET
+from tests.fakes.edge import cluster
+from tests.fakes.waiting import eventually, on_uvloop
+
+BEAT = {"group_id": "g", "member_id": "m"}
+
+
+def beat(correlation_id: int) -> bytes:
+    return request_frame(API[12], 4, correlation_id, "app", encode(BEAT, 12, 4, "request"))
+
+
+def beaten(correlation_id: int) -> bytes:
+    return framed(Request("Heartbeat", 4, correlation_id, "app", {}), {"error_code": 0})
+
+
+async def read_all(sock: socket.socket) -> bytes:
+    """What comes up to the end."""
+    data, loop = b"", asyncio.get_running_loop()
+    while piece := await loop.sock_recv(sock, 65536):
+        data += piece
+    return data
+
+
+def open_files() -> int:
+    return len(os.listdir("/proc/self/fd"))
+
+
+@on_uvloop
+async def test_requests_and_answers_pass() -> None:
+    async with cluster() as (klamm, [broker]):
+        client = await klamm.client(1)
+        assert (await client.ask("Heartbeat", 4, BEAT))["error_code"] == 0
+        assert broker.requests("Heartbeat")[0].client_id == "app"
+
+
+@on_uvloop
+async def test_a_client_that_ends_still_gets_its_answers_and_then_the_end() -> None:
+    async with cluster() as (klamm, [broker]):
+        waiting: list[tuple[Connection, Request]] = []
+        broker.stays_half_open = True
+        broker.answers["Heartbeat"] = lambda connection, request: waiting.append((connection, request))
+        client = await klamm.client(1)
+        client.send("Heartbeat", 4, BEAT)
+        client.send_fin()
+        await broker.asked("Heartbeat")
+        connection, request = waiting[0]
+        await broker.until(lambda: connection.fin)
+        assert client.ending == ""
+        connection.transport.write(framed(request, {"error_code": 27}))
+        assert (await client.answer("Heartbeat", 4))["error_code"] == 27
+        connection.close()
+        assert await client.ended() == "FIN"
+        await klamm.empty()
+        assert klamm.closed() == {"closed by client": 1}
+
+
+@on_uvloop
+async def test_a_broker_that_ends_ends_the_client_after_what_it_sent() -> None:
+    async with cluster() as (klamm, [broker]):
+
+        def last(connection: Connection, request: Request) -> None:
+            if len(connection.requests) == 1:
+                connection.transport.write(framed(request, heartbeat(connection, request)))
+                connection.send_fin()
+
+        broker.answers["Heartbeat"] = last
+        broker.stays_half_open = True
+        client = await klamm.client(1)
+        assert (await client.ask("Heartbeat", 4, BEAT))["error_code"] == 0
+        assert await client.ended() == "FIN"
+        connection = broker.connections[-1]
+        assert not connection.fin
+        client.send("Heartbeat", 4, BEAT)  # a client may still send
+        await broker.asked("Heartbeat", 2)
+        broker.answers.clear()
+        client.close()
+        await broker.until(lambda: connection.fin)
+        await klamm.empty()
+
+
+@on_uvloop
+async def test_an_end_right_after_the_connection_was_made_travels_on() -> None:
+    async with cluster() as (klamm, [broker]):
+        for _ in range(20):
+            client = await klamm.client(1)
+            client.send("Heartbeat", 4, BEAT)
+            client.send_fin()
+            assert (await client.answer("Heartbeat", 4))["error_code"] == 0
+            assert await client.ended() == "FIN"
+            client.close()
+        await klamm.empty()
+
+
+@on_uvloop
+async def test_a_reset_by_the_client_resets_the_broker() -> None:
+    async with cluster() as (klamm, [broker]):
+        client = await klamm.client(1)
+        await client.ask("Heartbeat", 4, BEAT)
+        connection = broker.connections[-1]
+        client.reset()
+        await broker.until(lambda: connection.lost)
+        assert isinstance(connection.error, ConnectionResetError)
+        await klamm.empty()
+        assert klamm.closed() == {"reset by client": 1}
+
+
+@on_uvloop
+async def test_a_reset_by_the_broker_resets_the_client() -> None:
+    async with cluster() as (klamm, [broker]):
+        client = await klamm.client(1)
+        await client.ask("Heartbeat", 4, BEAT)
+        broker.connections[-1].reset()
+        assert await client.ended() == "RST"
+        await klamm.empty()
+        assert klamm.closed() == {"reset by broker": 1}
+
+
+@on_uvloop
+async def test_a_dead_broker_is_a_reset_at_once() -> None:
+    async with cluster(2) as (klamm, [_, second]):
+        await second.stop()
+        client = await klamm.client(2)
+        assert await client.ended() == "RST"
+        [line] = klamm.log.of("broker_unreachable")
+        assert line.message == f"127.0.0.1:{second.port} refuses connections"
+        assert line.fields["broker"] == "2"
+        assert line.fields["connection"].startswith("127.0.0.1:")
+
+
+@on_uvloop
+async def test_a_client_that_is_gone_before_it_was_accepted_does_no_harm() -> None:
+    async with cluster() as (klamm, [broker]):
+        for _ in range(50):
+            (await klamm.client(1)).reset()
+            (await klamm.client(1)).close()
+        client = await klamm.client(1)
+        assert (await client.ask("Heartbeat", 4, BEAT))["error_code"] == 0
+        client.close()
+        await klamm.empty()
+        await broker.until(lambda: all(connection.lost for connection in broker.connections))
+
+
+def at_once(port: int, data: bytes, reset: bool = False) -> socket.socket:
+    """All of it has happened before klamm has accepted: connected, sent, ended."""
+    sock = socket.create_connection(("127.0.0.1", port))
+    sock.sendall(data)
+    if reset:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+        sock.close()
+    else:
+        sock.shutdown(socket.SHUT_WR)
+        sock.setblocking(False)
+    return sock
+
+
+@on_uvloop
+async def test_what_was_sent_and_ended_before_klamm_accepted_is_answered() -> None:
+    async with cluster() as (klamm, [broker]):
+        for _ in range(5):
+            with at_once(klamm.port_of(1), beat(1) + beat(2)) as sock:
+                answers = await read_all(sock)
+            assert answers == beaten(1) + beaten(2)
+        await klamm.empty()
+
+
+@on_uvloop
+async def test_a_client_that_was_reset_before_klamm_accepted_leaves_nothing_behind() -> None:
+    async with cluster() as (klamm, [broker]):
+        before = open_files()
+        for _ in range(20):
+            at_once(klamm.port_of(1), b"", reset=True)
+        client = await klamm.client(1)
+        await client.ask("Heartbeat", 4, BEAT)
+        client.close()
+        await klamm.empty()
+        await broker.until(lambda: all(connection.lost for connection in broker.connections))
+        await eventually(lambda: open_files() <= before)
