@@ -29,7 +29,7 @@ class _Arrays(dict[int, Callable[[bytes, int], tuple[Any, ...]]]):
         return made
 
 
-FEW = 3  # elements for which a shape is not worth looking for
+FEW = 5  # elements for which a shape is not worth looking for
 _ARRAYS = {kind: _Arrays(code) for kind, (code, _) in FIXED.items()}
 
 
@@ -99,14 +99,23 @@ class Reader(Scan):
 
     def structs(self, fields: tuple[Field, ...], count: str, variable: str) -> None:
         """The elements of an array: one by one until two have one shape; then that is tried."""
-        left, add, look, alike, known, last = (
-            self.fresh(name) for name in ("left", "add", "look", "alike", "known", "last")
+        add = self.fresh("add")
+        self.line(f"{add} = {variable}.append")
+        outer, self.shape = self.shape, []
+        if any(f.kind == "records" for f in present(fields, self.version)[0]):  # no two are of one length
+            with self.block(f"for _ in range({count}):"):
+                self.line(f"{add}({self.struct(fields)})")
+        else:
+            self.alike(fields, count, variable, add)
+        self.shape = outer
+
+    def alike(self, fields: tuple[Field, ...], count: str, variable: str, add: str) -> None:
+        left, look, alike, known, last = (
+            self.fresh(name) for name in ("left", "look", "alike", "known", "last")
         )
         self.names[alike] = Alikes(self.layout, fields)
         self.first_lines.append(f"{known} = {last} = None")
-        outer, self.shape = self.shape, []
         self.line(f"{left} = {count}")
-        self.line(f"{add} = {variable}.append")
         self.line(f"{look} = {count} > {FEW}")
         with self.block(f"if {look} and {known}:"):
             self.line(f"pos, {left} = {known}(data, pos, end, {count}, {variable})")
@@ -122,7 +131,6 @@ class Reader(Scan):
                     with self.block("else:"):
                         self.line(f"{look} = False")
                 self.line(f"{last} = {shape}")
-        self.shape = outer
 
     def struct(self, fields: tuple[Field, ...]) -> str:
         in_place, tagged = present(fields, self.version)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ssl
+import traceback
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
@@ -111,6 +112,15 @@ class Proxied:
         fields["connection"] = str(Address(*link.client_address))
         self.log.exchange(fields)
 
+    def failed(self, link: Link, error: Exception) -> None:
+        self.stats.problems[self.settings.name, "", "defect"] += 1
+        self._defect(error, connection=str(Address(*link.client_address)))
+
+    def _defect(self, error: BaseException, **fields: Any) -> None:
+        where = [line.strip() for line in traceback.format_tb(error.__traceback__)[-3:]]
+        message = f"klamm failed: {error!r}; please report it"
+        self.log.event("defect", message, "error", cluster=self.settings.name, where=where, **fields)
+
     def keep(self, task: Awaitable[None]) -> None:
         """Run it; a failure is a defect of klamm and is logged as one."""
         assert isinstance(task, Coroutine)
@@ -121,9 +131,7 @@ class Proxied:
     def _done(self, task: asyncio.Task[None]) -> None:
         self.tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
-            self.log.event(
-                "defect", f"klamm failed: {error!r}; please report it", "error", cluster=self.settings.name
-            )
+            self._defect(error)
 
     # Listeners.
 

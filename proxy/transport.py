@@ -32,6 +32,7 @@ class Host(Protocol):
     async def bind(self) -> None: ...
     def say(self, link: Link, kind: str, api: str, message: str) -> None: ...
     def exchange(self, link: Link, fields: dict[str, Any]) -> None: ...
+    def failed(self, link: Link, error: Exception) -> None: ...
     def keep(self, task: Awaitable[None]) -> None: ...
 
 
@@ -52,11 +53,15 @@ class _Side(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         now = monotonic_ns()
-        effects = self.receive(data, now)
-        if effects is data:
-            self.onward(data)
-        else:
-            self.link.carry(effects)  # type: ignore[arg-type]
+        try:
+            effects = self.receive(data, now)
+            if effects is data:
+                self.onward(data)
+            else:
+                self.link.carry(effects)  # type: ignore[arg-type]
+        except Exception as error:
+            self.link.failed(error)
+            return
         self.turn += 1
         if not self.turn % SAMPLE:
             self.link.session.own_time(monotonic_ns() - now)
@@ -125,7 +130,7 @@ class ClientSide(_Side):
         link.local_address = _address(transport.get_extra_info("sockname"))
         transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         link.host.opened(link)
-        link.host.keep(link.connect())
+        link.host.keep(link.safely(link.connect()))
 
 
 class BrokerSide(_Side):
@@ -183,10 +188,21 @@ class Link:
             elif kind == "bind":
                 assert self.broker is not None
                 self.broker.pause("bind")
-                self.host.keep(self._bind())
+                self.host.keep(self.safely(self._bind()))
             elif kind == "close":
                 self.host.say(self, *effect[1:])
                 self._finish(effect[1])
+
+    async def safely(self, work: Awaitable[None]) -> None:
+        """A defect of klamm ends this connection, and no other."""
+        try:
+            await work
+        except Exception as error:
+            self.failed(error)
+
+    def failed(self, error: Exception) -> None:
+        self.host.failed(self, error)
+        self._finish("defect", reset=True)
 
     async def _bind(self) -> None:
         await self.host.bind()
@@ -234,14 +250,14 @@ class Link:
     def lost(self, side: _Side, exc: Exception | None) -> None:
         if exc is None or side.ended:
             self._finish(_closed_by(side))
-        elif isinstance(exc, OSError):
+        else:
             if isinstance(exc, ssl.SSLError):
                 self.host.say(self, "tls_failed", "", f"the broker ended TLS ({exc.reason or exc})")
             self._finish("reset by client" if side is self.client else "reset by broker", reset=True)
-        else:
-            self._finish("klamm failed", reset=True)
         if self.client.gone and (self.broker is None or self.broker.gone):
             self.host.closed(self, self.reason or "closed")
+            for each in filter(None, (self.client, self.broker)):  # no cycle waits for the collector
+                vars(each).update(link=None, peer=None, receive=None, onward=None)
 
     def _finish(self, reason: str, reset: bool = False) -> None:
         """End both sides: what is written still goes out, unless it is a reset."""

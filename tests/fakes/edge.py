@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Hashable, Iterator, Mapping
 from contextlib import asynccontextmanager
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from klamm.proxy import config
 from klamm.proxy.cluster import Proxied
 from klamm.proxy.stats import Stats
 from klamm.proxy.topology import NodeKey
+from klamm.proxy.transport import Link
 from klamm.rules.plan import Planner, Wishes
 from tests.fakes.broker import Broker, Cluster
 from tests.fakes.client import Client, connect
@@ -45,10 +47,22 @@ class Lines:
         return [line for line in self.lines if line.level != "info"]
 
 
+class Watched(Proxied):
+    """Says when it has dialled every node once."""
+
+    async def _dial_all(self) -> None:
+        await super()._dial_all()
+        self.dialled.set()
+
+    @cached_property
+    def dialled(self) -> asyncio.Event:
+        return asyncio.Event()
+
+
 class Edge:
     """A proxied cluster that runs."""
 
-    def __init__(self, proxied: Proxied, log: Lines) -> None:
+    def __init__(self, proxied: Watched, log: Lines) -> None:
         self.proxied, self.log, self.stats = proxied, log, proxied.stats
         self.clients: list[Client] = []
 
@@ -74,6 +88,11 @@ class Edge:
         await self.proxied.stop()
         await self.empty()
 
+    async def links(self, count: int) -> list[Link]:
+        """klamm's connections, when there are so many."""
+        await eventually(lambda: len(self.proxied.links) == count)
+        return list(self.proxied.links)
+
     async def empty(self) -> None:
         """Wait until no connection is left."""
         await eventually(lambda: not self.proxied.links)
@@ -98,7 +117,7 @@ class Edge:
 ANY_PORT = config.Listen("127.0.0.1", 0)
 
 
-def proxied(bootstrap: Any, wishes: Wishes | None = None, **settings: Any) -> tuple[Proxied, Lines]:
+def proxied(bootstrap: Any, wishes: Wishes | None = None, **settings: Any) -> tuple[Watched, Lines]:
     """klamm's edge, not started; `bootstrap` is a broker, or a list of (host, port)."""
     if isinstance(bootstrap, Broker):
         bootstrap = [(bootstrap.host, bootstrap.port)]
@@ -107,17 +126,17 @@ def proxied(bootstrap: Any, wishes: Wishes | None = None, **settings: Any) -> tu
     log = Lines()
     cluster = config.Cluster(addresses, **settings)
     limits = config.Limits()
-    return Proxied(cluster, limits, Planner(wishes or Wishes()), Stats(), log), log  # type: ignore[arg-type]
+    return Watched(cluster, limits, Planner(wishes or Wishes()), Stats(), log), log  # type: ignore[arg-type]
 
 
 @asynccontextmanager
-async def started(made: Proxied, log: Lines, ready: bool = True) -> AsyncIterator[Edge]:
-    """Run it; inside, it is ready, or else on its way."""
+async def started(made: Watched, log: Lines, ready: bool = True) -> AsyncIterator[Edge]:
+    """Run it; inside, it is ready and has dialled every node, or else is on its way."""
     running = Edge(made, log)
     follower = asyncio.create_task(made.follow())
     try:
         if ready:
-            waiting = asyncio.create_task(made.announced.wait())
+            waiting = asyncio.create_task(made.dialled.wait())
             await asyncio.wait([follower, waiting], timeout=PATIENCE_S, return_when=asyncio.FIRST_COMPLETED)
             waiting.cancel()
             if follower.done():

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import socket
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
 
 from klamm.decoders import API, encode
 from klamm.decoders.headers import request_frame
+from klamm.proxy.transport import Link
 from tests.fakes.broker import Connection, Request, framed, heartbeat
 from tests.fakes.client import RESET
-from tests.fakes.edge import cluster
-from tests.fakes.waiting import eventually, on_uvloop
+from tests.fakes.edge import Edge, cluster
+from tests.fakes.waiting import eventually, on_uvloop, turns
 
 BEAT = {"group_id": "g", "member_id": "m"}
 
@@ -151,6 +158,81 @@ async def test_a_client_that_is_gone_before_it_was_accepted_does_no_harm() -> No
         await broker.until(lambda: all(connection.lost for connection in broker.connections))
 
 
+@contextmanager
+def held_dials(klamm: Edge) -> Iterator[asyncio.Event]:
+    """Connections to brokers are made when the event is set."""
+    dial, open_ = klamm.proxied.connect, asyncio.Event()
+
+    async def later(link: Link, make: Callable[[], asyncio.Protocol]) -> asyncio.Transport:
+        await open_.wait()
+        return await dial(link, make)
+
+    klamm.proxied.connect = later  # type: ignore[method-assign]
+    yield open_
+    klamm.proxied.connect = dial  # type: ignore[method-assign]
+
+
+@on_uvloop
+async def test_what_a_client_sends_before_the_broker_is_there_waits_in_the_socket() -> None:
+    async with cluster() as (klamm, [broker]):
+        with held_dials(klamm) as open_:
+            client = await klamm.client(1)
+            part = {"index": 0, "records": bytes(16 << 20)}
+            client.send("Produce", 9, {"acks": 1, "topic_data": [{"name": "t", "partition_data": [part]}]})
+            [link] = await klamm.links(1)
+            await eventually(lambda: link.client.early)
+            await turns(200)
+            assert len(b"".join(link.client.early)) <= 1 << 18  # one read
+            assert client.transport.get_write_buffer_size() > 0
+            open_.set()
+            assert (await client.answer("Produce", 9))["responses"][0]["name"] == "t"
+
+
+@pytest.mark.parametrize("data", [b"", beat(1)])
+@on_uvloop
+async def test_a_client_that_ends_before_the_broker_is_there_is_answered(data: bytes) -> None:
+    async with cluster() as (klamm, [broker]):
+        with held_dials(klamm) as open_:
+            client = await klamm.client(1)
+            client.transport.write(data)
+            client.send_fin()
+            [link] = await klamm.links(1)
+            await eventually(lambda: link.client.early or link.client.ended)
+            await turns()
+            open_.set()
+            assert await client.ended() == "FIN"
+            assert client.received == (beaten(1) if data else b"")
+        await klamm.empty()
+        assert klamm.closed() == {"closed by client": 1}
+        assert klamm.problems() == {}
+
+
+@on_uvloop
+async def test_a_client_that_is_reset_before_the_broker_is_there_leaves_nothing_behind() -> None:
+    async with cluster() as (klamm, [broker]):
+        dialled = len(broker.connections)
+        with held_dials(klamm) as open_:
+            client = await klamm.client(1)
+            await klamm.links(1)
+            client.reset()
+            await klamm.empty()
+            open_.set()
+            await broker.until(lambda: len(broker.connections) > dialled)
+            await broker.until(lambda: broker.connections[-1].lost)
+        assert klamm.closed() == {"reset by client": 1}
+
+
+@on_uvloop
+async def test_a_broker_that_ends_before_it_was_asked_ends_the_client() -> None:
+    async with cluster() as (klamm, [broker]):
+        for end, seen in ((Connection.close, "FIN"), (Connection.reset, "RST")):
+            broker.on_connect = end
+            client = await klamm.client(1)
+            assert await client.ended() == seen
+            client.close()
+        await klamm.empty()
+
+
 def at_once(port: int, data: bytes, reset: bool = False) -> socket.socket:
     """All of it has happened before klamm has accepted: connected, sent, ended."""
     sock = socket.create_connection(("127.0.0.1", port))
@@ -186,3 +268,22 @@ async def test_a_client_that_was_reset_before_klamm_accepted_leaves_nothing_behi
         await klamm.empty()
         await broker.until(lambda: all(connection.lost for connection in broker.connections))
         await eventually(lambda: open_files() <= before)
+
+
+@on_uvloop
+async def test_an_ended_connection_is_freed_at_once() -> None:
+    """Cycles would wait for a collection of the oldest generation, which klamm makes rare."""
+    async with cluster() as (klamm, [broker]):
+        gc.disable()
+        try:
+            client = await klamm.client(1)
+            await client.ask("Metadata", 12, {"topics": []})
+            [link] = klamm.proxied.links
+            left = weakref.ref(link), weakref.ref(link.session), weakref.ref(link.client)
+            del link
+            client.close()
+            await klamm.empty()
+            await turns()
+            assert [ref() for ref in left] == [None] * 3
+        finally:
+            gc.enable()

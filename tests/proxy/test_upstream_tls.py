@@ -1,0 +1,217 @@
+"""TLS between klamm and the brokers, plain TCP between klamm and its clients."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import ssl
+import weakref
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from klamm.proxy import config
+from tests.fakes import tls
+from tests.fakes.broker import Broker, Cluster, Connection, Request, framed
+from tests.fakes.edge import Edge, edge
+from tests.fakes.waiting import on_uvloop, turns
+
+BEAT = {"group_id": "g", "member_id": "m"}
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("tls")
+
+
+@pytest.fixture(scope="module")
+def context(certificates: Path) -> ssl.SSLContext:
+    return tls.make(certificates)
+
+
+@asynccontextmanager
+async def secured(context: ssl.SSLContext, certificates: Path) -> AsyncIterator[tuple[Edge, Broker]]:
+    broker = await Broker(Cluster(), 1).start(tls=context)
+    trusting = config.Tls(ca=config.InputFile(str(certificates / "ca.pem")))
+    try:
+        async with edge(broker, tls=trusting) as klamm:
+            yield klamm, broker
+    finally:
+        await broker.stop()
+
+
+@on_uvloop
+async def test_a_plain_client_reaches_a_tls_broker(context: ssl.SSLContext, certificates: Path) -> None:
+    async with secured(context, certificates) as (klamm, broker):
+        client = await klamm.client()
+        [row] = (await client.ask("Metadata", 12, {"topics": []}))["brokers"]
+        assert (row["host"], row["port"]) == ("127.0.0.1", klamm.port_of(1))
+        assert broker.connections[-1].transport.get_extra_info("sslcontext") is not None
+
+
+@on_uvloop
+async def test_a_client_that_ends_gets_its_answers_then_both_sides_close(
+    context: ssl.SSLContext, certificates: Path
+) -> None:
+    async with secured(context, certificates) as (klamm, broker):
+        waiting: list[tuple[Connection, Request]] = []
+        broker.answers["Heartbeat"] = lambda connection, request: waiting.append((connection, request))
+        client = await klamm.client(1)
+        client.send("Heartbeat", 4, BEAT)
+        client.send("Heartbeat", 4, BEAT)
+        client.send_fin()
+        await broker.asked("Heartbeat", 2)
+        await turns()
+        first, second = (framed(request, {"error_code": 0}) for _, request in waiting)
+        connection = waiting[0][0]
+        connection.transport.write(first)
+        assert (await client.answer("Heartbeat", 4))["error_code"] == 0
+        assert client.ending == ""
+        connection.transport.write(second[:-1])
+        await client.changed.until(lambda: len(client.received) == len(second) - 1)
+        await turns()
+        assert client.ending == ""
+        connection.transport.write(second[-1:])
+        assert (await client.answer("Heartbeat", 4))["error_code"] == 0
+        assert await client.ended() == "FIN"
+        await broker.until(lambda: connection.lost)
+        await klamm.empty()
+        assert klamm.closed() == {"closed by client": 1}
+
+
+@on_uvloop
+async def test_a_client_that_ends_while_a_listener_is_bound_gets_that_answer(
+    context: ssl.SSLContext, certificates: Path
+) -> None:
+    async with secured(context, certificates) as (klamm, broker):
+        client = await klamm.client(1)
+        broker.cluster.nodes[2] = ("127.0.0.1", 9)
+        client.send("Metadata", 12, {"topics": []})
+        client.send_fin()
+        rows = (await client.answer("Metadata", 12))["brokers"]
+        assert [row["node_id"] for row in rows] == [1, 2]
+        assert await client.ended() == "FIN"
+        await klamm.empty()
+
+
+@on_uvloop
+async def test_a_client_that_ends_with_nothing_due_ends_the_broker_after_what_it_sent(
+    context: ssl.SSLContext, certificates: Path
+) -> None:
+    async with secured(context, certificates) as (klamm, broker):
+        client = await klamm.client(1)
+        part = {"index": 0, "records": bytes(3 << 20)}
+        client.send("Produce", 9, {"acks": 0, "topic_data": [{"name": "t", "partition_data": [part]}]})
+        client.send_fin()
+        await broker.asked("Produce")
+        await broker.until(lambda: broker.connections[-1].lost)
+        assert await client.ended() == "FIN"
+
+
+@on_uvloop
+async def test_a_request_cut_short_by_fin_does_not_wait_for_its_answer(
+    context: ssl.SSLContext, certificates: Path
+) -> None:
+    async with secured(context, certificates) as (klamm, broker):
+        client = await klamm.client(1)
+        client.transport.write(b"\0\0\1\0\0\x0c\0\4\0\0\0\1\0\3app\0\2g")
+        client.send_fin()
+        assert await client.ended() == "FIN"
+        await klamm.empty()
+        assert klamm.problems() == {"truncated": 1}
+
+
+@on_uvloop
+async def test_a_broker_that_ends_ends_the_client_after_what_it_sent(
+    context: ssl.SSLContext, certificates: Path
+) -> None:
+    async with secured(context, certificates) as (klamm, broker):
+
+        def last(connection: Connection, request: Request) -> None:
+            connection.transport.write(framed(request, {"error_code": 0}))
+            connection.close()
+
+        broker.answers["Heartbeat"] = last
+        client = await klamm.client(1)
+        assert (await client.ask("Heartbeat", 4, BEAT))["error_code"] == 0
+        assert await client.ended() == "FIN"
+        await klamm.empty()
+        assert klamm.closed() == {"closed by broker": 1}
+
+
+@on_uvloop
+async def test_a_reset_is_a_reset_both_ways(context: ssl.SSLContext, certificates: Path) -> None:
+    async with secured(context, certificates) as (klamm, broker):
+        client = await klamm.client(1)
+        await client.ask("Heartbeat", 4, BEAT)
+        broker.connections[-1].reset()
+        assert await client.ended() == "RST"
+        client = await klamm.client(1)
+        await client.ask("Heartbeat", 4, BEAT)
+        connection = broker.connections[-1]
+        client.reset()
+        await broker.until(lambda: connection.lost)
+        await klamm.empty()
+        assert klamm.closed() == {"reset by broker": 1, "reset by client": 1}
+
+
+@on_uvloop
+async def test_an_ended_connection_is_freed_at_once(context: ssl.SSLContext, certificates: Path) -> None:
+    async with secured(context, certificates) as (klamm, _):
+        gc.disable()
+        try:
+            client = await klamm.client(1)
+            await client.ask("Heartbeat", 4, BEAT)
+            [link] = klamm.proxied.links
+            left = weakref.ref(link), weakref.ref(link.session)
+            del link
+            client.close()
+            await klamm.empty()
+            await turns()
+            assert [ref() for ref in left] == [None] * 2
+        finally:
+            gc.enable()
+
+
+@on_uvloop
+async def test_a_broker_that_wants_a_certificate_is_named_in_one_line(
+    context: ssl.SSLContext, certificates: Path
+) -> None:
+    async with secured(context, certificates) as (klamm, broker):
+        await broker.stop()
+        strict = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        strict.load_cert_chain(certificates / "broker.pem")
+        strict.load_verify_locations(certificates / "ca.pem")
+        strict.verify_mode = ssl.CERT_REQUIRED
+        await broker.start(port=broker.port, tls=strict)
+        client = await klamm.client(1)
+        client.send("Heartbeat", 4, BEAT)
+        assert await client.ended() == "RST"
+        [line] = klamm.log.of("tls_failed")
+        assert "CERTIFICATE_REQUIRED" in line.message
+        assert "clusters[].tls.cert" in line.message
+
+
+@on_uvloop
+async def test_a_client_that_does_not_read_stops_the_broker(context: ssl.SSLContext, certificates: Path) -> None:
+    async with secured(context, certificates) as (klamm, broker):
+        broker.answers["Fetch"] = lambda connection, request: b"\3\0\0\0" + b"\0\0\0\1" + bytes((48 << 20) - 4)
+        client = await klamm.client(1)
+        client.transport.pause_reading()
+        client.send("Fetch", 4, {"topics": []})
+        [link] = klamm.proxied.links
+        await broker.asked("Fetch")
+        connection = broker.connections[-1]
+        size, seen = -1, 0
+        while size != (size := connection.transport.get_write_buffer_size()):
+            await asyncio.sleep(0.05)
+        print(klamm.log.lines, connection.lost, connection.error, size, link.broker and link.broker.turn, link.client.transport.get_write_buffer_size(), klamm.closed())
+        assert size > 30 << 20
+        assert link.client.transport.get_write_buffer_size() < 2 << 20
+        client.transport.resume_reading()
+        while seen < 4 + (48 << 20):
+            await client.changed.until(lambda: client.received)
+            seen += len(client.received)
+            client.received = b""
