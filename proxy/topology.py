@@ -7,6 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+MAX_CHANGES = 1000  # kept for the log
 Kind = Literal["broker", "controller"]
 
 
@@ -50,7 +51,7 @@ class Topology:
         self.topic_names: dict[bytes, str] = {}
         self.names_revision = 0  # goes up with every topic id that got a name
         self.max_topic_ids = max_topic_ids
-        self.changes: list[str] = []  # for the log, drained at the edge
+        self.changes: list[tuple[NodeKey, str]] = []  # for the log, drained at the edge
 
     def learn(self, kind: Kind, node_id: int, host: str, port: int) -> Node:
         """A node was named with this address. A listener follows its node: only later connections go
@@ -61,12 +62,16 @@ class Topology:
         if node is None:
             node = self.nodes[key] = Node(key, host, port)
             self.revision += 1
-            self.changes.append(f"{kind} {node_id} found at {host}:{port}")
+            self._changed(key, f"{kind} {node_id} found at {host}:{port}")
         elif node.host != host or node.port != port:
-            self.changes.append(f"{kind} {node_id} moved from {node.host}:{node.port} to {host}:{port}")
+            self._changed(key, f"{kind} {node_id} moved from {node.host}:{node.port} to {host}:{port}")
             self.revision += 1
             node.host, node.port = host, port
         return node
+
+    def _changed(self, key: NodeKey, what: str) -> None:
+        if len(self.changes) < MAX_CHANGES:
+            self.changes.append((key, what))
 
     def bound(self, node: Node, port: int | None, failure: str | None = None) -> None:
         """A node's listener is there, or cannot be."""
@@ -79,43 +84,36 @@ class Topology:
             self.names_revision += 1
 
     def unbound(self) -> list[Node]:
-        """Nodes without a listener; those whose port follows from their id first, so that no other
-        takes it.
-        """
+        """Nodes without a listener; those whose port follows from their id first, so that no other takes it."""
         waiting = [node for node in self.nodes.values() if node.listen_port is None]
-        return sorted(waiting, key=lambda node: (node.key.node_id >= self._half(), node.key))
+        return sorted(waiting, key=lambda node: (not 0 <= node.key.node_id < self._slots(), node.key))
 
     def port_for(self, key: NodeKey) -> int:
-        """The port of a node: pinned by the configuration, else first + 1 + id while ids fit, else the id
-        modulo the range.
+        """The port of a node: pinned by the configuration, else first + 1 + id while ids fit the range, else the
+        id modulo its size. Controllers count down from the end of the range.
 
-        Controllers have the upper half of the range. Where two ids meet, the later one gets the next free
-        port. A range that starts at 0 asks for any free port. Raises LookupError when the range is full.
+        Where two meet, the later one gets the next free port. A range that starts at 0 asks for any free port.
+        Raises LookupError when the range is full.
         """
         if key.kind == "broker" and key.node_id in self.pinned:
             return self.pinned[key.node_id]
         if not self.first:
             return 0
-        taken = {node.listen_port for node in self.nodes.values() if node.listen_port is not None} | set(
-            self.pinned.values()
-        )
-        slots, start = self._half(), self._start(key.kind)
-        for step in range(slots):
-            port = start + (key.node_id + step) % slots
+        taken = {node.listen_port for node in self.nodes.values()} | set(self.pinned.values())
+        for step in range(self._slots()):
+            port = self._port(key.kind, key.node_id + step)
             if port not in taken:
                 return port
-        raise LookupError(f"no port left for {key.kind} {key.node_id} in {start}-{start + slots - 1}")
+        raise LookupError(f"no port is left for it in {self.first}-{self.last}")
 
     def is_stable(self, node: Node) -> bool:
         """Is the node's port the one it will have after a restart?"""
         pinned = node.key.kind == "broker" and node.key.node_id in self.pinned
-        return pinned or not self.first or node.listen_port == self._home(node.key)
+        return pinned or not self.first or node.listen_port == self._port(*node.key)
 
-    def _half(self) -> int:
-        return (self.last - self.first) // 2
+    def _slots(self) -> int:
+        return self.last - self.first
 
-    def _start(self, kind: Kind) -> int:
-        return self.first + 1 + (0 if kind == "broker" else self._half())
-
-    def _home(self, key: NodeKey) -> int:
-        return self._start(key.kind) + key.node_id % self._half()
+    def _port(self, kind: Kind, number: int) -> int:
+        slot = number % self._slots()
+        return self.first + 1 + slot if kind == "broker" else self.last - slot

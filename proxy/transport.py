@@ -252,7 +252,7 @@ class Link:
             self._finish(_closed_by(side))
         else:
             if isinstance(exc, ssl.SSLError):
-                self.host.say(self, "tls_failed", "", f"the broker ended TLS ({exc.reason or exc})")
+                self.host.say(self, "tls_failed", "", why_tls_ended(exc))
             self._finish("reset by client" if side is self.client else "reset by broker", reset=True)
         if self.client.gone and (self.broker is None or self.broker.gone):
             self.host.closed(self, self.reason or "closed")
@@ -286,6 +286,14 @@ def _address(name: Any) -> tuple[str, int]:
     """(host, port) of a socket name; an IPv4 client of a dual-stack listener in its IPv4 form."""
     host = str(name[0]).split("%")[0]
     return host.removeprefix("::ffff:") if "." in host else host, int(name[1])
+
+
+def why_tls_ended(error: ssl.SSLError) -> str:
+    """One line, with what may help."""
+    said = f"the broker ended TLS ({error.reason or error})"
+    if "CERTIFICATE" in (error.reason or ""):
+        said += ": it may want a certificate of klamm's own, clusters[].tls.cert in klamm.yaml"
+    return said
 
 
 def tls_context(ca: str | None, cert: str | None, key: str | None, verify: bool) -> ssl.SSLContext:

@@ -71,12 +71,18 @@ class Cluster:
     """A running cluster; `kraft_cluster` makes one."""
 
     def __init__(
-        self, directory: Path, listeners: Sequence[str], settings: Mapping[str, str], hosts: Mapping[int, str]
+        self,
+        directory: Path,
+        listeners: Sequence[str],
+        settings: Mapping[str, str],
+        hosts: Mapping[int, str],
+        unreachable: Sequence[str],
     ) -> None:
         self.directory = directory
         self.listeners = listeners
         self.settings = {**SETTINGS, **settings}
         self.hosts = hosts
+        self.unreachable = unreachable
         # The first byte keeps the text from beginning with "-", which StorageTool takes for an option.
         self.cluster_id = base64.urlsafe_b64encode(b"k" + uuid.uuid4().bytes[1:]).decode().rstrip("=")
         self.controller_port = free_ports()
@@ -89,12 +95,19 @@ class Cluster:
     def bootstrap(self, listener: str = "PLAINTEXT") -> str:
         """The addresses of all running brokers on `listener`, as bootstrap.servers takes them."""
         running = [broker for broker in self.brokers.values() if broker.process.running]
-        return ",".join(f"{broker.host}:{broker.ports[listener]}" for broker in running)
+        return ",".join(f"{self._reachable(listener, broker)}:{broker.ports[listener]}" for broker in running)
 
     def address(self, node_id: int, listener: str = "PLAINTEXT") -> tuple[str, int]:
         """Where one broker listens."""
         broker = self.brokers[node_id]
-        return broker.host, broker.ports[listener]
+        return self._reachable(listener, broker), broker.ports[listener]
+
+    def maps(self, listener: str) -> list[str]:
+        """ADVERTISED=REACHABLE for every broker of an unreachable listener."""
+        nodes = [
+            (self._advertised(listener, node_id), self.address(node_id, listener)) for node_id in self.brokers
+        ]
+        return [f"{name}:{port}={host}:{port}" for name, (host, port) in nodes]
 
     def start(self, node_ids: Sequence[int]) -> None:
         """Start new brokers, or killed ones on their directories and new ports; return when all are known."""
@@ -141,6 +154,16 @@ class Cluster:
     def _folder(self, node_id: int) -> Path:
         return self.directory / f"broker-{node_id}"
 
+    def _reachable(self, listener: str, broker: Broker) -> str:
+        return "127.0.0.1" if listener in self.unreachable else broker.host
+
+    def _advertised(self, listener: str, node_id: int) -> str:
+        return (
+            f"kafka-{node_id}.invalid"
+            if listener in self.unreachable
+            else self.hosts.get(node_id, "127.0.0.1")
+        )
+
     def _format(self, node_id: int) -> list[str]:
         command = ["format", "-t", self.cluster_id, "-c", f"{self._folder(node_id)}/server.properties"]
         for user, password in USERS.items():
@@ -151,11 +174,10 @@ class Cluster:
     def _write_properties(self, node_id: int) -> dict[str, int]:
         folder = self._folder(node_id)
         folder.mkdir(exist_ok=True)
-        host = self.hosts.get(node_id, "127.0.0.1")
         first = free_ports(len(self.listeners))
         ports = {name: first + index for index, name in enumerate(self.listeners)}
         bind = [f"{name}://127.0.0.1:{port}" for name, port in ports.items()]
-        advertised = [f"{name}://{host}:{port}" for name, port in ports.items()]
+        advertised = [f"{name}://{self._advertised(name, node_id)}:{port}" for name, port in ports.items()]
         controller = node_id == 1
         protocols = [f"{name}:{name}" for name in SECURITY] + ["CONTROLLER:PLAINTEXT"]
         values = {
@@ -203,13 +225,15 @@ def kraft_cluster(
     listeners: Sequence[str] = ("PLAINTEXT",),
     settings: Mapping[str, str] | None = None,
     hosts: Mapping[int, str] | None = None,
+    unreachable: Sequence[str] = (),
 ) -> Iterator[Cluster]:
     """A running Kafka 4.3.1 cluster in `directory`, killed at the end.
 
     `node_ids` must hold 1, the controller. `listeners` are names of security protocols, PLAINTEXT first.
-    `hosts` says which host a broker advertises, 127.0.0.1 unless told; it must lead to 127.0.0.1.
+    `hosts` says which host a broker advertises, 127.0.0.1 unless told; it must lead to 127.0.0.1. On
+    `unreachable` listeners the brokers advertise names that lead nowhere.
     """
-    cluster = Cluster(directory, listeners, settings or {}, hosts or {})
+    cluster = Cluster(directory, listeners, settings or {}, hosts or {}, unreachable)
     try:
         cluster.start(node_ids)
         yield cluster

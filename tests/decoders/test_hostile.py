@@ -19,8 +19,8 @@ HOLD_TO = (  # the APIs that the proxy looks into
     "LeaveGroup SyncGroup SaslHandshake ApiVersions SaslAuthenticate DescribeQuorum DescribeCluster "
     "ShareFetch ShareAcknowledge"
 ).split()
-PLACES = 50  # damaged per message and test
-ALIKE = 8  # elements of one shape in a row: enough for the reader to make a function for it
+PLACES = 40  # damaged per message and test
+ALIKE = 6  # elements of one shape in a row: enough for the reader to make a function for it
 MOST_BYTES = 4 << 20
 NUMBERS = {"float64": 0.5, "boolean": True, "uuid": bytes(range(16))}
 INT32S = [number.to_bytes(4, "big", signed=True) for number in (-1, 0, 1, 2**31 - 1, -(2**31))]

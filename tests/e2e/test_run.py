@@ -32,7 +32,9 @@ def test_every_broker_has_the_same_port_after_a_restart(kafka: Cluster, inside: 
 def test_a_client_is_told_the_address_that_it_connected_to(
     kafka: Cluster, inside: Namespace, log: Path
 ) -> None:
-    with klamm_in_front_of(kafka.bootstrap(), "0.0.0.0", log, advertise=False) as klamm:
+    with klamm_in_front_of(
+        kafka.bootstrap(), "0.0.0.0", log, first=free_ports(100), advertise=False
+    ) as klamm:
         for host in (inside.host, "127.0.0.1"):
             assert {told for told, _ in _brokers((host, klamm.port)).values()} == {host}
 
@@ -42,3 +44,10 @@ def test_klamm_is_not_ready_until_its_cluster_answers(inside: Namespace, log: Pa
     with klamm_in_front_of(nobody, inside.host, log, ready=False) as klamm:
         wait_for(lambda: nobody.encode() in log.read_bytes(), "a line about the cluster", [klamm.process])
         assert not klamm.ready()
+
+
+def test_a_broker_that_speaks_tls_is_answered_with_the_option_to_add(
+    kafka: Cluster, inside: Namespace, log: Path
+) -> None:
+    with klamm_in_front_of(kafka.bootstrap("SASL_SSL"), inside.host, log, ready=False) as klamm:
+        wait_for(lambda: b"--upstream-tls" in log.read_bytes(), "a line with the option", [klamm.process])

@@ -1,4 +1,4 @@
-"""SASL, which passes through klamm, and TLS, which klamm speaks to the brokers."""
+"""SASL, which passes through klamm, and TLS, which klamm speaks to brokers behind mapped names."""
 
 from collections.abc import Iterator
 
@@ -24,9 +24,13 @@ def secured(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[tuple[str, Klamm]]:
     """A listener of the brokers that wants SASL, and a klamm without credentials in front of it."""
-    tls = ["--upstream-tls", "--upstream-ca", str(kafka.ca)] if request.param == "SASL_SSL" else []
+    options: list[str] = []
+    if request.param == "SASL_SSL":
+        options = ["--upstream-tls", "--upstream-ca", str(kafka.ca)]
+        for each in kafka.maps(request.param):
+            options += ["--map", each]
     log = tmp_path_factory.mktemp(request.param) / "klamm.log"
-    with klamm_in_front_of(kafka.bootstrap(request.param), inside.host, log, *tls, ready=False) as klamm:
+    with klamm_in_front_of(kafka.bootstrap(request.param), inside.host, log, *options, ready=False) as klamm:
         klamm.wait_until_listening()
         yield request.param, klamm
 

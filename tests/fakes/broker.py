@@ -116,7 +116,8 @@ class Connection(asyncio.Protocol):
     def reset(self) -> None:
         """End it with RST."""
         sock = self.transport.get_extra_info("socket")
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+        if sock is not None:  # TLS that is closing already
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
         self.transport.abort()
 
 
