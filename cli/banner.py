@@ -27,7 +27,10 @@ def _cluster(cluster: ClusterState) -> Iterator[str]:
         ("node", "the cluster says", "clients are told"),
         ("bootstrap", ", ".join(cluster.bootstrap), cluster.listening),
     ]
-    rows += [(f"{node.kind} {node.node_id}", node.upstream, node.listening) for node in cluster.nodes]
+    rows += [
+        (f"{node.kind} {node.node_id}", node.upstream, node.listening or "no port: see the log")
+        for node in cluster.nodes
+    ]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         yield "  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()

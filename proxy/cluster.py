@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
+import os
 import ssl
 import traceback
 from collections import Counter
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any
 
 from klamm.proxy import config
 from klamm.proxy.config import Address
 from klamm.proxy.connection import Ground
-from klamm.proxy.discovery import Found, Unanswered, discover, why_unreachable
-from klamm.proxy.log import EventLog
+from klamm.proxy.discovery import UNDIALLED, Found, Unanswered, Way, discover, why_unreachable
+from klamm.proxy.log import EventLog, Level
 from klamm.proxy.session import Session
 from klamm.proxy.snapshot import ClusterState, NodeState
 from klamm.proxy.stats import Stats
@@ -25,6 +25,7 @@ from klamm.rules.plan import Planner
 BACKLOG = 1024
 REFRESH_S = 30.0  # between two looks at the cluster
 RETRY_FIRST_S, RETRY_LAST_S = 0.5, 15.0  # while the bootstrap servers do not answer
+HOST_BOUND = ("GSSAPI", "AWS_MSK_IAM")
 ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 
 
@@ -49,9 +50,13 @@ class Proxied:
             limits.held_frame_bytes,
         )
         tls = settings.tls
-        self.tls = None if tls is None else tls_context(tls.ca, tls.cert, tls.key, tls.verify)
+        context = None if tls is None else tls_context(tls.ca, tls.cert, tls.key, tls.verify)
+        self.way = Way(settings.connect_timeout_s, context, tls.server_name if tls else None)
         self.links: set[Link] = set()
         self.servers: dict[NodeKey | None, asyncio.Server] = {}
+        self.own: set[tuple[str, int]] = set()  # where they listen
+        self.dialled: set[tuple[NodeKey, Address]] = set()
+        self.answered: Address | None = None  # the bootstrap server, or broker, that answered last
         self.tasks: set[asyncio.Task[None]] = set()
         self.binding = asyncio.Lock()
         self.bootstrap_port = listen.first
@@ -84,14 +89,25 @@ class Proxied:
         """To the broker of the link's listener, or to the first of all known that answers. Raises OSError."""
         if link.target is not None:
             node = self.topology.nodes[link.target]
-            return await self._dial(Address(node.host, node.port), make)
+            try:
+                return await self._dial(Address(node.host, node.port), make)
+            except OSError:
+                self._count_unreachable()
+                raise
         failures: list[str] = []
         for address in self._candidates():
             try:
-                return await self._dial(address, make)
+                transport = await self._dial(address, make)
             except OSError as error:
                 failures.append(str(error))
+            else:
+                self.answered = address
+                return transport
+        self._count_unreachable()
         raise OSError("; ".join(failures) or "no broker is known")
+
+    def _count_unreachable(self) -> None:
+        self.stats.problems[self.settings.name, "", "broker_unreachable"] += 1
 
     async def bind(self) -> None:
         """A listener for every node that has none."""
@@ -136,13 +152,15 @@ class Proxied:
     # Listeners.
 
     async def _bind(self, node: Node) -> None:
+        port = 0
         try:
             port = self.topology.port_for(node.key)
             server = await self._listen(node.key, port)
         except (OSError, LookupError) as error:
-            named = f"{node.key.kind} {node.key.node_id} has no listener: {error}"
+            why = f"port {port}: {_reason(error)}" if isinstance(error, OSError) else str(error)
+            named = f"{node.key.kind} {node.key.node_id} has no listener: {why}"
             self.topology.bound(
-                node, None, f"{named}; widen --listen, or give it a port under `ports` in klamm.yaml"
+                node, None, f"{named}; choose other ports with --listen, or under `ports` in klamm.yaml"
             )
             self.log.event(
                 "unbindable", node.failure or "", "error", cluster=self.settings.name, per=node.key
@@ -151,8 +169,8 @@ class Proxied:
         self.topology.bound(node, server.sockets[0].getsockname()[1])
         if not self.topology.is_stable(node):
             message = (
-                f"{node.key.kind} {node.key.node_id} listens on {node.listen_port}, which may differ after a restart: "
-                f"give it a port under `ports` in klamm.yaml"
+                f"{node.key.kind} {node.key.node_id} listens on {node.listen_port}, which may differ after "
+                "a restart: give it a port under `ports` in klamm.yaml"
             )
             self.log.event("unstable_port", message, "warning", cluster=self.settings.name, per=node.key)
 
@@ -163,11 +181,17 @@ class Proxied:
             lambda: ClientSide(self, key), host, port, backlog=BACKLOG, reuse_address=True
         )
         self.servers[key] = server
+        self.own.update(sock.getsockname()[:2] for sock in server.sockets)
         return server
 
     async def _open(self) -> None:
-        """Let clients in. Raises OSError."""
-        server = await self._listen(None, self.settings.listen.first)
+        """Let clients in. Raises OSError with what to change."""
+        listen = self.settings.listen
+        try:
+            server = await self._listen(None, listen.first)
+        except OSError as error:
+            where = f"cannot listen on {Address(listen.host, listen.first)}: {_reason(error)}"
+            raise OSError(f"{where}; choose other ports with --listen HOST:FIRST-LAST") from error
         self.bootstrap_port = server.sockets[0].getsockname()[1]
         self.ready, self.reason = True, ""
         self.announced.set()
@@ -179,24 +203,29 @@ class Proxied:
         return self.settings.map.get(address, address)
 
     async def _dial(self, advertised: Address, make: Callable[[], asyncio.Protocol]) -> asyncio.Transport:
-        loop, timeout_s = asyncio.get_running_loop(), self.settings.connect_timeout_s
-        host, port = self.reachable(advertised)
+        loop, way, address = asyncio.get_running_loop(), self.way, self.reachable(advertised)
+        tls: dict[str, Any] = {}
+        if way.tls is not None:
+            named = way.name_of(address.host)
+            tls = {"ssl": way.tls, "server_hostname": named, "ssl_shutdown_timeout": way.timeout_s}
         try:
-            async with asyncio.timeout(timeout_s):
-                transport, _ = await loop.create_connection(
-                    make,
-                    host,
-                    port,
-                    ssl=self.tls,
-                    server_hostname=self._server_name(host) if self.tls else None,
-                )
-        except (TimeoutError, OSError) as error:
-            raise OSError(why_unreachable(Address(host, port), error, timeout_s)) from error
+            async with asyncio.timeout(way.timeout_s):
+                transport, _ = await loop.create_connection(make, *address, **tls)
+        except UNDIALLED as error:
+            raise OSError(why_unreachable(address, error, way)) from error
+        if self._is_own(transport):
+            transport.abort()
+            where = f"say where the broker is with --map {advertised}=HOST:PORT"
+            raise OSError(f"{address} is a listener of klamm itself: {where}")
         return transport
 
-    def _server_name(self, host: str) -> str:
-        named = self.settings.tls.server_name if self.settings.tls else None
-        return named or host
+    def _is_own(self, transport: asyncio.Transport) -> bool:
+        """Does it lead back to klamm? Then it would go round until no file is left to open."""
+        there, here = (transport.get_extra_info(name) for name in ("peername", "sockname"))
+        if there is None:
+            return False
+        everywhere = there[0] == here[0] and any((host, there[1]) in self.own for host in ANY_ADDRESS)
+        return there[:2] in self.own or everywhere
 
     def _candidates(self) -> list[Address]:
         """Where a bootstrap connection may lead: what the configuration names, then every broker known."""
@@ -205,24 +234,37 @@ class Proxied:
             for node in self.topology.nodes.values()
             if node.key.kind == "broker"
         ]
-        return list(dict.fromkeys([*self.settings.bootstrap, *known]))
+        first = [] if self.answered is None else [self.answered]
+        return list(dict.fromkeys([*first, *self.settings.bootstrap, *known]))
 
     async def _ask(self, address: Address) -> Found:
-        host, port = self.reachable(address)
-        name = self.settings.tls.server_name if self.settings.tls else None
-        return await discover(Address(host, port), self.settings.connect_timeout_s, self.tls, name)
+        return await discover(self.reachable(address), self.way)
 
     async def follow(self) -> None:
         """Find the cluster, let clients in, and keep looking at it for as long as klamm runs."""
         await self._find()
         await self._open()
-        await self._dial_all()
         while True:
+            await self._dial_new()
             await asyncio.sleep(REFRESH_S)
-            if not self.asks_sasl:
-                with contextlib.suppress(OSError):
-                    self._learn(await self._ask_any())
-                    await self.bind()
+            try:
+                if not self.asks_sasl:
+                    await self._look_again()
+                await self.bind()  # a port that was taken may be free by now
+            except Exception as error:
+                self._defect(error)
+
+    async def _look_again(self) -> None:
+        try:
+            self._learn(await self._ask_any())
+        except OSError as error:
+            if self.ready:
+                self.log.event("unreachable", f"{error}; trying again", "error", cluster=self.settings.name)
+            self.ready, self.reason = False, str(error)
+        else:
+            if not self.ready:
+                self.log.event("reachable", "the cluster answers again", cluster=self.settings.name)
+            self.ready, self.reason = True, ""
 
     async def _find(self) -> None:
         wait_s, said = RETRY_FIRST_S, ""
@@ -242,23 +284,25 @@ class Proxied:
         self._learn(found)
         self.asks_sasl = found.asks_sasl
         if found.asks_sasl:
-            message = "the cluster wants SASL: it passes through, and klamm learns the brokers from what clients are told"
-            hosts = "mechanisms that are bound to the broker's host (GSSAPI, AWS_MSK_IAM) fail behind another name"
-            self.log.event("sasl", f"{message}; {hosts}", "warning", cluster=self.settings.name)
+            self.log.event("sasl", _about_sasl(found.mechanisms), "warning", cluster=self.settings.name)
         await self.bind()
 
     async def _ask_any(self) -> Found:
         failures: list[str] = []
         for address in self._candidates():
             try:
-                return await self._ask(address)
+                found = await self._ask(address)
             except OSError as error:
                 failures.append(str(error))
+            else:
+                self.answered = address
+                return found
         raise Unanswered("no bootstrap server answers: " + "; ".join(failures))
 
     def _learn(self, found: Found) -> None:
         if found.cluster_id is not None and self.topology.cluster_id not in (None, found.cluster_id):
-            message = f"the bootstrap servers lead to cluster {found.cluster_id}; before it was {self.topology.cluster_id}"
+            before = self.topology.cluster_id
+            message = f"the bootstrap servers lead to cluster {found.cluster_id}; before it was {before}"
             self.log.event("cluster_changed", message, "error", cluster=self.settings.name)
         self.topology.cluster_id = found.cluster_id or self.topology.cluster_id
         for key, address in found.nodes.items():
@@ -267,27 +311,30 @@ class Proxied:
 
     def _say_changes(self) -> None:
         changes, self.topology.changes = self.topology.changes, []
-        for change in changes:
-            self.log.event("topology", change, cluster=self.settings.name)
+        for key, change in changes:
+            level: Level = "warning" if " moved " in change else "info"  # one that flaps: once a minute
+            self.log.event("topology", change, level, cluster=self.settings.name, per=key)
 
-    async def _dial_all(self) -> None:
-        """What would fail later for a client is said now."""
-        for node in list(self.topology.nodes.values()):
-            advertised = Address(node.host, node.port)
-            if node.key.kind == "controller":
-                continue  # often on a network of their own, and asked for by few
-            try:
-                if self.asks_sasl:
-                    (await self._dial(advertised, asyncio.Protocol)).close()
-                else:
-                    await self._ask(advertised)
-            except OSError as error:
-                said = f"broker {node.key.node_id}, advertised as {advertised}, cannot be used: {error}"
-                if self.reachable(advertised) == advertised and "--" not in str(error):
-                    said += f"; if klamm reaches it elsewhere, say --map {advertised}=HOST:PORT"
-                self.log.event(
-                    "broker_unreachable", said, "warning", cluster=self.settings.name, per=node.key
-                )
+    async def _dial_new(self) -> None:
+        """What would fail later for a client is said now, of every broker and address once. Controllers are
+        often on a network of their own, and asked for by few.
+        """
+        brokers = [node for node in self.topology.nodes.values() if node.key.kind == "broker"]
+        new = {(node.key, Address(node.host, node.port)) for node in brokers} - self.dialled
+        self.dialled |= new
+        await asyncio.gather(*(self._try(key, address) for key, address in new))
+
+    async def _try(self, key: NodeKey, advertised: Address) -> None:
+        try:
+            if self.asks_sasl:
+                (await self._dial(advertised, asyncio.Protocol)).close()
+            else:
+                await self._ask(advertised)
+        except OSError as error:
+            said = f"broker {key}, advertised as {advertised}, cannot be used: {error}"
+            if self.reachable(advertised) == advertised and "--" not in str(error):
+                said += f"; if klamm reaches it elsewhere, say --map {advertised}=HOST:PORT"
+            self.log.event("broker_unreachable", said, "warning", cluster=self.settings.name, per=key)
 
     # What it tells.
 
@@ -302,7 +349,7 @@ class Proxied:
                 node.key.kind,
                 node.key.node_id,
                 str(Address(node.host, node.port)),
-                str(Address(self.listening().host, node.listen_port or 0)),
+                str(Address(self.listening().host, node.listen_port)) if node.listen_port else "",
             )
             for node in sorted(self.topology.nodes.values(), key=lambda node: node.key)
         )
@@ -331,6 +378,18 @@ class Proxied:
         for task in list(self.tasks):
             task.cancel()
         await asyncio.gather(*self.tasks, return_exceptions=True)
+
+
+def _about_sasl(mechanisms: Sequence[str]) -> str:
+    passes = "it passes through, and klamm learns the brokers from what clients are told"
+    bound = [name for name in mechanisms if name in HOST_BOUND] if mechanisms else HOST_BOUND
+    fails = f"; mechanisms bound to the broker's host ({', '.join(bound)}) fail behind another name"
+    return f"the cluster wants SASL: {passes}{fails if bound else ''}"
+
+
+def _reason(error: OSError) -> str:
+    """Without asyncio's own words around it."""
+    return os.strerror(error.errno).lower() if (error.errno or 0) > 0 else error.strerror or str(error)
 
 
 def broker_label(target: NodeKey | None) -> str:

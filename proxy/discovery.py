@@ -3,27 +3,33 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import ssl
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
-from klamm.decoders import API, DecodeError, encode
+from klamm.decoders import API, DecodeError, EncodeError, UnknownApi, encode
 from klamm.decoders.body import decode_prefix
-from klamm.decoders.headers import request_frame, response_header_version
+from klamm.decoders.headers import read_response_header, request_frame, response_header_version
 from klamm.proxy.api_versions import unsupported_version
 from klamm.proxy.config import Address
 from klamm.proxy.connection import tls_or_size
 from klamm.proxy.topology import NodeKey
 
-API_VERSIONS, METADATA, DESCRIBE_QUORUM, DESCRIBE_CLUSTER = 18, 3, 55, 60
+API_VERSIONS, METADATA, SASL_HANDSHAKE, DESCRIBE_QUORUM, DESCRIBE_CLUSTER = 18, 3, 17, 55, 60
 ENOUGH = {
     API_VERSIONS: 3,
     METADATA: 12,
+    SASL_HANDSHAKE: 1,
     DESCRIBE_QUORUM: 2,
     DESCRIBE_CLUSTER: 2,
 }  # the newest versions that klamm asks for
 CLIENT_ID = "klamm"
+UNDIALLED = (OSError, ValueError, OverflowError)  # the latter for hosts and ports that are nonsense
+CLOSED = (ConnectionError, asyncio.IncompleteReadError)
+OTHER_NAME = (62, 64)  # OpenSSL: the certificate is for another host, or address
 CONTROLLERS = 2
+ILLEGAL_SASL_STATE = 34  # what a broker without SASL says to SaslHandshake
 ANSWER_LIMIT = 64 * 1024 * 1024
 SOFTWARE = {"client_software_name": "klamm", "client_software_version": "0.1.0"}
 
@@ -32,15 +38,27 @@ class Unanswered(OSError):
     """A node that did not say what was asked; the text says why and what option may help."""
 
 
+class Way(NamedTuple):
+    """How nodes are connected to."""
+
+    timeout_s: float
+    tls: ssl.SSLContext | None = None
+    server_name: str | None = None  # in the certificate; None: the host that is dialled
+
+    def name_of(self, host: str) -> str | None:
+        return (self.server_name or host) if self.tls else None
+
+
 @dataclass(slots=True)
 class Found:
-    """`asks_sasl`: the node would not name its cluster to a stranger; then klamm learns from what clients
-    are told.
+    """`asks_sasl`: the node would not name its cluster to a stranger; then klamm learns from what clients are
+    told. `mechanisms` are SASL's, where it named them.
     """
 
     nodes: dict[NodeKey, Address] = field(default_factory=dict)
     cluster_id: str | None = None
     asks_sasl: bool = False
+    mechanisms: tuple[str, ...] = ()
 
 
 class Conversation:
@@ -64,83 +82,104 @@ class Conversation:
         if wrong is not None:
             raise Unanswered(f"{self.address}: {wrong[1]}")
         frame = await self.reader.readexactly(size)
-        start = 4
-        if response_header_version(api, version):
-            if frame[4]:
-                raise Unanswered(f"{api.name} v{version} answered with tagged fields in its header")
-            start = 5
-        if key == API_VERSIONS and unsupported_version(frame[start:]):
+        header = read_response_header(frame, response_header_version(api, version))
+        if header.correlation_id != self.correlation_id:
+            raise Unanswered(f"{self.address} answers what was not asked: is it Kafka?")
+        if key == API_VERSIONS and unsupported_version(frame[header.size :]):
             return {}
-        return decode_prefix(frame[start:], key, version, "response")[0]
+        return decode_prefix(frame[header.size :], key, version, "response")[0]
 
     def close(self) -> None:
         self.writer.close()
 
 
-async def converse(
-    address: Address, timeout_s: float, tls: ssl.SSLContext | None, server_name: str | None
-) -> Conversation:
-    """Connect. Raises OSError with what happened and where."""
+async def converse(address: Address, way: Way) -> Conversation:
+    """Connect. Raises Unanswered with what happened and where."""
     try:
-        async with asyncio.timeout(timeout_s):
+        async with asyncio.timeout(way.timeout_s):
             streams = await asyncio.open_connection(
-                address.host,
-                address.port,
-                ssl=tls,
-                server_hostname=(server_name or address.host) if tls else None,
+                *address, ssl=way.tls, server_hostname=way.name_of(address.host)
             )
-    except (TimeoutError, OSError) as error:
-        raise Unanswered(why_unreachable(address, error, timeout_s)) from error
+    except UNDIALLED as error:
+        raise Unanswered(why_unreachable(address, error, way)) from error
     return Conversation(address, *streams)
 
 
-def why_unreachable(address: Address, error: BaseException, timeout_s: float) -> str:
+def why_tls_ended(error: ssl.SSLError) -> str:
+    """One line, with what may help."""
+    said = f"the broker ended TLS ({error.reason or error})"
+    if "CERTIFICATE" in (error.reason or ""):
+        said += ": it may want a certificate of klamm's own, clusters[].tls.cert in klamm.yaml"
+    return said
+
+
+def why_unreachable(address: Address, error: Exception, way: Way) -> str:
     """One line: what happened, where, and the option that may help."""
-    if isinstance(error, ssl.SSLCertVerificationError):
-        return f"{address}: its certificate is not trusted ({error.verify_message}): name the authority with --upstream-ca"
-    if isinstance(error, ssl.SSLError):
-        return f"{address} does not speak TLS as klamm does ({error.reason}): start klamm without --upstream-tls if it is a plain port"
-    if isinstance(error, TimeoutError):
-        return f"{address} does not answer within {timeout_s:g} s: if klamm reaches it elsewhere, say --map {address}=HOST:PORT"
-    if isinstance(error, ConnectionRefusedError):
-        return f"{address} refuses connections"
-    if isinstance(error, OSError) and not isinstance(error, ConnectionError):
-        return f"{address} cannot be reached ({error.strerror or error}): if klamm reaches it elsewhere, say --map {address}=HOST:PORT"
-    return f"{address}: {error or type(error).__name__}"
+    elsewhere = f"if klamm reaches it elsewhere, say --map {address}=HOST:PORT"
+    plain = "start klamm without --upstream-tls if it is a plain port"
+    match error:
+        case ssl.SSLCertVerificationError():
+            why = error.verify_message or error.reason
+            if error.verify_code in OTHER_NAME:
+                return f"{address}: {why} Set the name in it as clusters[].tls.server_name in klamm.yaml"
+            if "mismatch" in str(why).lower():
+                return f"{address}: {why}: name what it is for with clusters[].tls.server_name in klamm.yaml"
+            return f"{address}: its certificate is not trusted ({why}): name the authority with --upstream-ca"
+        case ssl.SSLError():
+            return f"{address} does not speak TLS as klamm does ({error.reason}): {plain}"
+        case TimeoutError():
+            asked = f"{address} does not answer within {way.timeout_s:g} s: {elsewhere}"
+            return f"{asked}, or {plain}" if way.tls else asked
+        case ConnectionRefusedError():
+            return f"{address} refuses connections"
+        case ConnectionError() if way.tls:
+            return f"{address} ends the TLS handshake: {plain}"
+        case ConnectionError():
+            return f"{address}: {error or type(error).__name__}"
+        case OSError(errno=errno.EMFILE | errno.ENFILE):
+            return f"{address} is not dialled, klamm has too many open files: raise the limit (ulimit -n)"
+        case OSError():
+            return f"{address} cannot be reached ({error.strerror or error}): {elsewhere}"
+    return f"{address} is no address ({error}): {elsewhere}"
 
 
-async def discover(
-    address: Address, timeout_s: float, tls: ssl.SSLContext | None, server_name: str | None
-) -> Found:
+async def discover(address: Address, way: Way) -> Found:
     """What the node at `address` says of its cluster. Raises Unanswered (an OSError)."""
     try:
-        async with asyncio.timeout(timeout_s * 2):
-            return await _discover(address, timeout_s, tls, server_name)
+        async with asyncio.timeout(way.timeout_s * 2):
+            return await _discover(address, way)
+    except Unanswered:
+        raise
     except TimeoutError:
-        raise Unanswered(
-            f"{address} accepts connections and does not answer within {timeout_s * 2:g} s"
-        ) from None
-    except (DecodeError, ConnectionError, asyncio.IncompleteReadError) as error:
-        raise Unanswered(f"{address} ended the conversation: {error or type(error).__name__}") from error
+        silent = f"{address} accepts connections and does not answer within {way.timeout_s * 2:g} s"
+        raise Unanswered(silent) from None
+    except ssl.SSLError as error:
+        raise Unanswered(f"{address}: {why_tls_ended(error)}") from error
+    except CLOSED as error:
+        hint = "" if way.tls else ": if it speaks TLS, start klamm with --upstream-tls"
+        raise Unanswered(f"{address} closes the connection when it is asked{hint}") from error
+    except (DecodeError, EncodeError, UnknownApi) as error:
+        raise Unanswered(f"{address} gives an answer that cannot be read ({error}): is it Kafka?") from error
 
 
-async def _discover(
-    address: Address, timeout_s: float, tls: ssl.SSLContext | None, server_name: str | None
-) -> Found:
-    conversation = await converse(address, timeout_s, tls, server_name)
+async def _discover(address: Address, way: Way) -> Found:
+    conversation = await converse(address, way)
     try:
         offered = await _offered(conversation)
-    except (ConnectionError, asyncio.IncompleteReadError):
+    except CLOSED:
         conversation.close()
-        return await _of_old_broker(address, timeout_s, tls, server_name)
+        return await _of_old_broker(address, way)
+    except BaseException:
+        conversation.close()
+        raise
     try:
         if METADATA in offered:
             return await _of_broker(conversation, offered)
         if DESCRIBE_CLUSTER in offered:
             return await _of_controller(conversation, offered)
         raise Unanswered(f"{address} offers neither Metadata nor DescribeCluster: is it Kafka?")
-    except (ConnectionError, asyncio.IncompleteReadError):
-        return Found(asks_sasl=True)
+    except CLOSED:
+        return await _of_reticent_broker(address, way, offered)
     finally:
         conversation.close()
 
@@ -151,12 +190,15 @@ async def _offered(conversation: Conversation) -> dict[int, int]:
         API_VERSIONS, 0, {}
     )
     if not answer:
-        raise Unanswered("no version of ApiVersions is known to both sides: is it Kafka?")
-    return {
-        row["api_key"]: min(row["max_version"], ENOUGH[row["api_key"]])
-        for row in answer["api_keys"]
-        if row["api_key"] in ENOUGH
-    }
+        raise Unanswered(
+            f"{conversation.address}: no version of ApiVersions is known to both sides: is it Kafka?"
+        )
+    offered = {}
+    for row in answer["api_keys"] or ():
+        newest = min(row["max_version"], ENOUGH.get(row["api_key"], -1))
+        if newest >= max(0, row["min_version"]):
+            offered[row["api_key"]] = newest
+    return offered
 
 
 async def _of_broker(conversation: Conversation, offered: dict[int, int]) -> Found:
@@ -183,11 +225,9 @@ async def _of_controller(conversation: Conversation, offered: dict[int, int]) ->
     return found
 
 
-async def _of_old_broker(
-    address: Address, timeout_s: float, tls: ssl.SSLContext | None, server_name: str | None
-) -> Found:
+async def _of_old_broker(address: Address, way: Way) -> Found:
     """Kafka 0.8 and 0.9 close on ApiVersions; Metadata v0 with no topics names all of them."""
-    conversation = await converse(address, timeout_s, tls, server_name)
+    conversation = await converse(address, way)
     try:
         answer = await conversation.ask(METADATA, 0, {"topics": []})
     finally:
@@ -195,3 +235,21 @@ async def _of_old_broker(
     return Found(
         {NodeKey("broker", row["node_id"]): Address(row["host"], row["port"]) for row in answer["brokers"]}
     )
+
+
+async def _of_reticent_broker(address: Address, way: Way, offered: dict[int, int]) -> Found:
+    """It closes rather than name its cluster. One that wants SASL first takes SaslHandshake; one that was
+    stopped in these moments does not.
+    """
+    if SASL_HANDSHAKE not in offered:
+        return Found(asks_sasl=True)
+    conversation = await converse(address, way)
+    try:
+        answer = await conversation.ask(SASL_HANDSHAKE, offered[SASL_HANDSHAKE], {"mechanism": ""})
+    except CLOSED:
+        return Found(asks_sasl=True)
+    finally:
+        conversation.close()
+    if answer["error_code"] == ILLEGAL_SASL_STATE:
+        raise Unanswered(f"{address} closes the connection when it is asked for Metadata")
+    return Found(asks_sasl=True, mechanisms=tuple(answer["mechanisms"]))

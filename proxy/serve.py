@@ -10,7 +10,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import uvloop
 
@@ -23,7 +23,9 @@ from klamm.rules.plan import Planner, Wishes
 
 LONELY_S = 15.0  # without a client: time to say how clients find klamm
 GC_THRESHOLD = (50_000, 20, 100)  # the hot path makes tuples that die young; nothing in it makes cycles
-SWITCH_S = 0.0005  # a scrape or the log's writer gives the loop its turn back ten times sooner than by default
+SWITCH_S = (
+    0.0005  # a scrape or the log's writer gives the loop its turn back ten times sooner than by default
+)
 
 Announce = Callable[["Proxy", Address | None], None]
 
@@ -61,10 +63,17 @@ class Proxy:
     def log_dropped(self) -> int:
         return self.log.dropped
 
+    def _defect(self, _: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """What nobody caught; the loop goes on."""
+        self.log.event(
+            "defect", f"klamm failed: {context.get('exception')!r} ({context['message']})", "error"
+        )
+
     async def run(self, announce: Announce) -> None:
         """Until SIGINT or SIGTERM. Raises CannotServe."""
         loop = asyncio.get_running_loop()
         stop = asyncio.Event()
+        loop.set_exception_handler(self._defect)
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, stop.set)
         admin = None
@@ -86,10 +95,10 @@ class Proxy:
             await asyncio.wait([stopping, *followers], return_when=asyncio.FIRST_COMPLETED)
             for follower in followers:
                 failure = follower.exception() if follower.done() else None
+                if isinstance(failure, OSError):
+                    raise CannotServe(str(failure)) from failure
                 if failure is not None:
-                    raise CannotServe(
-                        f"{failure}; choose other ports with --listen HOST:FIRST-LAST"
-                    ) from failure
+                    raise failure
         finally:
             for task in (stopping, greeter, *followers):
                 task.cancel()

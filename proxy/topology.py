@@ -84,16 +84,16 @@ class Topology:
             self.names_revision += 1
 
     def unbound(self) -> list[Node]:
-        """Nodes without a listener; those whose port follows from their id first, so that no other takes it."""
+        """Nodes without a listener; first those whose port follows from their id, before another takes it."""
         waiting = [node for node in self.nodes.values() if node.listen_port is None]
         return sorted(waiting, key=lambda node: (not 0 <= node.key.node_id < self._slots(), node.key))
 
     def port_for(self, key: NodeKey) -> int:
-        """The port of a node: pinned by the configuration, else first + 1 + id while ids fit the range, else the
-        id modulo its size. Controllers count down from the end of the range.
+        """The port of a node: pinned by the configuration, else first + 1 + id while ids fit the range, else
+        the id modulo its size. Controllers count down from the end of the range.
 
-        Where two meet, the later one gets the next free port. A range that starts at 0 asks for any free port.
-        Raises LookupError when the range is full.
+        Where two meet, the later one gets the next free port. A range that starts at 0 asks for any free
+        port. Raises LookupError when the range is full.
         """
         if key.kind == "broker" and key.node_id in self.pinned:
             return self.pinned[key.node_id]

@@ -15,6 +15,7 @@ from time import monotonic_ns
 from typing import Any, Protocol, cast
 
 from klamm.proxy.connection import Effect
+from klamm.proxy.discovery import why_tls_ended
 from klamm.proxy.session import Session
 from klamm.proxy.topology import NodeKey
 
@@ -103,7 +104,7 @@ class ClientSide(_Side):
         self.receive = self._wait
 
     def _wait(self, data: bytes, _: int) -> list[Effect]:
-        """uvloop begins to read after connection_made, whatever was paused in it: the first read pauses it."""
+        """uvloop begins to read after connection_made, whatever that paused: the first read pauses it."""
         self.early.append(data)
         self.transport.pause_reading()
         return []
@@ -228,7 +229,9 @@ class Link:
         elif other.transport.can_write_eof():
             other.told = True
             other.transport.write_eof()
-        elif self.broker is not None:  # TLS has no half-close: a client that waits for answers still gets them
+        elif (
+            self.broker is not None
+        ):  # TLS has no half-close: a client that waits for answers still gets them
             self.broker.receive = self._last_answers
             self._answered()
 
@@ -286,14 +289,6 @@ def _address(name: Any) -> tuple[str, int]:
     """(host, port) of a socket name; an IPv4 client of a dual-stack listener in its IPv4 form."""
     host = str(name[0]).split("%")[0]
     return host.removeprefix("::ffff:") if "." in host else host, int(name[1])
-
-
-def why_tls_ended(error: ssl.SSLError) -> str:
-    """One line, with what may help."""
-    said = f"the broker ended TLS ({error.reason or error})"
-    if "CERTIFICATE" in (error.reason or ""):
-        said += ": it may want a certificate of klamm's own, clusters[].tls.cert in klamm.yaml"
-    return said
 
 
 def tls_context(ca: str | None, cert: str | None, key: str | None, verify: bool) -> ssl.SSLContext:

@@ -13,9 +13,19 @@ from typing import Any
 
 from tests.brokers.processes import Process, free_ports, wait_for
 
-FORESEEN = {"endpoints_blanked"}  # a large Fetch response lost its hint: said, but no problem
+FORESEEN = {"endpoints_blanked", "broker_unreachable"}  # a large Fetch response, a broker that was killed
 COMMAND = Path(sys.executable).parent / "klamm"
 _first_ports = itertools.count(21000, 100)
+
+
+def get(url: str) -> str:
+    """The body of an answer; HTTPError, closed, where its status is not 200."""
+    try:
+        with urllib.request.urlopen(url, timeout=10) as answer:
+            return str(answer.read().decode())
+    except urllib.error.HTTPError as error:
+        error.close()
+        raise
 
 
 class Klamm:
@@ -39,8 +49,7 @@ class Klamm:
 
     def get(self, path: str) -> str:
         """The body of an answer of the admin API; HTTPError where its status is not 200."""
-        with urllib.request.urlopen(f"http://{self.admin}{path}", timeout=10) as answer:
-            return str(answer.read().decode())
+        return get(f"http://{self.admin}{path}")
 
     def counters(self) -> Any:
         """/v1/counters."""

@@ -3,7 +3,6 @@
 import json
 import shutil
 import subprocess
-import urllib.request
 import warnings
 from collections.abc import Iterator
 from typing import Any
@@ -17,7 +16,7 @@ from tests.brokers.namespace import Namespace
 from tests.brokers.processes import Process, free_ports, wait_for
 from tests.clients import programs
 from tests.e2e import topics
-from tests.e2e.klamm_process import Klamm
+from tests.e2e.klamm_process import Klamm, get
 
 pytestmark = pytest.mark.brokers
 
@@ -58,15 +57,11 @@ def prometheus(metered: Klamm, tmp_path_factory: pytest.TempPathFactory) -> Iter
 
 
 def _query(address: str, expression: str) -> Any:
-    with urllib.request.urlopen(
-        f"http://{address}/api/v1/query?query={quote(expression)}", timeout=5
-    ) as answer:
-        return json.load(answer)["data"]["result"]
+    return json.loads(get(f"http://{address}/api/v1/query?query={quote(expression)}"))["data"]["result"]
 
 
 def test_prometheus_scrapes_klamm_without_an_error(prometheus: str) -> None:
-    with urllib.request.urlopen(f"http://{prometheus}/api/v1/targets", timeout=5) as answer:
-        (target,) = json.load(answer)["data"]["activeTargets"]
+    (target,) = json.loads(get(f"http://{prometheus}/api/v1/targets"))["data"]["activeTargets"]
     assert (target["health"], target["lastError"]) == ("up", "")
 
 

@@ -10,7 +10,8 @@ import asyncio
 import socket
 import ssl
 import struct
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, cast
 
@@ -75,7 +76,9 @@ class Connection(asyncio.Protocol):
             self.broker.on_data(self, data)
         else:
             self.rest += data
-            while len(self.rest) >= 4 and len(self.rest) >= 4 + (size := int.from_bytes(self.rest[:4], "big")):
+            while len(self.rest) >= 4 and len(self.rest) >= 4 + (
+                size := int.from_bytes(self.rest[:4], "big")
+            ):
                 frame, self.rest = self.rest[4 : 4 + size], self.rest[4 + size :]
                 self._take(frame)
         self.broker.changed.send()
@@ -142,7 +145,11 @@ class Broker:
         self.server: asyncio.Server
 
     async def start(
-        self, host: str = "127.0.0.1", port: int = 0, tls: ssl.SSLContext | None = None, named: str | None = None
+        self,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        tls: ssl.SSLContext | None = None,
+        named: str | None = None,
     ) -> Broker:
         """Listen, and be in the cluster under this address, or under the name `named`."""
         loop = asyncio.get_running_loop()
@@ -150,6 +157,15 @@ class Broker:
         self.host, self.port = host, self.server.sockets[0].getsockname()[1]
         self.cluster.nodes[self.node_id] = (named or host, self.port)
         return self
+
+    @asynccontextmanager
+    async def listening(self, **how: Any) -> AsyncIterator[Broker]:
+        """From `start` to `stop`."""
+        await self.start(**how)
+        try:
+            yield self
+        finally:
+            await self.stop()
 
     async def stop(self) -> None:
         """Close the listener and reset every connection."""
@@ -198,7 +214,15 @@ def resets(connection: Connection, request: Request) -> None:
 
 def api_versions(connection: Connection, request: Request) -> dict[str, Any] | bytes:
     cluster = connection.broker.cluster
-    asked = ("ApiVersions", "Metadata", "FindCoordinator", "DescribeCluster", "DescribeQuorum", "Produce", "Fetch")
+    asked = (
+        "ApiVersions",
+        "Metadata",
+        "FindCoordinator",
+        "DescribeCluster",
+        "DescribeQuorum",
+        "Produce",
+        "Fetch",
+    )
     asked += ("SaslHandshake", "SaslAuthenticate", "Heartbeat")
     rows = []
     for api in (API[name] for name in asked if name not in cluster.hidden):
@@ -252,7 +276,8 @@ def produce(connection: Connection, request: Request) -> dict[str, Any] | None:
         {
             **{name: topic[name] for name in ("name", "topic_id") if name in topic},
             "partition_responses": [
-                {"index": part["index"], "error_code": 0, "base_offset": 0} for part in topic["partition_data"]
+                {"index": part["index"], "error_code": 0, "base_offset": 0}
+                for part in topic["partition_data"]
             ],
         }
         for topic in request.values["topic_data"]

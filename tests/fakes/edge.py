@@ -34,7 +34,9 @@ class Lines:
         self.exchanges: list[Mapping[str, Any]] = []
         self.dropped = 0
 
-    def event(self, kind: str, message: str, level: str = "info", *, per: Hashable = None, **fields: Any) -> None:
+    def event(
+        self, kind: str, message: str, level: str = "info", *, per: Hashable = None, **fields: Any
+    ) -> None:
         self.lines.append(Line(kind, level, message, fields))
 
     def exchange(self, fields: Mapping[str, Any]) -> None:
@@ -50,12 +52,12 @@ class Lines:
 class Watched(Proxied):
     """Says when it has dialled every node once."""
 
-    async def _dial_all(self) -> None:
-        await super()._dial_all()
-        self.dialled.set()
+    async def _dial_new(self) -> None:
+        await super()._dial_new()
+        self.settled.set()
 
     @cached_property
-    def dialled(self) -> asyncio.Event:
+    def settled(self) -> asyncio.Event:
         return asyncio.Event()
 
 
@@ -136,7 +138,7 @@ async def started(made: Watched, log: Lines, ready: bool = True) -> AsyncIterato
     follower = asyncio.create_task(made.follow())
     try:
         if ready:
-            waiting = asyncio.create_task(made.dialled.wait())
+            waiting = asyncio.create_task(made.settled.wait())
             await asyncio.wait([follower, waiting], timeout=PATIENCE_S, return_when=asyncio.FIRST_COMPLETED)
             waiting.cancel()
             if follower.done():

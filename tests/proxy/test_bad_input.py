@@ -35,7 +35,9 @@ async def beats(client: Client, times: int) -> None:
 
 @pytest.mark.parametrize(("data", "kind", "said"), CLOSED_WITH_A_REASON)
 @on_uvloop
-async def test_what_cannot_be_a_frame_closes_its_connection_and_no_other(data: bytes, kind: str, said: str) -> None:
+async def test_what_cannot_be_a_frame_closes_its_connection_and_no_other(
+    data: bytes, kind: str, said: str
+) -> None:
     async with cluster() as (klamm, [broker]):
         good = await klamm.client(1)
         traffic = asyncio.create_task(beats(good, 200))
@@ -179,5 +181,3 @@ async def test_a_defect_of_klamm_ends_one_connection_and_is_said() -> None:
 
 def broken(data: bytes, now: int) -> bytes:
     raise ZeroDivisionError
-
-

@@ -116,6 +116,16 @@ def test_any_chunking_gives_the_same_bytes_events_and_closes(metering: str, batc
         ), seed
 
 
+@pytest.mark.long
+def test_two_thousand_chunkings_give_the_same_bytes_events_and_closes() -> None:
+    wishes = Wishes("full", None)
+    expected = play(mixed(), whole, ground(wishes))
+    for seed in range(2000):
+        random = Random(seed)
+        cut = at_random(random, random.choice([2, 3, 7, 20, 40, 300, 3000]))
+        assert play(mixed(), cut, ground(wishes)) == expected, seed
+
+
 def test_requests_go_on_byte_for_byte() -> None:
     assert play(mixed(), whole).broker == b"".join(one.request for one in mixed())
 

@@ -207,7 +207,9 @@ def shake_hands(server: socket.socket, context: ssl.SSLContext) -> None:
 
 
 @on_uvloop
-async def test_a_client_that_does_not_read_stops_the_broker(context: ssl.SSLContext, certificates: Path) -> None:
+async def test_a_client_that_does_not_read_stops_the_broker(
+    context: ssl.SSLContext, certificates: Path
+) -> None:
     async with secured(context, certificates) as (klamm, broker):
         size = 48 << 20
         broker.answers["Fetch"] = lambda *_: size.to_bytes(4, "big") + b"\0\0\0\1" + bytes(size - 4)
