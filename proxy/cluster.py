@@ -389,7 +389,8 @@ def _about_sasl(mechanisms: Sequence[str]) -> str:
 
 def _reason(error: OSError) -> str:
     """Without asyncio's own words around it."""
-    return os.strerror(error.errno).lower() if (error.errno or 0) > 0 else error.strerror or str(error)
+    number = error.errno or 0
+    return os.strerror(number).lower() if number > 0 else error.strerror or str(error)
 
 
 def broker_label(target: NodeKey | None) -> str:

@@ -1,7 +1,9 @@
-"""A Kafka broker of few words, on the loop of the test: it answers what clients and klamm ask, and misbehaves on demand.
+"""A Kafka broker of few words, on the loop of the test: it answers what clients and klamm ask, and misbehaves
+on demand.
 
-`answers` maps an API to what the broker does with it: a function of (connection, request) that gives the response's values, or
-the bytes of a whole frame, or None for no answer. APIs are named as in Kafka; a connection's own methods do the rest.
+`answers` maps an API to what the broker does with it: a function of (connection, request) that gives the
+response's values, or the bytes of a whole frame, or None for no answer. APIs are named as in Kafka; a
+connection's own methods do the rest.
 """
 
 from __future__ import annotations

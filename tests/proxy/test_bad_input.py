@@ -53,7 +53,7 @@ async def test_what_cannot_be_a_frame_closes_its_connection_and_no_other(
         assert klamm.problems() == {kind: 1}
         bad.close()
         await eventually(lambda: klamm.closed() == {kind: 1})
-        assert b"" == b"".join(connection.rest for connection in broker.connections)
+        assert b"".join(connection.rest for connection in broker.connections) == b""
 
 
 @on_uvloop
@@ -163,7 +163,7 @@ async def test_an_answer_that_cannot_be_closes_its_connection_and_no_other(
 
 @on_uvloop
 async def test_a_defect_of_klamm_ends_one_connection_and_is_said() -> None:
-    async with cluster() as (klamm, [broker]):
+    async with cluster() as (klamm, [_broker]):
         good, bad = await klamm.client(1), await klamm.client(1)
         await beats(good, 1)
         await beats(bad, 1)

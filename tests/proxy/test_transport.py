@@ -98,7 +98,7 @@ async def test_a_broker_that_ends_ends_the_client_after_what_it_sent() -> None:
 
 @on_uvloop
 async def test_an_end_right_after_the_connection_was_made_travels_on() -> None:
-    async with cluster() as (klamm, [broker]):
+    async with cluster() as (klamm, [_broker]):
         for _ in range(20):
             client = await klamm.client(1)
             client.send("Heartbeat", 4, BEAT)
@@ -174,7 +174,7 @@ def held_dials(klamm: Edge) -> Iterator[asyncio.Event]:
 
 @on_uvloop
 async def test_what_a_client_sends_before_the_broker_is_there_waits_in_the_socket() -> None:
-    async with cluster() as (klamm, [broker]):
+    async with cluster() as (klamm, [_broker]):
         with held_dials(klamm) as open_:
             client = await klamm.client(1)
             part = {"index": 0, "records": bytes(16 << 20)}
@@ -191,7 +191,7 @@ async def test_what_a_client_sends_before_the_broker_is_there_waits_in_the_socke
 @pytest.mark.parametrize("data", [b"", beat(1)])
 @on_uvloop
 async def test_a_client_that_ends_before_the_broker_is_there_is_answered(data: bytes) -> None:
-    async with cluster() as (klamm, [broker]):
+    async with cluster() as (klamm, [_broker]):
         with held_dials(klamm) as open_:
             client = await klamm.client(1)
             client.transport.write(data)
@@ -248,7 +248,7 @@ def at_once(port: int, data: bytes, reset: bool = False) -> socket.socket:
 
 @on_uvloop
 async def test_what_was_sent_and_ended_before_klamm_accepted_is_answered() -> None:
-    async with cluster() as (klamm, [broker]):
+    async with cluster() as (klamm, [_broker]):
         for _ in range(5):
             with at_once(klamm.port_of(1), beat(1) + beat(2)) as sock:
                 answers = await read_all(sock)
@@ -273,7 +273,7 @@ async def test_a_client_that_was_reset_before_klamm_accepted_leaves_nothing_behi
 @on_uvloop
 async def test_an_ended_connection_is_freed_at_once() -> None:
     """Cycles would wait for a collection of the oldest generation, which klamm makes rare."""
-    async with cluster() as (klamm, [broker]):
+    async with cluster() as (klamm, [_broker]):
         gc.disable()
         try:
             client = await klamm.client(1)

@@ -117,7 +117,7 @@ async def test_a_client_that_ends_with_nothing_due_ends_the_broker_after_what_it
 async def test_a_request_cut_short_by_fin_does_not_wait_for_its_answer(
     context: ssl.SSLContext, certificates: Path
 ) -> None:
-    async with secured(context, certificates) as (klamm, broker):
+    async with secured(context, certificates) as (klamm, _broker):
         client = await klamm.client(1)
         client.transport.write(b"\0\0\1\0\0\x0c\0\4\0\0\0\1\0\3app\0\2g")
         client.send_fin()
@@ -182,7 +182,7 @@ async def test_an_ended_connection_is_freed_at_once(context: ssl.SSLContext, cer
 async def test_a_broker_that_wants_a_certificate_is_named_in_one_line(
     context: ssl.SSLContext, certificates: Path
 ) -> None:
-    async with secured(context, certificates) as (klamm, broker):
+    async with secured(context, certificates) as (klamm, _broker):
         strict = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         strict.load_cert_chain(certificates / "broker.pem")
         strict.load_verify_locations(certificates / "ca.pem")
