@@ -54,7 +54,7 @@ class Proxied:
         self.way = Way(settings.connect_timeout_s, context, tls.server_name if tls else None)
         self.links: set[Link] = set()
         self.servers: dict[NodeKey | None, asyncio.Server] = {}
-        self.own: set[tuple[str, int]] = set()  # where they listen
+        self.own: set[tuple[str, int]] = set()  # where they listen, and what was found to lead there
         self.dialled: set[tuple[NodeKey, Address]] = set()
         self.answered: Address | None = None  # the bootstrap server, or broker, that answered last
         self.tasks: set[asyncio.Task[None]] = set()
@@ -204,6 +204,9 @@ class Proxied:
 
     async def _dial(self, advertised: Address, make: Callable[[], asyncio.Protocol]) -> asyncio.Transport:
         loop, way, address = asyncio.get_running_loop(), self.way, self.reachable(advertised)
+        circular = f"{address} is klamm itself: say where the broker is with --map {advertised}=HOST:PORT"
+        if address in self.own:
+            raise OSError(circular)
         tls: dict[str, Any] = {}
         if way.tls is not None:
             named = way.name_of(address.host)
@@ -214,13 +217,13 @@ class Proxied:
         except UNDIALLED as error:
             raise OSError(why_unreachable(address, error, way)) from error
         if self._is_own(transport):
+            self.own.add(address)
             transport.abort()
-            where = f"say where the broker is with --map {advertised}=HOST:PORT"
-            raise OSError(f"{address} is a listener of klamm itself: {where}")
+            raise OSError(circular)
         return transport
 
     def _is_own(self, transport: asyncio.Transport) -> bool:
-        """Does it lead back to klamm? Then it would go round until no file is left to open."""
+        """Does it lead back to klamm, where it would go round until no file is left to open?"""
         there, here = (transport.get_extra_info(name) for name in ("peername", "sockname"))
         if there is None:
             return False

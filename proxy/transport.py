@@ -131,7 +131,7 @@ class ClientSide(_Side):
         link.local_address = _address(transport.get_extra_info("sockname"))
         transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         link.host.opened(link)
-        link.host.keep(link.safely(link.connect()))
+        link.host.keep(link.safely(link.connect))
 
 
 class BrokerSide(_Side):
@@ -189,15 +189,15 @@ class Link:
             elif kind == "bind":
                 assert self.broker is not None
                 self.broker.pause("bind")
-                self.host.keep(self.safely(self._bind()))
+                self.host.keep(self.safely(self._bind))
             elif kind == "close":
                 self.host.say(self, *effect[1:])
                 self._finish(effect[1])
 
-    async def safely(self, work: Awaitable[None]) -> None:
+    async def safely(self, work: Callable[[], Awaitable[None]]) -> None:
         """A defect of klamm ends this connection, and no other."""
         try:
-            await work
+            await work()
         except Exception as error:
             self.failed(error)
 

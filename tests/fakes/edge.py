@@ -77,9 +77,11 @@ class Edge:
         assert port is not None
         return port
 
-    async def client(self, node_id: int | None = None, host: str = "127.0.0.1") -> Client:
+    async def client(
+        self, node_id: int | None = None, host: str = "127.0.0.1", kind: Any = "broker"
+    ) -> Client:
         """Connected to a node's listener, or to bootstrap."""
-        client = await connect(host, self.port if node_id is None else self.port_of(node_id))
+        client = await connect(host, self.port if node_id is None else self.port_of(node_id, kind))
         self.clients.append(client)
         return client
 

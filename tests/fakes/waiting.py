@@ -11,6 +11,7 @@ from typing import Any, ParamSpec
 import uvloop
 
 PATIENCE_S = 10.0  # for anything that must happen
+LOOK_S = 0.002
 P = ParamSpec("P")
 
 
@@ -41,7 +42,7 @@ async def eventually(true: Callable[[], Any]) -> None:
     """For the state of the code under test, which has no signal: looks again and again."""
     async with asyncio.timeout(PATIENCE_S):
         while not true():
-            await asyncio.sleep(0.002)
+            await asyncio.sleep(LOOK_S)
 
 
 async def turns(count: int = 20) -> None:
