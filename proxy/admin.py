@@ -6,8 +6,6 @@ Only what runs with --admin imports this module: aiohttp takes 12 MB.
 from __future__ import annotations
 
 import asyncio
-import os
-import socket
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
@@ -17,6 +15,7 @@ from aiohttp import web
 
 from klamm.proxy.config import Address
 from klamm.proxy.counters import counters
+from klamm.proxy.discovery import why_not_bound
 from klamm.proxy.metrics import render
 from klamm.proxy.snapshot import Snapshot, State, take
 
@@ -53,9 +52,8 @@ async def start(state: State, host: str, port: int) -> Admin:
     except OSError as error:
         await runner.cleanup()
         endpoints.thread.shutdown()
-        reason = (
-            f"cannot listen on {Address(host, port)}: {_reason(error)}; choose another with --admin HOST:PORT"
-        )
+        where = f"cannot listen on {Address(host, port)}: {why_not_bound(error)}"
+        reason = f"{where}; choose another with --admin HOST:PORT"
         raise OSError(error.errno, reason) from error
     return Admin(runner, endpoints, Address(host, runner.addresses[0][1]))
 
@@ -89,9 +87,3 @@ class _Endpoints:
     async def _rendered(self, draw: Callable[[Snapshot], T]) -> T:
         snapshot = await take(self.state)
         return await asyncio.get_running_loop().run_in_executor(self.thread, draw, snapshot)
-
-
-def _reason(error: OSError) -> str:
-    if isinstance(error, socket.gaierror) or not error.errno:
-        return error.strerror or str(error)
-    return os.strerror(error.errno)  # asyncio's own text repeats the address

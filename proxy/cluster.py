@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import ssl
 import traceback
 from collections import Counter
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
 from klamm.proxy import config
 from klamm.proxy.config import Address
 from klamm.proxy.connection import Ground
-from klamm.proxy.discovery import UNDIALLED, Found, Unanswered, Way, discover, why_unreachable
+from klamm.proxy.discovery import (
+    UNDIALLED,
+    Found,
+    Unanswered,
+    Way,
+    about_sasl,
+    discover,
+    why_not_bound,
+    why_unreachable,
+)
 from klamm.proxy.log import EventLog, Level
 from klamm.proxy.session import Session
 from klamm.proxy.snapshot import ClusterState, NodeState
@@ -25,7 +33,6 @@ from klamm.rules.plan import Planner
 BACKLOG = 1024
 REFRESH_S = 30.0  # between two looks at the cluster
 RETRY_FIRST_S, RETRY_LAST_S = 0.5, 15.0  # while the bootstrap servers do not answer
-HOST_BOUND = ("GSSAPI", "AWS_MSK_IAM")
 ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 
 
@@ -157,7 +164,7 @@ class Proxied:
             port = self.topology.port_for(node.key)
             server = await self._listen(node.key, port)
         except (OSError, LookupError) as error:
-            why = f"port {port}: {_reason(error)}" if isinstance(error, OSError) else str(error)
+            why = f"port {port}: {why_not_bound(error)}" if isinstance(error, OSError) else str(error)
             named = f"{node.key.kind} {node.key.node_id} has no listener: {why}"
             self.topology.bound(
                 node, None, f"{named}; choose other ports with --listen, or under `ports` in klamm.yaml"
@@ -190,7 +197,7 @@ class Proxied:
         try:
             server = await self._listen(None, listen.first)
         except OSError as error:
-            where = f"cannot listen on {Address(listen.host, listen.first)}: {_reason(error)}"
+            where = f"cannot listen on {Address(listen.host, listen.first)}: {why_not_bound(error)}"
             raise OSError(f"{where}; choose other ports with --listen HOST:FIRST-LAST") from error
         self.bootstrap_port = server.sockets[0].getsockname()[1]
         self.ready, self.reason = True, ""
@@ -287,7 +294,7 @@ class Proxied:
         self._learn(found)
         self.asks_sasl = found.asks_sasl
         if found.asks_sasl:
-            self.log.event("sasl", _about_sasl(found.mechanisms), "warning", cluster=self.settings.name)
+            self.log.event("sasl", about_sasl(found.mechanisms), "warning", cluster=self.settings.name)
         await self.bind()
 
     async def _ask_any(self) -> Found:
@@ -381,19 +388,6 @@ class Proxied:
         for task in list(self.tasks):
             task.cancel()
         await asyncio.gather(*self.tasks, return_exceptions=True)
-
-
-def _about_sasl(mechanisms: Sequence[str]) -> str:
-    passes = "it passes through, and klamm learns the brokers from what clients are told"
-    bound = [name for name in mechanisms if name in HOST_BOUND] if mechanisms else HOST_BOUND
-    fails = f"; mechanisms bound to the broker's host ({', '.join(bound)}) fail behind another name"
-    return f"the cluster wants SASL: {passes}{fails if bound else ''}"
-
-
-def _reason(error: OSError) -> str:
-    """Without asyncio's own words around it."""
-    number = error.errno or 0
-    return os.strerror(number).lower() if number > 0 else error.strerror or str(error)
 
 
 def broker_label(target: NodeKey | None) -> str:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import os
+import socket
 import ssl
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -32,6 +35,7 @@ CONTROLLERS = 2
 ILLEGAL_SASL_STATE = 34  # what a broker without SASL says to SaslHandshake
 ANSWER_LIMIT = 64 * 1024 * 1024
 SOFTWARE = {"client_software_name": "klamm", "client_software_version": "0.1.0"}
+HOST_BOUND = ("GSSAPI", "AWS_MSK_IAM")
 
 
 class Unanswered(OSError):
@@ -253,3 +257,16 @@ async def _of_reticent_broker(address: Address, way: Way, offered: dict[int, int
     if answer["error_code"] == ILLEGAL_SASL_STATE:
         raise Unanswered(f"{address} closes the connection when it is asked for Metadata")
     return Found(asks_sasl=True, mechanisms=tuple(answer["mechanisms"]))
+
+
+def about_sasl(mechanisms: Sequence[str]) -> str:
+    passes = "it passes through, and klamm learns the brokers from what clients are told"
+    bound = [name for name in mechanisms if name in HOST_BOUND] if mechanisms else HOST_BOUND
+    fails = f"; mechanisms bound to the broker's host ({', '.join(bound)}) fail behind another name"
+    return f"the cluster wants SASL: {passes}{fails if bound else ''}"
+
+
+def why_not_bound(error: OSError) -> str:
+    """Without asyncio's own words around it."""
+    number = 0 if isinstance(error, socket.gaierror) else error.errno or 0
+    return os.strerror(number).lower() if number > 0 else error.strerror or str(error)

@@ -69,6 +69,6 @@ def on_uvloop(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]
 
         with warnings.catch_warnings():
             uvloop.run(watched())
-        assert reached == []
+        assert reached == [], reached
 
     return run

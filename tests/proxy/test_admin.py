@@ -136,7 +136,7 @@ def test_a_port_in_use_is_one_line_that_names_the_option() -> None:
         with pytest.raises(OSError) as failure:
             asyncio.run(start(FakeState(), "127.0.0.1", port))
     assert failure.value.strerror == (
-        f"cannot listen on 127.0.0.1:{port}: Address already in use; choose another with --admin HOST:PORT"
+        f"cannot listen on 127.0.0.1:{port}: address already in use; choose another with --admin HOST:PORT"
     )
 
 
@@ -144,7 +144,7 @@ def test_a_host_that_is_not_ours_is_one_line_too() -> None:
     with pytest.raises(OSError) as failure:
         asyncio.run(start(FakeState(), "203.0.113.7", 19091))
     assert failure.value.strerror.startswith(
-        "cannot listen on 203.0.113.7:19091: Cannot assign requested address;"
+        "cannot listen on 203.0.113.7:19091: cannot assign requested address;"
     )
 
 
