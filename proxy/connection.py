@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 from struct import Struct
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from klamm.decoders.schema import Side
 from klamm.proxy.notes import EMPTY, QUIET, AnswerNote, Note, answer_note
@@ -15,6 +15,9 @@ from klamm.proxy.sasl import Tokens
 from klamm.proxy.stats import Lane, Stats
 from klamm.proxy.topology import Kind, Topology, Unbindable
 from klamm.rules.plan import METADATA, Plan, Planner
+
+if TYPE_CHECKING:
+    from klamm.proxy.alike import Alike
 
 Effect = tuple[Any, ...]
 Piece = bytes | memoryview  # of what goes on
@@ -65,15 +68,17 @@ class Flow:
     """
 
     __slots__ = (
-        "answer", "answer_columns", "answer_length", "answer_note", "header", "held", "lane", "least",
-        "note", "plan", "prefix", "replaced", "revision",
+        "alike", "answer", "answer_columns", "answer_length", "answer_note", "answers_alike", "header",
+        "held", "lane", "least", "note", "plan", "prefix", "replaced", "revision",
     )  # fmt: skip
 
     def __init__(self, plan: Plan, lane: Lane) -> None:
         self.plan, self.lane = plan, lane
         self.header = b""  # of requests: client id and tagged fields
         self.prefix, self.least, self.note = b"", NO_LENGTH, EMPTY
+        self.alike: Alike | None = None
         self.answer = NO_MEMO
+        self.answers_alike: Alike | None = None
         self.answer_note = QUIET
         self.answer_columns: list[Any] | None = None
         self.answer_length = 0  # of the last response that was read

@@ -7,6 +7,7 @@ from struct import Struct
 from typing import Any
 
 from klamm.decoders.compile import UNREADABLE, skip_tags
+from klamm.proxy import alike
 from klamm.proxy.api_versions import unsupported
 from klamm.proxy.connection import NO_LENGTH, Connection, Effect, Flow, Run, tls_or_size
 from klamm.proxy.notes import EMPTY, Note, shown, topics_named
@@ -86,6 +87,10 @@ class Requests:
                 current, prefix, least, began, ids = code, flow.prefix, flow.least, pos, []
                 if flow.note.answered:
                     in_flight.append(make(Run, (flow, flow.note, now, ids, length, b"")))
+                if size - pos >= 4 * length and flow.least <= length:
+                    pos = alike.requests(flow, data, pos, length, code, ids)
+                    if ids:
+                        continue
             ids.append(correlation)
             pos += length + 4
         if current is not None:

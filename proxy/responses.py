@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from struct import Struct
 
+from klamm.proxy import alike
 from klamm.proxy.answers import Answers
 from klamm.proxy.connection import COPIED, SIZE, Connection, Effect, Flow, Piece, Run, part, tls_or_size
 from klamm.proxy.notes import AnswerNote
@@ -81,7 +82,11 @@ class Responses:
                 continue
             least, most, first, second, second_at, third, third_at, note = flow.answer
             began, first_turn, count = pos, turn, len(ids)
-            while size - pos >= 8:
+            if count - turn >= alike.FEWEST:
+                length, seen = alike.responses(flow, data, pos, ids, turn)
+                pos += seen * (length + 4)
+                turn += seen
+            while turn < count and size - pos >= 8:
                 length, correlation = HEAD(data, pos)
                 if (
                     correlation != ids[turn]
@@ -98,8 +103,6 @@ class Responses:
                     break
                 pos += length + 4
                 turn += 1
-                if turn == count:
-                    break
             if turn > first_turn:
                 self._count(flow, run, note, turn - first_turn, pos - began, now - run.arrived)
                 if turn == count:

@@ -7,7 +7,7 @@ from functools import lru_cache
 from struct import Struct
 from typing import Any
 
-from klamm.decoders.compile import TAG_PATH
+from klamm.decoders.compile import TAG_PATH, Malformed
 from klamm.decoders.interpret import STRUCTS, uvarint
 from klamm.decoders.schema import HOST, NODE_ID
 from klamm.proxy.topology import Kind
@@ -38,6 +38,8 @@ def rewrite(
     tags: list[tuple[int, int, int]] = []
     marks = endpoints.marks
     node_id, host, host_start, unbound = -1, "", 0, False
+    stood: int | None = None
+    there: tuple[str, int] | None = None
     for path, first, last, value in endpoints.locate(data, start, end):
         if path == TAG_PATH:
             tags.append((first, last, value))
@@ -50,7 +52,8 @@ def rewrite(
         elif mark is None:
             kind = "controller" if value == CONTROLLERS else "broker"
         elif host and value > 0:  # FindCoordinator has an empty host and port -1 when there is no coordinator
-            there = standing(kind, node_id, host, value)
+            if node_id != stood:  # a controller with several listeners stands at the first
+                stood, there = node_id, standing(kind, node_id, host, value)
             if there is None:
                 unbound = True
             else:
@@ -101,7 +104,7 @@ def neutralise(tail: bytes, tagged: bool) -> bytes:
     end = _array_end(tail)
     count, after = _uvarint(tail, end)
     if count > 126:
-        raise ValueError(f"{count} tagged fields after node_endpoints")
+        raise Malformed
     section = tail[after:]
     fill = len(tail) - 2 - len(section) - 1
     return b"\x01" + uvarint(count + 1) + section + bytes([UNUSED_TAG]) + _filled(fill)
@@ -109,7 +112,7 @@ def neutralise(tail: bytes, tagged: bool) -> bytes:
 
 def _filled(room: int) -> bytes:
     """A tagged field's size and zeros, together `room` bytes."""
-    for width in range(1, 6):
+    for width in range(1, min(room, 5) + 1):
         size = uvarint(room - width)
         if len(size) <= width:  # where no canonical size fits, Kafka takes a padded one
             padded = (
@@ -118,7 +121,7 @@ def _filled(room: int) -> bytes:
                 else size
             )
             return padded + bytes(room - width)
-    raise ValueError(f"{room} bytes to fill")
+    raise Malformed
 
 
 def _blanked(tail: bytes) -> bytes:
@@ -128,12 +131,14 @@ def _blanked(tail: bytes) -> bytes:
         at = pos
         tag, pos = _uvarint(tail, pos)
         size, pos = _uvarint(tail, pos)
+        if pos + size > len(tail):
+            raise Malformed
         if tag == 0:
             out[at] |= UNUSED_TAG
             out[pos : pos + size] = bytes(size)
         pos += size
     if pos != len(tail):
-        raise ValueError(f"the tagged section ends at byte {pos} of {len(tail)}")
+        raise Malformed
     return bytes(out)
 
 
@@ -160,4 +165,4 @@ def _uvarint(data: bytes, pos: int) -> tuple[int, int]:
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
             return value, pos
-    raise ValueError("a varint of more than 5 bytes")
+    raise Malformed  # more than 5 bytes

@@ -64,7 +64,9 @@ class Proxy:
         return self.log.dropped
 
     def _defect(self, _: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """What nobody caught; the loop goes on."""
+        """What nobody caught; the loop goes on. An OSError is of a dial that was given up, and no defect."""
+        if isinstance(context.get("exception"), OSError):
+            return
         self.log.event(
             "defect", f"klamm failed: {context.get('exception')!r} ({context['message']})", "error"
         )

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from random import Random
+from typing import Any
 
 import pytest
 
 from klamm.decoders import API, decode
 from klamm.decoders.headers import response_header_version
 from klamm.proxy.answers import TAIL_HELD
-from klamm.proxy.connection import NO_LENGTH
+from klamm.proxy.connection import NO_LENGTH, Ground
 from klamm.rules.plan import Wishes, bears_addresses
 from tests.proxy.traffic import (
     ADVERTISE,
     BROKERS,
+    TOPIC_ID,
     Exchanged,
     api_versions,
     at_random,
@@ -430,3 +432,62 @@ def test_a_changed_client_id_is_counted_apart() -> None:
 
 def test_no_memo_holds_before_a_frame_was_read() -> None:
     assert ground().frame_limit < NO_LENGTH
+
+
+def beats(random: Random, version: int, count: int) -> list[Exchanged]:
+    """Frames of one length that differ in client, group or error."""
+    made = []
+    for correlation_id in range(count):
+        group, client_id, code = (
+            random.choice(["aa", "bb"]),
+            random.choice(["app", "job"]),
+            random.choice([0, 0, 0, 27]),
+        )
+        asked = {"group_id": group, "member_id": "m"}
+        made.append(exchange("Heartbeat", version, asked, {"error_code": code}, correlation_id, client_id))
+    return made
+
+
+def produced(random: Random, version: int, count: int) -> list[Exchanged]:
+    """The same with values that may change in the middle of an answer."""
+    made = []
+    for correlation_id in range(count):
+        names = (
+            {"topic_id": random.choice([TOPIC_ID, bytes(16)])}
+            if version >= 13
+            else {"name": random.choice(["aa", "bb"])}
+        )
+        asked = {
+            "acks": random.choice([-1, 1, 0]),
+            "topic_data": [{**names, "partition_data": [{"index": 0, "records": b"xyz"}]}],
+        }
+        part = {"index": 0, "error_code": random.choice([0, 0, 0, 7]), "base_offset": random.randrange(1000)}
+        answered = {"responses": [{**names, "partition_responses": [part]}]}
+        made.append(exchange("Produce", version, asked, answered if asked["acks"] else None, correlation_id))
+    return made
+
+
+def counted(at: Ground) -> object:
+    lanes = {
+        key: (
+            lane.requests,
+            lane.responses,
+            lane.unanswered,
+            lane.request_bytes,
+            lane.response_bytes,
+            lane.errors,
+        )
+        for key, lane in at.stats.lanes.items()
+    }
+    return lanes, {key: (lane.requests, lane.errors) for key, lane in at.stats.topics.items()}
+
+
+@pytest.mark.parametrize("version", [4, 9, 13])
+@pytest.mark.parametrize("made", [beats, produced])
+def test_frames_that_look_alike_are_counted_as_if_they_came_alone(made: Any, version: int) -> None:
+    for seed in range(30):
+        exchanges = made(Random(seed), min(version, 4) if made is beats else version, 60)
+        runs = [one for one in exchanges for _ in range(Random(seed).choice([1, 6]))]
+        together, alone = ground(), ground()
+        assert play(runs, whole, together) == play(runs, whole, alone, batch=1)
+        assert counted(together) == counted(alone)

@@ -287,3 +287,21 @@ async def test_an_ended_connection_is_freed_at_once() -> None:
             assert [ref() for ref in left] == [None] * 3
         finally:
             gc.enable()
+
+
+@on_uvloop
+async def test_an_answer_of_klamms_own_finds_no_client_to_write_to_after_the_broker_has_ended() -> None:
+    async with cluster() as (klamm, [broker]):
+        broker.stays_half_open = True
+        client = await klamm.client(1)
+        await client.ask("Heartbeat", 4, BEAT)
+        broker.connections[-1].send_fin()
+        del broker.answers["Heartbeat"]
+        assert await client.ended() == "FIN"
+        client.transport.write(request_frame(API[18], 99, 7, "app", b""))
+        client.send("Heartbeat", 4, BEAT)
+        await broker.asked("Heartbeat", 2)
+        client.close()
+        await broker.until(lambda: broker.connections[-1].fin)
+        await klamm.empty()
+        assert klamm.log.bad() == []

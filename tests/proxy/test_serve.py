@@ -1,0 +1,300 @@
+"""`klamm run` as a process: what it prints, when it is ready, and how it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import os
+import resource
+import signal
+import socket
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import uvloop
+
+from klamm.proxy import config
+from klamm.proxy import serve as serving
+from klamm.proxy.serve import CannotServe, Proxy
+from tests.brokers.processes import Process, free_ports
+from tests.e2e.klamm_process import COMMAND
+from tests.fakes.broker import Broker, Cluster
+from tests.fakes.client import Client, connect
+from tests.fakes.edge import ANY_PORT, Lines
+from tests.fakes.waiting import eventually, on_uvloop
+
+ALL = {"topics": []}
+
+
+class Run:
+    """A klamm that runs."""
+
+    def __init__(self, process: Process, port: int, admin: int) -> None:
+        self.process, self.port, self.admin = process, port, admin
+
+    def text(self) -> str:
+        return self.process.log.read_text()
+
+    def lines(self, kind: str) -> list[dict[str, Any]]:
+        """What it logged, in JSON among other text."""
+        found = [json.loads(line) for line in self.text().splitlines() if line.startswith("{")]
+        return [line for line in found if line["event"] == kind]
+
+    async def get(self, path: str) -> tuple[int, str]:
+        """Status and text of an answer of the admin API."""
+        return await asyncio.to_thread(self._get, path)
+
+    def _get(self, path: str) -> tuple[int, str]:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.admin}{path}", timeout=10) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, error.read().decode()
+
+    async def announced(self) -> None:
+        await eventually(lambda: "bootstrap.servers" in self.text() or not self.process.running)
+        assert self.process.running, self.text()
+
+
+@asynccontextmanager
+async def run(log: Path, *bootstrap: str, options: tuple[str, ...] = (), room: int = 9) -> AsyncIterator[Run]:
+    first, admin = free_ports(room + 1), free_ports()
+    ports = ["--listen", f"127.0.0.1:{first}-{first + room}", "--admin", f"127.0.0.1:{admin}"]
+    process = Process([str(COMMAND), "run", ",".join(bootstrap), *ports, *options], log)
+    try:
+        yield Run(process, first, admin)
+    finally:
+        process.kill()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@on_uvloop
+async def test_a_signal_ends_it_with_0_in_two_seconds_whatever_is_open(number: int, tmp_path: Path) -> None:
+    async with Broker(Cluster(), 1).listening() as broker:
+        async with run(tmp_path / "log", f"127.0.0.1:{broker.port}") as klamm:
+            await klamm.announced()
+            clients = [await connect("127.0.0.1", klamm.port + 2) for _ in range(5)]
+            for client in clients:
+                await client.ask("Heartbeat", 4, {})
+            broker.answers["Fetch"] = lambda *_: (1 << 24).to_bytes(4, "big") + b"\0\0\0\2" + bytes(1 << 23)
+            clients[0].transport.pause_reading()
+            clients[0].send("Fetch", 4, ALL)
+            del broker.answers["Heartbeat"]
+            clients[1].send("Heartbeat", 4, {})
+            await broker.asked("Fetch")
+            began = time.monotonic()
+            os.kill(klamm.process.child.pid, number)
+            assert await asyncio.to_thread(klamm.process.child.wait, 10) == 0
+            assert time.monotonic() - began < 2
+            assert "Traceback" not in klamm.text()
+            assert "never awaited" not in klamm.text()
+            clients[0].transport.resume_reading()
+            for client in clients:
+                assert await client.ended() in ("FIN", "RST")
+                client.close()
+
+
+@on_uvloop
+async def test_a_signal_ends_it_while_it_waits_for_its_cluster(tmp_path: Path) -> None:
+    async with Broker(Cluster(), 1).listening() as broker:
+        broker.answers.clear()
+        async with run(tmp_path / "log", f"127.0.0.1:{broker.port}") as klamm:
+            await broker.asked("ApiVersions")
+            began = time.monotonic()
+            os.kill(klamm.process.child.pid, signal.SIGTERM)
+            assert await asyncio.to_thread(klamm.process.child.wait, 10) == 0
+            assert time.monotonic() - began < 2
+            assert "Traceback" not in klamm.text()
+
+
+@on_uvloop
+async def test_it_is_not_ready_with_a_reason_until_its_cluster_answers(tmp_path: Path) -> None:
+    port = free_ports()
+    async with run(tmp_path / "log", f"127.0.0.1:{port}") as klamm:
+        await eventually(lambda: klamm.lines("unreachable"))
+        reason = f"kafka: no bootstrap server answers: 127.0.0.1:{port} refuses connections\n"
+        assert await klamm.get("/readyz") == (503, reason)
+        assert (await klamm.get("/healthz"))[0] == 200
+        async with Broker(Cluster(), 1).listening(port=port):
+            await klamm.announced()
+            assert await klamm.get("/readyz") == (200, "ready\n")
+            assert len(klamm.lines("unreachable")) == 1
+
+
+@on_uvloop
+async def test_bad_input_is_a_line_and_a_count_and_good_traffic_goes_on(tmp_path: Path) -> None:
+    async with Broker(Cluster(), 1).listening() as broker:
+        async with run(tmp_path / "log", f"127.0.0.1:{broker.port}") as klamm:
+            await klamm.announced()
+            good = await connect("127.0.0.1", klamm.port + 2)
+            await good.ask("Heartbeat", 4, {})
+            bad: list[Client] = []
+            for sent in (
+                b"\x16\3\1\0\xf5\1",
+                b"\xff\xff\xff\xff",
+                b"GET / HT",
+                b"\xff\xff\xff\xfe",
+            ):
+                bad.append(await connect("127.0.0.1", klamm.port + 2))
+                bad[-1].transport.write(sent + bytes(100))
+                await bad[-1].ended()
+                bad[-1].close()
+                assert (await good.ask("Heartbeat", 4, {}))["error_code"] == 0
+            good.close()
+            rows = json.loads((await klamm.get("/v1/counters"))[1])["problems"]
+            assert {row["kind"]: row["count"] for row in rows} == {"tls_from_client": 1, "bad_size": 3}
+            await eventually(lambda: klamm.lines("bad_size"))
+            [line] = klamm.lines("tls_from_client")
+            assert (line["cluster"], line["broker"], line["level"]) == ("kafka", "1", "warning")
+            assert line["connection"].startswith("127.0.0.1:")
+            assert len(klamm.lines("bad_size")) == 1  # of a kind, once a minute
+
+
+@on_uvloop
+async def test_the_ports_it_prints_are_the_same_after_a_restart(tmp_path: Path) -> None:
+    nodes = Cluster()
+    async with Broker(nodes, 1).listening() as broker:
+        nodes.nodes |= {2: ("kafka-2.invalid", 9092), 5: ("kafka-5.invalid", 9092)}
+        first, seen = free_ports(10), []
+        options = ("--listen", f"127.0.0.1:{first}-{first + 9}")
+        for turn in range(2):
+            async with run(tmp_path / str(turn), f"127.0.0.1:{broker.port}", options=options) as klamm:
+                await klamm.announced()
+                client = await connect("127.0.0.1", first)
+                seen.append((await client.ask("Metadata", 12, ALL))["brokers"])
+                client.close()
+                assert klamm.process.stop() == 0
+        assert seen[0] == seen[1]
+        assert [row["port"] for row in seen[0]] == [first + 2, first + 3, first + 6]
+
+
+@on_uvloop
+async def test_a_taken_port_is_one_line_and_exit_code_1(tmp_path: Path) -> None:
+    async with Broker(Cluster(), 1).listening() as broker:
+        first = free_ports(10)
+        with socket.create_server(("127.0.0.1", first)):
+            options = ("--listen", f"127.0.0.1:{first}-{first + 9}")
+            async with run(tmp_path / "log", f"127.0.0.1:{broker.port}", options=options) as klamm:
+                assert await asyncio.to_thread(klamm.process.child.wait, 10) == 1
+                said = f"cannot listen on 127.0.0.1:{first}: address already in use"
+                assert klamm.text().splitlines()[-1].startswith(f"klamm run: {said}; choose other ports")
+                assert "Traceback" not in klamm.text()
+
+
+@on_uvloop
+async def test_too_many_connections_are_closed_and_klamm_recovers(tmp_path: Path) -> None:
+    async with Broker(Cluster(), 1).listening() as broker:
+        async with run(tmp_path / "log", f"127.0.0.1:{broker.port}") as klamm:
+            await klamm.announced()
+            pid = klamm.process.child.pid
+            used = max(int(name) for name in os.listdir(f"/proc/{pid}/fd"))
+            resource.prlimit(pid, resource.RLIMIT_NOFILE, (used + 12, used + 12))
+            clients = [await connect("127.0.0.1", klamm.port + 2) for _ in range(30)]
+            for client in clients:
+                if not client.lost:
+                    client.send("Heartbeat", 4, {})
+            await eventually(lambda: all(client.received or client.lost or client.fin for client in clients))
+            answered = [client for client in clients if client.received]
+            assert 1 <= len(answered) <= 12
+            for client in clients:
+                client.transport.abort()
+            await eventually(lambda: "too many open files" in klamm.text())
+            await eventually(lambda: len(os.listdir(f"/proc/{pid}/fd")) <= used + 1)
+            client = await connect("127.0.0.1", klamm.port + 2)
+            assert (await client.ask("Heartbeat", 4, {}))["error_code"] == 0
+            client.close()
+            assert klamm.process.stop() == 0
+
+
+def play(test: Callable[[Proxy, Lines], Coroutine[Any, Any, None]]) -> None:
+    """klamm's loop in this process, in front of a broker; `test` runs once clients may come."""
+    failed: list[BaseException] = []
+
+    async def all_of_it() -> None:
+        log = Lines()
+        async with Broker(Cluster(), 1).listening() as broker:
+            settings = config.Cluster((config.Address(broker.host, broker.port),), listen=ANY_PORT)
+            proxy = Proxy(config.Config((settings,), config.Admin(None)), log)  # type: ignore[arg-type]
+
+            async def inside() -> None:
+                try:
+                    await test(proxy, log)
+                except BaseException as error:
+                    failed.append(error)
+                finally:
+                    os.kill(os.getpid(), signal.SIGTERM)
+
+            tasks: list[asyncio.Future[None]] = []
+            await proxy.run(lambda *_: tasks.append(asyncio.ensure_future(inside())))
+
+    before, switching = gc.get_threshold(), sys.getswitchinterval()
+    try:
+        uvloop.run(all_of_it())
+    finally:  # klamm has set them for itself
+        gc.unfreeze()
+        gc.set_threshold(*before)
+        sys.setswitchinterval(switching)
+    if failed:
+        raise failed[0]
+
+
+def test_it_says_so_when_no_client_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serving, "LONELY_S", 0.01)
+
+    async def test(proxy: Proxy, log: Lines) -> None:
+        await eventually(lambda: log.of("lonely"))
+        [line] = log.of("lonely")
+        assert line.message.startswith(f"no client yet on 127.0.0.1:{proxy.proxied[0].bootstrap_port}: ")
+        assert "bootstrap.servers" in line.message
+
+    play(test)
+
+
+def test_it_says_nothing_when_a_client_has_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serving, "LONELY_S", 0.05)
+
+    async def test(proxy: Proxy, log: Lines) -> None:
+        client = await connect("127.0.0.1", proxy.proxied[0].bootstrap_port)
+        await client.ask("Heartbeat", 4, {})
+        client.close()
+        await asyncio.sleep(0.1)
+        assert not log.of("lonely")
+
+    play(test)
+
+
+def test_what_nobody_catches_on_the_loop_is_said_and_klamm_goes_on() -> None:
+    async def test(proxy: Proxy, log: Lines) -> None:
+        asyncio.get_running_loop().call_soon(lambda: 1 / 0)
+        await eventually(lambda: log.of("defect"))
+        assert "ZeroDivisionError" in log.of("defect")[0].message
+        client = await connect("127.0.0.1", proxy.proxied[0].bootstrap_port)
+        await client.ask("Heartbeat", 4, {})
+        client.close()
+
+    play(test)
+
+
+def test_tls_files_that_cannot_be_used_are_named() -> None:
+    tls = config.Tls(ca=config.InputFile("/nowhere/ca.pem"))
+    settings = config.Cluster((config.Address("127.0.0.1", 1),), tls=tls)
+    with pytest.raises(CannotServe, match="cluster kafka: the TLS files cannot be used"):
+        Proxy(config.Config((settings,), config.Admin(None)), Lines())  # type: ignore[arg-type]
+
+
+def test_a_dial_that_was_given_up_is_no_defect() -> None:
+    async def test(proxy: Proxy, log: Lines) -> None:
+        loop = asyncio.get_running_loop()
+        loop.call_exception_handler({"message": "never retrieved", "exception": socket.gaierror(-2, "")})
+        assert not log.of("defect")
+
+    play(test)
