@@ -9,7 +9,7 @@ from typing import Any
 from klamm.decoders.compile import UNREADABLE, skip_tags
 from klamm.proxy import alike
 from klamm.proxy.api_versions import unsupported
-from klamm.proxy.connection import NO_LENGTH, Connection, Effect, Flow, Run, tls_or_size
+from klamm.proxy.connection import NO_LENGTH, SIZE, Connection, Effect, Flow, Run, tls_or_size
 from klamm.proxy.notes import EMPTY, Note, shown, topics_named
 from klamm.proxy.sasl import GSSAPI_FIRST, Tokens
 from klamm.proxy.stats import Lane
@@ -17,7 +17,6 @@ from klamm.rules.plan import API_VERSIONS, PRODUCE, SASL_HANDSHAKE, Plan
 
 HEAD = Struct(">iii").unpack_from  # size, key and version, correlation id
 CLIENT_ID = Struct(">h").unpack_from
-SIZE = Struct(">i")
 MEMO_LIMIT = 4096
 make = tuple.__new__  # a named tuple in a third of the time
 HEADER_LIMIT = 64 * 1024  # client id and tagged fields of a request's header

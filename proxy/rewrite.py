@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import lru_cache
 from struct import Struct
-from typing import Any
 
-from klamm.decoders.compile import TAG_PATH, Malformed
+from klamm.decoders.compile import TAG_PATH, Malformed, long_uvarint
 from klamm.decoders.interpret import STRUCTS, uvarint
 from klamm.decoders.schema import HOST, NODE_ID
 from klamm.proxy.topology import Kind
@@ -158,11 +157,5 @@ def _array_end(tail: bytes) -> int:
 
 
 def _uvarint(data: bytes, pos: int) -> tuple[int, int]:
-    value: Any = 0
-    for shift in range(0, 35, 7):
-        byte = data[pos]
-        pos += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value, pos
-    raise Malformed  # more than 5 bytes
+    byte = data[pos]
+    return (byte, pos + 1) if byte < 0x80 else long_uvarint(data, pos + 1, byte)
