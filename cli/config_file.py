@@ -147,6 +147,8 @@ def _clash(early: _Claim, late: _Claim) -> str:
 def _limit_faults(limits: Limits) -> Iterator[tuple[Path, str]]:
     if not isinstance(limits, Limits):
         return
+    if limits.connections < 0:
+        yield ("limits", "connections"), "0 (as many as can be) or more"
     frame, held = limits.frame_bytes, limits.held_frame_bytes
     if isinstance(frame, int) and frame > LARGEST_FRAME:
         yield ("limits", "frame_bytes"), f"Kafka's frames have at most {LARGEST_FRAME} bytes"

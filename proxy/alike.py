@@ -1,88 +1,75 @@
-"""Frames of one length in one read, all like the last of their kind: looked at with one Struct, not one by
-one.
+"""Frames of one length that follow each other, all like the last of their kind: looked at with one Struct,
+not one by one.
 
-Pipelined small frames are mostly of this sort. Every byte that the memo speaks of is still compared, in each
-frame.
+Small frames in steady traffic are mostly of this sort. Every byte that the memo speaks of is still compared,
+in each frame.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from itertools import islice
+from collections.abc import Callable
 from struct import Struct
-from typing import Any, NamedTuple
+from typing import Any
 
-from klamm.proxy.connection import Flow, Memo
+from klamm.proxy.connection import SIZE, Flow, Memo
 
-FEWEST = 4  # frames for which it is worth while
-LENGTH = Struct(">i").unpack_from
+FEWEST = 4  # frames within a read for which it is worth while
+MOST = 64  # frames at once: a Struct is kept for each number of them
 
-Frames = Callable[[memoryview], Iterator[tuple[Any, ...]]]
-
-
-class Alike(NamedTuple):
-    """How to cut frames of `length` (without their size field) that are like `steady`."""
-
-    length: int
-    steady: bytes | Memo
-    frames: Frames
+Form = tuple[Callable[[bytes | memoryview], tuple[Any, ...]], list[tuple[int, tuple[bytes, ...]]]]
 
 
-def requests(flow: Flow, data: bytes, pos: int, length: int, code: int, ids: list[int]) -> int:
-    """Adds the correlation ids of the frames from `pos` on that are like the flow's last and of its length;
-    the position after them.
+class Alike:
+    """Frames of `stride` bytes, their size field included, that begin with `head`, go on with a correlation
+    id, and have these constants at these offsets. They hold for as long as `steady` is what the flow
+    remembers.
     """
-    stride = length + 4
-    count = (len(data) - pos) // stride
-    if count < FEWEST or LENGTH(data, pos + stride)[0] != length:
-        return pos
-    prefix, alike = flow.prefix, flow.alike
-    if alike is None or alike.length != length or alike.steady is not prefix:
-        rest = stride - 12 - len(prefix)
-        alike = flow.alike = Alike(length, prefix, Struct(f">iii{len(prefix)}s{rest}x").iter_unpack)
-    add, before = ids.append, len(ids)
-    for size, key, correlation, head in alike.frames(memoryview(data)[pos : pos + count * stride]):
-        if head != prefix or size != length or key != code:
-            break
-        add(correlation)
-    return pos + (len(ids) - before) * stride
+
+    __slots__ = ("constants", "forms", "steady", "stride")
+
+    def __init__(
+        self, stride: int, steady: bytes | Memo, head: bytes, constants: tuple[tuple[int, bytes], ...]
+    ) -> None:
+        self.stride, self.steady = stride, steady
+        self.constants = ((0, head), *((at, what) for at, what in constants if what))
+        self.forms: dict[int, Form] = {}
+
+    def ids(self, data: bytes | memoryview, count: int) -> tuple[int, ...] | None:
+        """The correlation ids of `count` frames, which are all of `data`; None if they are not alike."""
+        unpack, columns = self.forms.get(count) or self._form(count)
+        values, width = unpack(data), len(columns) + 1
+        for at, expected in columns:
+            if values[at::width] != expected:
+                return None
+        return values[1::width]
+
+    def _form(self, count: int) -> Form:
+        (_, head), *rest = self.constants
+        frame, end = f"{len(head)}si", len(head) + 4
+        for at, what in rest:
+            frame += f"{at - end}x{len(what)}s"
+            end = at + len(what)
+        unpack = Struct(">" + f"{frame}{self.stride - end}x" * count).unpack
+        columns = [(number, (what,) * count) for number, (_, what) in enumerate(rest, 2)]
+        form = self.forms[count] = (unpack, [(0, (head,) * count), *columns])
+        return form
 
 
-def responses(flow: Flow, data: bytes, pos: int, ids: list[int], turn: int) -> tuple[int, int]:
-    """(length, number) of the frames from `pos` on that answer `ids[turn:]`, are of one length, and known by
-    the flow's memo.
-    """
-    memo = flow.answer
-    length: int = LENGTH(data, pos)[0]
-    stride = length + 4
-    if not memo.least <= length <= memo.most:
-        return length, 0
-    count = min((len(data) - pos) // stride, len(ids) - turn)
-    if count < FEWEST or LENGTH(data, pos + stride)[0] != length:
-        return length, 0
-    alike = flow.answers_alike
-    if alike is None or alike.length != length or alike.steady is not memo:
-        alike = flow.answers_alike = Alike(length, memo, _cut(memo, stride))
-    first, second, third = memo.first, memo.second, memo.third
-    seen = 0
-    frames = alike.frames(memoryview(data)[pos : pos + count * stride])
-    for (size, correlation, one, two, three), expected in zip(frames, islice(ids, turn, None), strict=False):
-        if correlation != expected or size != length or one != first or two != second or three != third:
-            break
-        seen += 1
-    return length, seen
+def requests(flow: Flow, head: bytes, stride: int) -> Alike | None:
+    """What requests like the flow's last have in common; None if none of this length has come just before."""
+    known = flow.alike
+    if known is not None and known.stride == stride and known.steady is flow.prefix:
+        return known
+    flow.alike = Alike(stride, flow.prefix, head, ((12, flow.prefix),))
+    return None
 
 
-def _cut(memo: Memo, stride: int) -> Frames:
-    """A frame as its length, its correlation id, and the bytes at the three places of the memo."""
-    second_at = memo.second_at if memo.second else 8 + len(memo.first)
-    third_at = memo.third_at if memo.third else second_at + len(memo.second)
-    gaps = (
-        second_at - 8 - len(memo.first),
-        third_at - second_at - len(memo.second),
-        stride - third_at - len(memo.third),
-    )
-    sizes = (len(memo.first), len(memo.second), len(memo.third))
-    return Struct(
-        ">ii" + "".join(f"{size}s{gap}x" for size, gap in zip(sizes, gaps, strict=True))
-    ).iter_unpack
+def responses(flow: Flow, stride: int) -> Alike | None:
+    """The same for responses that the flow's memo knows."""
+    known, memo = flow.answers_alike, flow.answer
+    if known is not None and known.stride == stride and known.steady is memo:
+        return known
+    if memo.least <= stride - 4 <= memo.most:
+        constants = ((8, memo.first), (memo.second_at, memo.second), (memo.third_at, memo.third))
+        flow.answers_alike = Alike(stride, memo, SIZE.pack(stride - 4), constants)
+    return None

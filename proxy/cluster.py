@@ -26,23 +26,26 @@ from klamm.proxy.log import EventLog, Level
 from klamm.proxy.session import Session
 from klamm.proxy.snapshot import ClusterState, NodeState
 from klamm.proxy.stats import Stats
-from klamm.proxy.topology import Node, NodeKey, Topology
+from klamm.proxy.topology import Node, NodeKey, Topology, broker_label
 from klamm.proxy.transport import ClientSide, Link, tls_context
 from klamm.rules.plan import Planner
 
 BACKLOG = 1024
+MORE_ROOM = (
+    "each connection takes two open files: raise limits.connections, or the limit of the system (ulimit -n)"
+)
 REFRESH_S = 30.0  # between two looks at the cluster
 RETRY_FIRST_S, RETRY_LAST_S = 0.5, 15.0  # while the bootstrap servers do not answer
 ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 
 
 class Proxied:
-    """Implements transport.Host. `announce` is called once, when clients may come."""
+    """Implements transport.Host. `announced` is set when clients may come."""
 
     def __init__(
         self, settings: config.Cluster, limits: config.Limits, planner: Planner, stats: Stats, log: EventLog
     ) -> None:
-        self.settings, self.stats, self.log = settings, stats, log
+        self.settings, self.room, self.stats, self.log = settings, limits.connections, stats, log
         listen = settings.listen
         ports = listen.ports
         last = ports[-1] if ports else 0
@@ -75,11 +78,18 @@ class Proxied:
 
     # What a link asks of its cluster.
 
-    def opened(self, link: Link) -> None:
+    def opened(self, link: Link) -> bool:
+        """False if there is no room for it."""
         self.had_client = True
         self.links.add(link)
-        self.stats.connections[self.settings.name, broker_label(link.target)] += 1
-        self.stats.opened[self.settings.name, broker_label(link.target)] += 1
+        where = self.settings.name, broker_label(link.target)
+        self.stats.connections[where] += 1
+        self.stats.opened[where] += 1
+        if not self.room or self.stats.connections.total() <= self.room:
+            return True
+        self.stats.problems[self.settings.name, "", "too_many_connections"] += 1
+        self.say(link, "too_many_connections", "", f"more than {self.room}; {MORE_ROOM}")
+        return False
 
     def closed(self, link: Link, reason: str) -> None:
         if link in self.links:
@@ -354,15 +364,8 @@ class Proxied:
         return Address(ANY_ADDRESS.get(host, host), self.bootstrap_port)
 
     def state(self) -> ClusterState:
-        nodes = tuple(
-            NodeState(
-                node.key.kind,
-                node.key.node_id,
-                str(Address(node.host, node.port)),
-                str(Address(self.listening().host, node.listen_port)) if node.listen_port else "",
-            )
-            for node in sorted(self.topology.nodes.values(), key=lambda node: node.key)
-        )
+        host = self.listening().host
+        nodes = sorted(self.topology.nodes.values(), key=lambda node: node.key)
         return ClusterState(
             self.settings.name,
             tuple(map(str, self.settings.bootstrap)),
@@ -370,7 +373,7 @@ class Proxied:
             self.topology.cluster_id,
             self.ready,
             self.reason,
-            nodes,
+            tuple(NodeState.of(node, host) for node in nodes),
         )
 
     def in_flight(self) -> Counter[tuple[str, str]]:
@@ -388,10 +391,6 @@ class Proxied:
         for task in list(self.tasks):
             task.cancel()
         await asyncio.gather(*self.tasks, return_exceptions=True)
-
-
-def broker_label(target: NodeKey | None) -> str:
-    return "bootstrap" if target is None else str(target)
 
 
 def tls_error(settings: config.Cluster, error: OSError | ssl.SSLError) -> str:

@@ -120,12 +120,14 @@ class Metrics:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds on what one frame may take."""
+    """Bounds on what klamm may take."""
 
     frame_bytes: Bytes = Bytes(1 << 30)
     """A frame that announces more closes its connection."""
     held_frame_bytes: Bytes = Bytes(16 << 20)
     """A frame that klamm has to change is kept whole up to this size."""
+    connections: int = 0
+    """As many at once, of all clusters; 0: as the system's limit of open files allows."""
 
 
 @dataclass(frozen=True, slots=True)

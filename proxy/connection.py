@@ -5,6 +5,7 @@ share.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from struct import Struct
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -95,7 +96,7 @@ class Run(NamedTuple):
     flow: Flow | None
     note: Note
     arrived: int  # ns
-    ids: list[int]  # correlation ids, in order
+    ids: Sequence[int]  # correlation ids, in order
     length: int  # of the first, without its size field
     made: bytes = b""
 

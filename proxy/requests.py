@@ -39,6 +39,7 @@ class Requests:
         self.known: dict[int, Flow] = {}
         self.flows = self.known  # empty while tokens are expected: then every frame is looked at
         self.walk: Walking | None = None
+        self.steady: Flow | None = None  # the last read was whole requests of this flow, all alike
         self.limit = connection.ground.frame_limit
         self.names_revision = 0
 
@@ -47,11 +48,15 @@ class Requests:
         connection = self.connection
         if connection.closing:
             return []
+        steady, self.steady = self.steady, None
+        if self.names_revision != connection.ground.topology.names_revision:
+            self._rename()
+        elif steady is not None and self._same(steady, data, now):
+            self.steady = steady
+            return data
         read = data
         if self.kept:
             data, self.kept = self.kept + data, b""
-        if self.names_revision != connection.ground.topology.names_revision:
-            self._rename()
         size, pos, start = len(data), self.left, 0
         pieces: list[bytes] = []
         if self.walk is not None:
@@ -65,6 +70,7 @@ class Requests:
             length, code, correlation = HEAD(data, pos)
             if code != current or not data.startswith(prefix, pos + 12) or not least <= length <= limit:
                 if current is not None:
+                    assert flow is not None
                     _count(flow, len(ids), pos - began)
                     current = None
                 flow = flows.get(code)
@@ -86,14 +92,23 @@ class Requests:
                 current, prefix, least, began, ids = code, flow.prefix, flow.least, pos, []
                 if flow.note.answered:
                     in_flight.append(make(Run, (flow, flow.note, now, ids, length, b"")))
-                if size - pos >= 4 * length and flow.least <= length:
-                    pos = alike.requests(flow, data, pos, length, code, ids)
-                    if ids:
-                        continue
+                if flow.least <= length:
+                    stride = length + 4
+                    like = alike.requests(flow, data[pos : pos + 8], stride)
+                    count = min((size - pos) // stride, alike.MOST)
+                    if like is not None and count >= alike.FEWEST:
+                        found = like.ids(memoryview(data)[pos : pos + count * stride], count)
+                        if found:
+                            ids += found
+                            pos += count * stride
+                            continue
             ids.append(correlation)
             pos += length + 4
         if current is not None:
+            assert flow is not None
             _count(flow, len(ids), pos - began)
+            if pos == size and flow.note.answered and flow.least <= length:
+                self.steady = flow
         if pos < size and connection.tokens is not None and not connection.closing:
             pos = self._short_tokens(data, pos, size)
         if pos >= size:
@@ -108,6 +123,20 @@ class Requests:
         sent = b"".join(pieces)
         effects, connection.effects = connection.effects, []
         return [("send", "broker", sent), *effects] if sent else effects
+
+    def _same(self, flow: Flow, data: bytes, now: int) -> bool:
+        """Take a read that is, whole, requests like those of the read before."""
+        like = flow.alike
+        assert like is not None
+        count, rest = divmod(len(data), like.stride)
+        if rest or count > alike.MOST:
+            return False
+        ids = like.ids(data, count)
+        if not ids:
+            return False
+        self.connection.in_flight.append(make(Run, (flow, flow.note, now, ids, like.stride - 4, b"")))
+        _count(flow, count, len(data))
+        return True
 
     def _rename(self) -> None:
         """Topic ids have got names: what was read without them is read again."""
@@ -261,9 +290,8 @@ class Requests:
         return pos
 
 
-def _count(flow: Flow | None, times: int, size: int) -> None:
+def _count(flow: Flow, times: int, size: int) -> None:
     """Like requests that came in one read."""
-    assert flow is not None
     lane, note = flow.lane, flow.note
     lane.requests += times
     lane.request_bytes += size

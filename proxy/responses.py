@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import deque
 from struct import Struct
 
 from klamm.proxy import alike
@@ -25,6 +26,7 @@ class Responses:
         self.left = 0
         self.kept: list[bytes] = []
         self.kept_size = 0
+        self.clean = True  # the last read left nothing behind
         self.since = 0  # when the first byte of what is kept came
         self.limit = connection.ground.frame_limit
         self.passing = Passing(connection)
@@ -32,8 +34,11 @@ class Responses:
 
     def receive(self, data: bytes, now: int) -> bytes | list[Effect]:
         """The same object when all of it goes on; else effects."""
-        if self.connection.closing:
+        connection = self.connection
+        if connection.closing:
             return []
+        if self.clean and connection.in_flight and self._same(connection.in_flight, data, now):
+            return data
         pieces: list[Piece] = []
         offset = 0
         while self.kept and not self.answers.blocked and not self.connection.closing:
@@ -49,10 +54,27 @@ class Responses:
             self.kept_size += len(data) - offset
         elif not self.connection.closing:
             self._scan(data, offset, now, now, pieces)
-        if len(pieces) == 1 and pieces[0] is data and not self.connection.effects:
+        passing = self.passing
+        self.clean = not (self.kept or self.left or passing.walk is not None or passing.tail is not None)
+        if len(pieces) == 1 and pieces[0] is data and not connection.effects:
             return data
-        effects, self.connection.effects = self.connection.effects, []
+        effects, connection.effects = connection.effects, []
         return [*_sends(pieces), *effects]
+
+    def _same(self, in_flight: deque[Run], data: bytes, now: int) -> bool:
+        """Take a read that is, whole, the answers to the oldest run, like those before them."""
+        run = in_flight[0]
+        flow, ids = run.flow, run.ids
+        if flow is None or self.connection.turn or (len(in_flight) > 1 and in_flight[1].flow is None):
+            return False
+        like, count = flow.answers_alike, len(ids)
+        if like is None or like.steady is not flow.answer or len(data) != count * like.stride:
+            return False
+        if count > alike.MOST or like.ids(data, count) != tuple(ids):
+            return False
+        in_flight.popleft()
+        self._count(flow, run, flow.answer.note, count, len(data), now - run.arrived)
+        return True
 
     def _scan(self, data: bytes, offset: int, now: int, arrived: int, pieces: list[Piece]) -> None:
         """Take data from an offset on, which is where the last call ended; what may go on is added to
@@ -82,10 +104,15 @@ class Responses:
                 continue
             least, most, first, second, second_at, third, third_at, note = flow.answer
             began, first_turn, count = pos, turn, len(ids)
-            if count - turn >= alike.FEWEST:
-                length, seen = alike.responses(flow, data, pos, ids, turn)
-                pos += seen * (length + 4)
-                turn += seen
+            stride = HEAD(data, pos)[0] + 4
+            like = alike.responses(flow, stride)
+            if like is not None:
+                seen = min((size - pos) // stride, count - turn, alike.MOST)
+                if seen >= alike.FEWEST:
+                    found = like.ids(memoryview(data)[pos : pos + seen * stride], seen)
+                    if found == tuple(ids[turn : turn + seen]):
+                        pos += seen * stride
+                        turn += seen
             while turn < count and size - pos >= 8:
                 length, correlation = HEAD(data, pos)
                 if (

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import resource
 import signal
 import ssl
 import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 import uvloop
@@ -26,6 +28,8 @@ GC_THRESHOLD = (50_000, 20, 100)  # the hot path makes tuples that die young; no
 SWITCH_S = (
     0.0005  # a scrape or the log's writer gives the loop its turn back ten times sooner than by default
 )
+
+SPARE_FILES = 64  # of klamm's own, apart from two a connection: listeners, the log, the admin server
 
 Announce = Callable[["Proxy", Address | None], None]
 
@@ -44,10 +48,12 @@ class Proxy:
         self.started_at = time.time()
         logged = None if ALL_APIS in config.log.apis else frozenset(map(str, config.log.apis))
         planner = Planner(Wishes(config.metrics.level, logged))
+        possible = connections_possible()
+        limits = replace(config.limits, connections=min(config.limits.connections or possible, possible))
         self.proxied: list[Proxied] = []
         for settings in config.clusters:
             try:
-                self.proxied.append(Proxied(settings, config.limits, planner, self.stats, log))
+                self.proxied.append(Proxied(settings, limits, planner, self.stats, log))
             except (OSError, ssl.SSLError) as error:
                 raise CannotServe(tls_error(settings, error)) from error
 
@@ -122,6 +128,13 @@ class Proxy:
                     f"{where}: clients find klamm when their bootstrap.servers names it, not the brokers"
                 )
                 self.log.event("lonely", message, "warning", cluster=proxied.settings.name)
+
+
+def connections_possible() -> int:
+    """As many as files can be open, once the limit is as high as it may be set."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    return max(1, (hard - SPARE_FILES) // 2)
 
 
 def serve(config: Config, announce: Announce) -> None:

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Literal, Protocol
 
+from klamm.proxy.config import Address
 from klamm.proxy.stats import Histogram, Lane, Stats, TopicLane
+from klamm.proxy.topology import Node
 
 TURN = 200  # lanes copied before the loop may do something else: less than half a millisecond
 NO_ERRORS: Counter[int] = Counter()  # shared by the copies of the many lanes without an error
@@ -25,6 +27,11 @@ class NodeState:
     node_id: int
     upstream: str
     listening: str
+
+    @classmethod
+    def of(cls, node: Node, host: str) -> NodeState:
+        listening = str(Address(host, node.listen_port)) if node.listen_port else ""
+        return cls(node.key.kind, node.key.node_id, str(Address(node.host, node.port)), listening)
 
 
 @dataclass(frozen=True, slots=True)

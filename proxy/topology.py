@@ -25,6 +25,10 @@ class Unbindable(Exception):
     """A node for which no listener can be had."""
 
 
+def broker_label(target: NodeKey | None) -> str:
+    return "bootstrap" if target is None else str(target)
+
+
 @dataclass(slots=True)
 class Node:
     """`host` and `port` are what the cluster advertises; `listen_port` is None until klamm's listener is

@@ -26,7 +26,7 @@ RESET = struct.pack("ii", 1, 0)  # SO_LINGER of 0 s: closing sends RST
 class Host(Protocol):
     """What a link needs from the cluster it belongs to."""
 
-    def opened(self, link: Link) -> None: ...
+    def opened(self, link: Link) -> bool: ...
     def closed(self, link: Link, reason: str) -> None: ...
     def session(self, link: Link) -> Session: ...
     async def connect(self, link: Link, make: Callable[[], asyncio.Protocol]) -> asyncio.Transport: ...
@@ -130,8 +130,10 @@ class ClientSide(_Side):
         link.client_address = _address(peer)
         link.local_address = _address(transport.get_extra_info("sockname"))
         transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        link.host.opened(link)
-        link.host.keep(link.safely(link.connect))
+        if link.host.opened(link):
+            link.host.keep(link.safely(link.connect))
+        else:
+            link.refuse("too many connections")
 
 
 class BrokerSide(_Side):
@@ -275,6 +277,9 @@ class Link:
                 side.transport.abort()
             else:
                 side.transport.close()
+
+    def refuse(self, reason: str) -> None:
+        self._finish(reason, reset=True)
 
     def shut(self) -> None:
         """klamm stops."""

@@ -46,7 +46,7 @@ clusters:
 admin: none
 log: {apis: [produce, LISTOFFSETS], format: json, file: klamm.log}
 metrics: {level: header, topics: 0, clients: 7}
-limits: {frame_bytes: 100MB, held_frame_bytes: 65536}
+limits: {frame_bytes: 100MB, held_frame_bytes: 65536, connections: 99}
 """
     orders = Cluster(
         bootstrap=(Address("kafka-1", 9092), Address("kafka-2", 9092)),
@@ -68,7 +68,7 @@ limits: {frame_bytes: 100MB, held_frame_bytes: 65536}
         admin=Admin(None),
         log=Log(("Produce", "ListOffsets"), "json", "klamm.log"),
         metrics=Metrics("header", 0, 7),
-        limits=Limits(100_000_000, 65536),
+        limits=Limits(100_000_000, 65536, 99),
     )
 
 
