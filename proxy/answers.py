@@ -22,7 +22,7 @@ FIRST_LOOK = 256 * 1024  # a held response is looked at when this much is there:
 
 # What a response says, and what goes on in its place (None: itself). No Met at all: more of it is needed, or
 # it ends the connection.
-Met = tuple[AnswerNote, list[bytes] | None]
+Met = tuple[AnswerNote, list[Any] | None]
 
 
 class Answers:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import ssl
 import traceback
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine
@@ -28,6 +27,7 @@ from klamm.proxy.snapshot import ClusterState, NodeState
 from klamm.proxy.stats import Stats
 from klamm.proxy.topology import Node, NodeKey, Topology, broker_label
 from klamm.proxy.transport import ClientSide, Link, tls_context
+from klamm.rules.engine import Engine
 from klamm.rules.plan import Planner
 
 BACKLOG = 1024
@@ -43,7 +43,13 @@ class Proxied:
     """Implements transport.Host. `announced` is set when clients may come."""
 
     def __init__(
-        self, settings: config.Cluster, limits: config.Limits, planner: Planner, stats: Stats, log: EventLog
+        self,
+        settings: config.Cluster,
+        limits: config.Limits,
+        planner: Planner,
+        engine: Engine,
+        stats: Stats,
+        log: EventLog,
     ) -> None:
         self.settings, self.room, self.stats, self.log = settings, limits.connections, stats, log
         listen = settings.listen
@@ -58,6 +64,7 @@ class Proxied:
             settings.allow_unknown_apis,
             limits.frame_bytes,
             limits.held_frame_bytes,
+            engine,
         )
         tls = settings.tls
         context = None if tls is None else tls_context(tls.ca, tls.cert, tls.key, tls.verify)
@@ -98,9 +105,8 @@ class Proxied:
             self.stats.closed[self.settings.name, reason] += 1
 
     def session(self, link: Link) -> Session:
-        return Session(
-            self.ground, broker_label(link.target), self.settings.advertise or link.local_address[0]
-        )
+        host = self.settings.advertise or link.local_address[0]
+        return Session(self.ground, broker_label(link.target), host, str(Address(*link.client_address)))
 
     async def connect(self, link: Link, make: Callable[[], asyncio.Protocol]) -> asyncio.Transport:
         """To the broker of the link's listener, or to the first of all known that answers. Raises OSError."""
@@ -133,8 +139,9 @@ class Proxied:
                 await self._bind(node)
         self._say_changes()
 
-    def say(self, link: Link, kind: str, api: str, message: str) -> None:
+    def say(self, link: Link, kind: str, api: str, message: str, more: dict[str, Any] | None = None) -> None:
         fields: dict[str, Any] = {"cluster": self.settings.name, "broker": broker_label(link.target)}
+        fields |= more or {}
         fields["connection"] = str(Address(*link.client_address))
         if api:
             fields["api"] = api
@@ -391,7 +398,3 @@ class Proxied:
         for task in list(self.tasks):
             task.cancel()
         await asyncio.gather(*self.tasks, return_exceptions=True)
-
-
-def tls_error(settings: config.Cluster, error: OSError | ssl.SSLError) -> str:
-    return f"cluster {settings.name}: the TLS files cannot be used: {error}"

@@ -5,20 +5,22 @@ share.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from struct import Struct
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from klamm.decoders.schema import Side
+from klamm.decoders.schema import ERROR, Side
 from klamm.proxy.notes import EMPTY, QUIET, AnswerNote, Note, answer_note
 from klamm.proxy.sasl import Tokens
 from klamm.proxy.stats import Lane, Stats
 from klamm.proxy.topology import Kind, Topology, Unbindable
+from klamm.rules.engine import Engine
 from klamm.rules.plan import METADATA, Plan, Planner
 
 if TYPE_CHECKING:
     from klamm.proxy.alike import Alike
+    from klamm.proxy.ruling import Ruling
 
 Effect = tuple[Any, ...]
 Piece = bytes | memoryview  # of what goes on
@@ -38,7 +40,8 @@ class Ground:
     stats: Stats
     allow_unknown_apis: bool = False
     frame_limit: int = 1024 * MIB  # an announced size beyond it is absurd
-    held_limit: int = 64 * MIB  # of a response whose addresses do not come earlier
+    held_limit: int = 64 * MIB  # of a frame that is changed
+    engine: Engine | None = None  # of rules
 
 
 class Memo(NamedTuple):
@@ -70,13 +73,14 @@ class Flow:
 
     __slots__ = (
         "alike", "answer", "answer_columns", "answer_length", "answer_note", "answers_alike", "header",
-        "held", "lane", "least", "note", "plan", "prefix", "replaced", "revision",
+        "held", "lane", "least", "note", "noted", "plan", "prefix", "replaced", "revision", "rules",
     )  # fmt: skip
 
     def __init__(self, plan: Plan, lane: Lane) -> None:
         self.plan, self.lane = plan, lane
         self.header = b""  # of requests: client id and tagged fields
         self.prefix, self.least, self.note = b"", NO_LENGTH, EMPTY
+        self.noted = NO_LENGTH  # `least`, where rules look at each frame
         self.alike: Alike | None = None
         self.answer = NO_MEMO
         self.answers_alike: Alike | None = None
@@ -86,6 +90,10 @@ class Flow:
         self.held: bytes | None = None  # the last response that was held, from its correlation id on,
         self.replaced: list[bytes] = []  # what was sent for it,
         self.revision = -1  # and the topology's revision then
+        self.rules: tuple[Any, Any] = (
+            None,
+            None,
+        )  # for its requests, for its responses; None: there are none
 
 
 class Run(NamedTuple):
@@ -98,7 +106,8 @@ class Run(NamedTuple):
     arrived: int  # ns
     ids: Sequence[int]  # correlation ids, in order
     length: int  # of the first, without its size field
-    made: bytes = b""
+    made: tuple[Any, ...] = ()  # pieces and effects
+    fate: Any = None  # what rules have decided of the answer
 
 
 @dataclass(slots=True, eq=False)
@@ -114,6 +123,8 @@ class Connection:
     effects: list[Effect] = field(default_factory=list)
     software_known: bool = False
     closing: bool = False
+    clean: bool = True  # the broker's last read ended with a frame
+    ruling: Ruling | None = None
 
     def problem(self, kind: str, api: str, message: str) -> None:
         """Count it and say it; the traffic goes on."""
@@ -132,6 +143,27 @@ class Connection:
         """
         message = f"a {plan.name} v{plan.version} response cannot be passed on: {reason}"
         self.close("unrewritable", plan.name, message)
+
+    def own_answer(self, flow: Flow, values: dict[str, Any]) -> None:
+        """klamm answers for the broker."""
+        lane = flow.lane
+        lane.own_answers += 1
+        errors = flow.plan.response
+        if errors is not None:
+            for path, mark in zip(errors.paths, errors.marks, strict=True):
+                if mark == ERROR:
+                    lane.own_errors.update(code for code in at(values, path) if code)
+
+    def due(self, run: Run) -> None:
+        """An answer made by klamm: at once, or when its turn comes."""
+        if self.in_flight or not self.clean:
+            self.in_flight.append(run)
+        else:
+            self.effects += sends("client", list(run.made))
+
+    def too_large(self, plan: Plan, side: Side, size: int) -> None:
+        message = f"a {plan.name} {side} of {size} bytes is more than a rule may hold; passed on as it is"
+        self.problem("too_large_for_rules", plan.name, message)
 
     def undecodable(self, plan: Plan, side: Side) -> None:
         message = f"a {plan.name} v{plan.version} {side} does not decode; passed on as it is"
@@ -196,6 +228,34 @@ def tls_or_size(length: int, who: str, limit: int) -> tuple[str, str] | None:
     if least <= length <= limit:
         return None
     return "bad_size", f"the {who} announces a frame of {length} bytes; klamm takes {least} to {limit}"
+
+
+def at(values: Any, path: tuple[str, ...]) -> Iterator[Any]:
+    """What stands at a path, in each element of the arrays on the way."""
+    if isinstance(values, list):
+        for each in values:
+            yield from at(each, path)
+    elif path and values is not None:
+        yield from at(values.get(path[0]), path[1:])
+    elif values is not None:
+        yield values
+
+
+def sends(side: str, pieces: Sequence[Piece | Effect]) -> list[Effect]:
+    """Small pieces in one write, large ones in one each; effects keep their place among them."""
+    effects: list[Effect] = []
+    small: list[Piece] = []
+    for piece in pieces:
+        if not isinstance(piece, tuple) and len(piece) < COPIED:
+            small.append(piece)
+            continue
+        if small:
+            effects.append(("send", side, b"".join(small)))
+            small = []
+        effects.append(piece if isinstance(piece, tuple) else ("send", side, piece))
+    if small:
+        effects.append(("send", side, b"".join(small)))
+    return [effect for effect in effects if effect[0] != "send" or len(effect[2])]
 
 
 def part(data: bytes, start: int, stop: int) -> Piece:

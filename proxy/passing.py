@@ -8,7 +8,7 @@ from collections.abc import Generator
 from typing import Any
 
 from klamm.decoders.compile import UNREADABLE, Path
-from klamm.proxy.connection import MIB, Connection, Flow, Piece, Run, part
+from klamm.proxy.connection import MIB, Connection, Effect, Flow, Piece, Run, part
 from klamm.proxy.notes import QUIET
 from klamm.proxy.rewrite import neutralise
 
@@ -29,6 +29,9 @@ class Passing:
         self.tail: list[bytes] | None = None
         self.logged: tuple[Run, int, int, int] | None = None  # what to log once the frame has been read
 
+    def busy(self) -> bool:
+        return self.walk is not None or self.tail is not None
+
     def start(self, flow: Flow, body: int) -> None:
         """Read a frame whose body begins at `body` of what is at hand, up to its tail if it has one."""
         plan = flow.plan
@@ -40,7 +43,9 @@ class Passing:
         self.walk, self.flow, self.body = made(), flow, body
         next(self.walk)
 
-    def feed(self, data: bytes, begin: int, stop: int, last: bool, start: int, pieces: list[Piece]) -> int:
+    def feed(
+        self, data: bytes, begin: int, stop: int, last: bool, start: int, pieces: list[Piece | Effect]
+    ) -> int:
         """Read data[begin:stop]; `last`: the frame ends there. What comes before the position that is
         returned went into `pieces`, or is held back.
         """

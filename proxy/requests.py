@@ -4,16 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from struct import Struct
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from klamm.decoders.compile import UNREADABLE, skip_tags
 from klamm.proxy import alike
 from klamm.proxy.api_versions import unsupported
-from klamm.proxy.connection import NO_LENGTH, SIZE, Connection, Effect, Flow, Run, tls_or_size
+from klamm.proxy.connection import (
+    NO_LENGTH,
+    NO_MEMO,
+    SIZE,
+    Connection,
+    Effect,
+    Flow,
+    Piece,
+    Run,
+    sends,
+    tls_or_size,
+)
 from klamm.proxy.notes import EMPTY, Note, shown, topics_named
 from klamm.proxy.sasl import GSSAPI_FIRST, Tokens
 from klamm.proxy.stats import Lane
 from klamm.rules.plan import API_VERSIONS, PRODUCE, SASL_HANDSHAKE, Plan
+
+if TYPE_CHECKING:
+    from klamm.proxy.ruling import Ruling
 
 HEAD = Struct(">iii").unpack_from  # size, key and version, correlation id
 CLIENT_ID = Struct(">h").unpack_from
@@ -35,7 +49,12 @@ class Requests:
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
         self.left = 0
-        self.kept = b""
+        self.kept: list[bytes] = []
+        self.kept_size = 0
+        self.need = 0  # of what is kept, before it is looked at again
+        self.since = 0  # when the first byte of what is kept came
+        self.instead: list[Piece | Effect] = []  # what goes to the broker for a frame that is swallowed
+        self.rules_revision = 0
         self.known: dict[int, Flow] = {}
         self.flows = self.known  # empty while tokens are expected: then every frame is looked at
         self.walk: Walking | None = None
@@ -48,17 +67,24 @@ class Requests:
         connection = self.connection
         if connection.closing:
             return []
+        ruling = connection.ruling
+        if ruling is not None and self.rules_revision != ruling.engine.revision:
+            self._rule_anew(ruling)
         steady, self.steady = self.steady, None
         if self.names_revision != connection.ground.topology.names_revision:
             self._rename()
         elif steady is not None and self._same(steady, data, now):
             self.steady = steady
             return data
-        read = data
+        read, arrived = data, now
         if self.kept:
-            data, self.kept = self.kept + data, b""
+            self.kept.append(data)
+            self.kept_size += len(data)
+            if self.kept_size < self.need:
+                return []
+            data, arrived, self.kept, self.need = b"".join(self.kept), self.since, [], 0
         size, pos, start = len(data), self.left, 0
-        pieces: list[bytes] = []
+        pieces: list[Piece | Effect] = []
         if self.walk is not None:
             self._feed(data[:pos] if pos < size else data, pos <= size)
         in_flight, limit, flows = connection.in_flight, self.limit, self.flows
@@ -79,19 +105,20 @@ class Requests:
                     or not data.startswith(flow.prefix, pos + 12)
                     or not flow.least <= length <= limit
                 ):
-                    flow = self._meet(data, pos, length, code, correlation, now)
+                    flow = self._meet(data, pos, length, code, correlation, arrived)
                     if flow is None or flow is CLOSE:
                         break
                     flows = self.flows
                     if flow.lane is NO_LANE:
                         if flow is SWALLOW:
-                            pieces.append(data[start:pos])
-                            start = pos + length + 4
+                            pieces += (data[start:pos], *self.instead)
+                            start, self.instead = pos + length + 4, []
                         pos += length + 4
+                        arrived = now
                         continue
                 current, prefix, least, began, ids = code, flow.prefix, flow.least, pos, []
                 if flow.note.answered:
-                    in_flight.append(make(Run, (flow, flow.note, now, ids, length, b"")))
+                    in_flight.append(make(Run, (flow, flow.note, now, ids, length, (), None)))
                 if flow.least <= length:
                     stride = length + 4
                     like = alike.requests(flow, data[pos : pos + 8], stride)
@@ -118,11 +145,17 @@ class Requests:
             pieces.append(data[start:])
         else:
             self.left = 0
-            self.kept = data[pos:]
+            self.kept, self.kept_size, self.since = [data[pos:]], size - pos, arrived
             pieces.append(data[start:pos])
-        sent = b"".join(pieces)
         effects, connection.effects = connection.effects, []
-        return [("send", "broker", sent), *effects] if sent else effects
+        return [*sends("broker", pieces), *effects]
+
+    def _rule_anew(self, ruling: Ruling) -> None:
+        """The rules have changed: what was decided for each API and version is decided again."""
+        self.rules_revision, self.steady = ruling.engine.revision, None
+        for flow in self.known.values():
+            flow.rules = (ruling.concerned(flow, "request"), ruling.concerned(flow, "response"))
+            flow.least, flow.answer = NO_LENGTH, NO_MEMO
 
     def _same(self, flow: Flow, data: bytes, now: int) -> bool:
         """Take a read that is, whole, requests like those of the read before."""
@@ -134,7 +167,7 @@ class Requests:
         ids = like.ids(data, count)
         if not ids:
             return False
-        self.connection.in_flight.append(make(Run, (flow, flow.note, now, ids, like.stride - 4, b"")))
+        self.connection.in_flight.append(make(Run, (flow, flow.note, now, ids, like.stride - 4, (), None)))
         _count(flow, count, len(data))
         return True
 
@@ -143,7 +176,7 @@ class Requests:
         self.names_revision = self.connection.ground.topology.names_revision
         for flow in self.known.values():
             if not flow.note.named:
-                flow.least = NO_LENGTH
+                flow.least = flow.noted = NO_LENGTH
 
     def _meet(self, data: bytes, pos: int, length: int, code: int, correlation: int, now: int) -> Flow | None:
         """A frame that is not like the last of its kind. None: more bytes are needed."""
@@ -177,12 +210,51 @@ class Requests:
         if flow is None or flow.header != data[pos + 12 : body]:
             flow = self._flow(code, plan, client_id)
             flow.header = data[pos + 12 : body]
+            if connection.ruling is not None:
+                ruling = connection.ruling
+                flow.rules = (ruling.concerned(flow, "request"), ruling.concerned(flow, "response"))
         if plan.refuse is not None:
             connection.close("unknown_version", plan.name, plan.refuse)
             return CLOSE
         if plan.answer:
             return self._answer(plan, correlation, end <= size)
+        if flow.rules[0] is not None:
+            return self._ruled(flow, data, pos, body, end, correlation, now)
         return self._note(flow, data, pos, body, end, correlation, now)
+
+    def _ruled(
+        self, flow: Flow, data: bytes, pos: int, body: int, end: int, correlation: int, now: int
+    ) -> Flow | None:
+        """A request that rules may act on. They are asked when all of it is there."""
+        connection, size = self.connection, end - pos
+        ruling = connection.ruling
+        assert ruling is not None
+        held = ruling.looks(flow, "request", flow.rules[0], now)
+        if held and size > connection.ground.held_limit:
+            ruling.give_up("request")
+            connection.too_large(flow.plan, "request", size)
+            held = False
+        if held and end > len(data):
+            self.need = size
+            return None
+        noted: Flow | None = flow
+        if size - 4 < flow.noted or not data.startswith(flow.prefix, pos + 12):
+            noted = self._note(flow, data, pos, body, end, correlation, now)
+            flow.noted, flow.least = flow.least, NO_LENGTH
+        if not held or noted is None:
+            return noted
+        whole = data[pos:end]
+        ruled = ruling.request(flow, whole[: body - pos], whole[body - pos :], correlation, now)
+        if ruled is None:
+            return noted
+        self.instead, runs = ruled
+        _count(flow, 1, size)
+        for run in runs:
+            if run.flow is None:
+                connection.due(run)
+            else:
+                connection.in_flight.append(run)
+        return SWALLOW
 
     def _flow(self, code: int, plan: Plan, client_id: str | None) -> Flow:
         connection, ground = self.connection, self.connection.ground
@@ -208,10 +280,7 @@ class Requests:
         connection = self.connection
         body = unsupported()
         answer = SIZE.pack(4 + len(body)) + SIZE.pack(correlation) + body
-        if connection.in_flight:
-            connection.in_flight.append(Run(None, EMPTY, 0, [correlation], 0, answer))
-        else:
-            connection.effects.append(("send", "client", answer))
+        connection.due(Run(None, EMPTY, 0, [correlation], 0, (answer,)))
         return SWALLOW
 
     def _note(

@@ -7,8 +7,19 @@ from collections import deque
 from struct import Struct
 
 from klamm.proxy import alike
-from klamm.proxy.answers import Answers
-from klamm.proxy.connection import COPIED, SIZE, Connection, Effect, Flow, Piece, Run, part, tls_or_size
+from klamm.proxy.answers import Answers, Met
+from klamm.proxy.connection import (
+    NO_MEMO,
+    SIZE,
+    Connection,
+    Effect,
+    Flow,
+    Piece,
+    Run,
+    part,
+    sends,
+    tls_or_size,
+)
 from klamm.proxy.notes import AnswerNote
 from klamm.proxy.passing import Passing
 from klamm.proxy.stats import BOUNDS_NS
@@ -26,7 +37,6 @@ class Responses:
         self.left = 0
         self.kept: list[bytes] = []
         self.kept_size = 0
-        self.clean = True  # the last read left nothing behind
         self.since = 0  # when the first byte of what is kept came
         self.limit = connection.ground.frame_limit
         self.passing = Passing(connection)
@@ -37,9 +47,9 @@ class Responses:
         connection = self.connection
         if connection.closing:
             return []
-        if self.clean and connection.in_flight and self._same(connection.in_flight, data, now):
+        if connection.clean and connection.in_flight and self._same(connection.in_flight, data, now):
             return data
-        pieces: list[Piece] = []
+        pieces: list[Piece | Effect] = []
         offset = 0
         while self.kept and not self.answers.blocked and not self.connection.closing:
             missing = max(0, self.answers.need - self.kept_size)
@@ -55,17 +65,24 @@ class Responses:
         elif not self.connection.closing:
             self._scan(data, offset, now, now, pieces)
         passing = self.passing
-        self.clean = not (self.kept or self.left or passing.walk is not None or passing.tail is not None)
+        connection.clean = not (
+            self.kept or self.left or passing.walk is not None or passing.tail is not None
+        )
         if len(pieces) == 1 and pieces[0] is data and not connection.effects:
             return data
         effects, connection.effects = connection.effects, []
-        return [*_sends(pieces), *effects]
+        return [*sends("client", pieces), *effects]
 
     def _same(self, in_flight: deque[Run], data: bytes, now: int) -> bool:
         """Take a read that is, whole, the answers to the oldest run, like those before them."""
         run = in_flight[0]
         flow, ids = run.flow, run.ids
-        if flow is None or self.connection.turn or (len(in_flight) > 1 and in_flight[1].flow is None):
+        if (
+            flow is None
+            or run.fate is not None
+            or self.connection.turn
+            or (len(in_flight) > 1 and in_flight[1].flow is None)
+        ):
             return False
         like, count = flow.answers_alike, len(ids)
         if like is None or like.steady is not flow.answer or len(data) != count * like.stride:
@@ -76,7 +93,30 @@ class Responses:
         self._count(flow, run, flow.answer.note, count, len(data), now - run.arrived)
         return True
 
-    def _scan(self, data: bytes, offset: int, now: int, arrived: int, pieces: list[Piece]) -> None:
+    def _ruled(self, data: bytes, pos: int, length: int, flow: Flow, run: Run, now: int) -> Met | None:
+        """What a response says, and what goes on in its place: addresses first, then what rules want."""
+        ruling, rules, answers = self.connection.ruling, flow.rules[1], self.answers
+        if ruling is None or (run.fate is None and rules is None):
+            return answers.meet(data, pos, length, flow)
+        held = ruling.looks(flow, "response", rules or (), now) or run.fate is not None
+        size = length + 4
+        if held and size > self.connection.ground.held_limit:
+            ruling.give_up("response")
+            self.connection.too_large(flow.plan, "response", size)
+            held = False
+        if held and len(data) - pos < size:
+            answers.need = size
+            return None
+        met = answers.meet(data, pos, length, flow)
+        flow.answer = NO_MEMO
+        if met is None or not held:
+            return met
+        note, replaced = met
+        whole = data[pos : pos + size] if replaced is None else b"".join(replaced)
+        ruled = ruling.response(flow, run, whole, now)
+        return met if ruled is None else (note, ruled)
+
+    def _scan(self, data: bytes, offset: int, now: int, arrived: int, pieces: list[Piece | Effect]) -> None:
         """Take data from an offset on, which is where the last call ended; what may go on is added to
         `pieces`.
 
@@ -98,15 +138,16 @@ class Responses:
             run = in_flight[0]
             flow, ids = run.flow, run.ids
             if flow is None:
-                pieces += (part(data, start, pos), run.made)
+                pieces += (part(data, start, pos), *run.made)
                 start = pos
                 in_flight.popleft()
                 continue
-            least, most, first, second, second_at, third, third_at, note = flow.answer
+            memo = flow.answer if run.fate is None else NO_MEMO
+            least, most, first, second, second_at, third, third_at, note = memo
             began, first_turn, count = pos, turn, len(ids)
             stride = HEAD(data, pos)[0] + 4
             like = alike.responses(flow, stride)
-            if like is not None:
+            if like is not None and memo is not NO_MEMO:
                 seen = min((size - pos) // stride, count - turn, alike.MOST)
                 if seen >= alike.FEWEST:
                     found = like.ids(memoryview(data)[pos : pos + seen * stride], seen)
@@ -142,7 +183,7 @@ class Responses:
                     break
                 pos += length + 4
                 continue
-            met = self.answers.meet(data, pos, length, flow)
+            met = self._ruled(data, pos, length, flow, run, arrived)
             if met is None:
                 break
             note, replaced = met
@@ -209,11 +250,11 @@ class Responses:
             connection.close("correlation_mismatch", name, message)
         return False
 
-    def _release(self, data: bytes, start: int, pos: int, pieces: list[Piece]) -> int:
+    def _release(self, data: bytes, start: int, pos: int, pieces: list[Piece | Effect]) -> int:
         """Answers made by klamm whose turn has come."""
         in_flight = self.connection.in_flight
         while in_flight and in_flight[0].flow is None:
-            pieces += (part(data, start, pos), in_flight.popleft().made)
+            pieces += (part(data, start, pos), *in_flight.popleft().made)
             start = pos
         return start
 
@@ -241,10 +282,3 @@ class Responses:
             tokens.from_broker()
             pos += 4 + length
         return pos
-
-
-def _sends(pieces: list[Piece]) -> list[Effect]:
-    """Small pieces in one write, large ones in one each."""
-    if sum(map(len, pieces)) < COPIED:
-        pieces = [b"".join(pieces)]
-    return [("send", "client", piece) for piece in pieces if len(piece)]

@@ -16,11 +16,12 @@ from typing import Any, Literal
 
 import uvloop
 
-from klamm.proxy.cluster import Proxied, tls_error
-from klamm.proxy.config import ALL_APIS, Address, Config
+from klamm.proxy.cluster import Proxied
+from klamm.proxy.config import ALL_APIS, Address, Cluster, Config
 from klamm.proxy.log import EventLog, open_log
 from klamm.proxy.snapshot import ClusterState
 from klamm.proxy.stats import Stats
+from klamm.rules.engine import Engine
 from klamm.rules.plan import Planner, Wishes
 
 LONELY_S = 15.0  # without a client: time to say how clients find klamm
@@ -50,10 +51,11 @@ class Proxy:
         planner = Planner(Wishes(config.metrics.level, logged))
         possible = connections_possible()
         limits = replace(config.limits, connections=min(config.limits.connections or possible, possible))
+        self.engine = Engine(0, time.time_ns() - time.monotonic_ns())
         self.proxied: list[Proxied] = []
         for settings in config.clusters:
             try:
-                self.proxied.append(Proxied(settings, limits, planner, self.stats, log))
+                self.proxied.append(Proxied(settings, limits, planner, self.engine, self.stats, log))
             except (OSError, ssl.SSLError) as error:
                 raise CannotServe(tls_error(settings, error)) from error
 
@@ -128,6 +130,10 @@ class Proxy:
                     f"{where}: clients find klamm when their bootstrap.servers names it, not the brokers"
                 )
                 self.log.event("lonely", message, "warning", cluster=proxied.settings.name)
+
+
+def tls_error(settings: Cluster, error: OSError | ssl.SSLError) -> str:
+    return f"cluster {settings.name}: the TLS files cannot be used: {error}"
 
 
 def connections_possible() -> int:

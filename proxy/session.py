@@ -8,6 +8,11 @@ object (all of it goes on as it came: the common case) or a list of effects, to 
                                            there are
     ("exchange", {field: value})           for the log
     ("problem", kind, api, message)        for the log
+    ("event", kind, api, message, fields)  for the log
+    ("hold", side, until_ns)               what is sent to this side from here on waits until then
+    ("shape", side, Shape, draw)           and flows like this
+    ("mute",)                              the client hears nothing more, and is not heard
+    ("cut", side, how)                     end both sides when what was sent to this one is out
     ("close", kind, api, message)          send what is under way, then close both sides
 
 A response belongs to the oldest request, and its correlation id must say so. Bytes that nobody may change are
@@ -20,6 +25,7 @@ from __future__ import annotations
 from klamm.proxy.connection import Connection, Effect, Ground
 from klamm.proxy.requests import Requests
 from klamm.proxy.responses import Responses
+from klamm.proxy.ruling import Ruling
 
 
 class Session:
@@ -27,13 +33,21 @@ class Session:
     the cluster.
     """
 
-    def __init__(self, ground: Ground, broker: str, advertise: str) -> None:
+    def __init__(self, ground: Ground, broker: str, advertise: str, client_address: str = "") -> None:
         self.connection = Connection(ground, broker, advertise)
+        if ground.engine is not None:
+            peer = ground.engine.peer(ground.cluster, broker, client_address)
+            self.connection.ruling = Ruling(self.connection, ground.engine, peer)
         self.requests = Requests(self.connection)
         self.responses = Responses(self.connection)
         self.from_client = self.requests.receive
         self.from_broker = self.responses.receive
         self.bound = self.responses.bound
+
+    def connecting(self, now: int) -> list[Effect]:
+        """What rules do to a connection that opens; before anything else."""
+        ruling = self.connection.ruling
+        return [] if ruling is None else ruling.connecting(now)
 
     def own_time(self, elapsed_ns: int) -> None:
         """klamm's own time for one read, counted where its newest request is."""
@@ -47,12 +61,12 @@ class Session:
     def client_closed(self) -> list[Effect]:
         """The client has sent its last byte. A request that is cut short goes on as far as it came."""
         connection, requests = self.connection, self.requests
-        missing = requests.left or ("some" if requests.kept else 0)
+        missing = requests.left or ("some" if requests.kept_size and requests.kept else 0)
         if missing and not connection.closing:
             connection.problem(
                 "truncated", "", f"the client closed in the middle of a request, {missing} bytes missing"
             )
-        rest, requests.kept = requests.kept, b""
+        rest, requests.kept = b"".join(requests.kept), []
         effects, connection.effects = connection.effects, []
         return [("send", "broker", rest), *effects] if rest and not connection.closing else effects
 

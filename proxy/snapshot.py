@@ -128,6 +128,8 @@ def _copy_of_lane(lane: Lane) -> Lane:
     copy.request_bytes, copy.response_bytes = lane.request_bytes, lane.response_bytes
     copy.latency, copy.own = _copy_of_histogram(lane.latency), _copy_of_histogram(lane.own)
     copy.errors = Counter(lane.errors) if lane.errors else NO_ERRORS
+    copy.own_answers = lane.own_answers
+    copy.own_errors = Counter(lane.own_errors) if lane.own_errors else NO_ERRORS
     return copy
 
 

@@ -47,8 +47,8 @@ class Lane:
     """
 
     __slots__ = (
-        "api", "broker", "client_id", "cluster", "errors", "latency", "own", "request_bytes", "requests",
-        "response_bytes", "responses", "unanswered", "version",
+        "api", "broker", "client_id", "cluster", "errors", "latency", "own", "own_answers", "own_errors",
+        "request_bytes", "requests", "response_bytes", "responses", "unanswered", "version",
     )  # fmt: skip
 
     def __init__(self, cluster: str, broker: str, client_id: str, api: str, version: int) -> None:
@@ -67,6 +67,8 @@ class Lane:
             OWN_BOUNDS_NS
         )  # klamm's own: held frames whole, one in SAMPLE of the reads passed on
         self.errors: Counter[int] = Counter()  # Kafka error code -> times, the code 0 left out
+        self.own_answers = 0  # made by klamm: the broker did not see the request
+        self.own_errors: Counter[int] = Counter()  # in what klamm made or changed
 
 
 class TopicLane:

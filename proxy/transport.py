@@ -11,13 +11,16 @@ import socket
 import ssl
 import struct
 from collections.abc import Awaitable, Callable
+from functools import partial
 from time import monotonic_ns
 from typing import Any, Protocol, cast
 
 from klamm.proxy.connection import Effect
 from klamm.proxy.discovery import why_tls_ended
+from klamm.proxy.line import FULL, End, Hold, Item, Line
 from klamm.proxy.session import Session
 from klamm.proxy.topology import NodeKey
+from klamm.rules.verdict import How
 
 SAMPLE = 32  # one in so many reads is timed for klamm's own time
 RESET = struct.pack("ii", 1, 0)  # SO_LINGER of 0 s: closing sends RST
@@ -31,7 +34,9 @@ class Host(Protocol):
     def session(self, link: Link) -> Session: ...
     async def connect(self, link: Link, make: Callable[[], asyncio.Protocol]) -> asyncio.Transport: ...
     async def bind(self) -> None: ...
-    def say(self, link: Link, kind: str, api: str, message: str) -> None: ...
+    def say(
+        self, link: Link, kind: str, api: str, message: str, more: dict[str, Any] | None = None
+    ) -> None: ...
     def exchange(self, link: Link, fields: dict[str, Any]) -> None: ...
     def failed(self, link: Link, error: Exception) -> None: ...
     def keep(self, task: Awaitable[None]) -> None: ...
@@ -153,6 +158,9 @@ class Link:
         self.session: Session
         self.client_address = self.local_address = ("", 0)
         self.reason: str | None = None
+        self.stalled = False  # by a rule: it has no broker, and hears nothing
+        self.lines: dict[str, Line] = {}  # to the "client" and to the "broker", where not all may go at once
+        self.timers: dict[str, asyncio.TimerHandle] = {}
 
     async def connect(self) -> None:
         """The broker is connected before a byte of the client is taken; where that fails the client
@@ -160,9 +168,13 @@ class Link:
         """
         side = BrokerSide(self)
         self.session = self.host.session(self)
+        self.carry(self.session.connecting(monotonic_ns()))
+        self.stalled = "client" in self.lines and self.lines["client"].muted
+        if self.stalled or self.client.transport.is_closing():
+            return
         side.peer, self.client.peer = self.client, side
         side.receive = self.session.from_broker
-        side.onward = self.client.transport.write
+        side.onward = partial(self.send, "client") if "client" in self.lines else self.client.transport.write
         try:
             transport = await self.host.connect(self, lambda: side)
         except OSError as error:
@@ -174,16 +186,14 @@ class Link:
             transport.abort()
             return
         self.broker = side
-        self.client.onward = transport.write
+        self.client.onward = partial(self.send, "broker") if "broker" in self.lines else transport.write
         self.client.begin(self.session.from_client)
 
     def carry(self, effects: list[Effect]) -> None:
         for effect in effects:
             kind = effect[0]
             if kind == "send":
-                side = self.client if effect[1] == "client" else self.broker
-                if side is not None and not side.gone and not side.told:
-                    side.transport.write(effect[2])
+                self.send(effect[1], effect[2])
             elif kind == "exchange":
                 self.host.exchange(self, effect[1])
             elif kind == "problem":
@@ -195,6 +205,77 @@ class Link:
             elif kind == "close":
                 self.host.say(self, *effect[1:])
                 self._finish(effect[1])
+            elif kind == "event":
+                self.host.say(self, *effect[1:])
+            elif kind == "hold":
+                self._line(effect[1]).put(Hold(effect[2]), monotonic_ns())
+            elif kind == "shape":
+                self._line(effect[1]).mould(effect[2], effect[3])
+            elif kind == "cut":
+                self._put(effect[1], effect[2])
+            elif kind == "mute":
+                self._line("client").mute()
+                self._line("broker").mute()
+
+    def send(self, to: str, data: bytes | memoryview) -> None:
+        """Write it, or let it wait in its line."""
+        if to in self.lines:
+            self._put(to, data)
+        elif (side := self._side(to)) is not None and not side.gone and not side.told:
+            side.transport.write(data)
+
+    def _side(self, to: str) -> _Side | None:
+        return self.client if to == "client" else self.broker
+
+    def _line(self, to: str) -> Line:
+        """From now on what goes there goes through a line."""
+        if to not in self.lines:
+            self.lines[to] = Line()
+            source = self.broker if to == "client" else self.client
+            if source is not None:
+                source.onward = partial(self.send, to)
+        return self.lines[to]
+
+    def _put(self, to: str, item: Item) -> None:
+        line = self.lines.get(to)
+        if line is None:
+            self._out(to, [item])  # type: ignore[list-item]
+            return
+        line.put(item, monotonic_ns())
+        self._advance(to)
+
+    def _advance(self, to: str) -> None:
+        """Let go what may go, and come back for the rest."""
+        line, side = self.lines[to], self._side(to)
+        source = self.broker if to == "client" else self.client
+        if side is None or side.gone:
+            return
+        now = monotonic_ns()
+        out, wake = line.take(now)
+        self._out(to, out)
+        if (timer := self.timers.pop(to, None)) is not None:
+            timer.cancel()
+        if wake is not None and not side.gone:
+            self.timers[to] = asyncio.get_running_loop().call_later((wake - now) / 1e9, self._advance, to)
+        if source is not None and line.size > FULL:
+            source.pause("line")
+        elif source is not None and line.size <= FULL // 2:
+            source.resume("line")
+
+    def _out(self, to: str, out: list[bytes | memoryview | How | End]) -> None:
+        side = self._side(to)
+        if side is None or side.gone:
+            return
+        for item in out:
+            if item in ("fin", "rst"):
+                self._finish("cut by a rule", reset=item == "rst", now=True)
+            elif item == "close":
+                side.transport.close()
+            elif item == "eof":
+                side.told = True
+                side.transport.write_eof()
+            elif not side.told:
+                side.transport.write(item)  # type: ignore[arg-type]
 
     async def safely(self, work: Callable[[], Awaitable[None]]) -> None:
         """A defect of klamm ends this connection, and no other."""
@@ -220,6 +301,8 @@ class Link:
         """One end has sent its last byte: so has the other's counterpart, once all before it is out."""
         ours = side is self.client
         other: _Side | None = self.broker if ours else self.client
+        if self.stalled:
+            self._finish("closed by client")
         if other is None:  # the client ended first: begin() comes back to it
             return
         self.carry(self.session.client_closed() if ours else self.session.broker_closed())
@@ -229,8 +312,7 @@ class Link:
         if other.ended:
             self._finish(self.reason)
         elif other.transport.can_write_eof():
-            other.told = True
-            other.transport.write_eof()
+            self._put("broker" if ours else "client", "eof")
         elif (
             self.broker is not None
         ):  # TLS has no half-close: a client that waits for answers still gets them
@@ -260,15 +342,23 @@ class Link:
                 self.host.say(self, "tls_failed", "", why_tls_ended(exc))
             self._finish("reset by client" if side is self.client else "reset by broker", reset=True)
         if self.client.gone and (self.broker is None or self.broker.gone):
+            for timer in self.timers.values():
+                timer.cancel()
             self.host.closed(self, self.reason or "closed")
             for each in filter(None, (self.client, self.broker)):  # no cycle waits for the collector
                 vars(each).update(link=None, peer=None, receive=None, onward=None)
 
-    def _finish(self, reason: str, reset: bool = False) -> None:
-        """End both sides: what is written still goes out, unless it is a reset."""
+    def _finish(self, reason: str, reset: bool = False, now: bool = False) -> None:
+        """End both sides: what is written still goes out, unless it is a reset; what waits in a line too,
+        unless it is `now`.
+        """
         self.reason = self.reason or reason
-        for side in (self.client, self.broker):
+        for to, side in (("client", self.client), ("broker", self.broker)):
             if side is None or side.gone:
+                continue
+            line = self.lines.get(to)
+            if line is not None and not (reset or now or line.stuck()):
+                self._put(to, "close")
                 continue
             if reset:
                 sock = side.transport.get_extra_info("socket")
@@ -283,7 +373,7 @@ class Link:
 
     def shut(self) -> None:
         """klamm stops."""
-        self._finish("klamm stopped")
+        self._finish("klamm stopped", now=True)
 
 
 def _closed_by(side: _Side) -> str:

@@ -13,6 +13,7 @@ from klamm.proxy.cluster import Proxied
 from klamm.proxy.stats import Stats
 from klamm.proxy.topology import NodeKey
 from klamm.proxy.transport import Link
+from klamm.rules.engine import Engine
 from klamm.rules.plan import Planner, Wishes
 from tests.fakes.broker import Broker, Cluster
 from tests.fakes.client import Client, connect
@@ -130,7 +131,8 @@ def proxied(bootstrap: Any, wishes: Wishes | None = None, **settings: Any) -> tu
     log = Lines()
     cluster = config.Cluster(addresses, **settings)
     limits = config.Limits()
-    return Watched(cluster, limits, Planner(wishes or Wishes()), Stats(), log), log  # type: ignore[arg-type]
+    planner, engine = Planner(wishes or Wishes()), Engine(seed=1)
+    return Watched(cluster, limits, planner, engine, Stats(), log), log  # type: ignore[arg-type]
 
 
 @asynccontextmanager

@@ -1,0 +1,203 @@
+"""Orders of rules, carried out on the frames of one connection."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from klamm.decoders import API, encode
+from klamm.decoders.compile import skip_tags
+from klamm.proxy.connection import SIZE, Connection, Effect, Flow, Piece, Run
+from klamm.rules.engine import Engine, Gate, Look
+from klamm.rules.frame import Frame, Peer
+from klamm.rules.state import Tally
+from klamm.rules.verdict import (
+    FOREVER,
+    Answer,
+    Cut,
+    Delay,
+    Drop,
+    Edit,
+    Log,
+    Mute,
+    OnAnswer,
+    Order,
+    Raw,
+    Shape,
+    Twice,
+)
+
+if TYPE_CHECKING:
+    from klamm.decoders.schema import Side
+
+TO = {"request": "broker", "response": "client"}
+
+
+class Fate(NamedTuple):
+    """What was decided of an answer when its request was seen."""
+
+    request: Frame
+    acts: tuple[Callable[[Frame], Iterable[Order]], ...] = ()
+    swallow: bool = False
+
+
+class Ruling:
+    """`look`: what was decided from the header of a frame that is not whole yet."""
+
+    def __init__(self, connection: Connection, engine: Engine, peer: Peer) -> None:
+        self.connection, self.engine, self.peer = connection, engine, peer
+        self.gate = Gate(engine, peer, connection.ground.topology.topic_names.get)
+        self.look: dict[Side, Look | None] = {"request": None, "response": None}
+
+    def connecting(self, now: int) -> list[Effect]:
+        """What is done to the connection as it opens."""
+        frame = Frame(API["ApiVersions"], 0, "request", b"", None, self.peer, now)
+        pieces: list[Piece | Effect] = []
+        for order in self.gate.connecting(frame, now):
+            if self._carry(order, pieces, "response", b"", frame, now):
+                break
+        return [piece for piece in pieces if isinstance(piece, tuple)]
+
+    def concerned(self, flow: Flow, side: Side) -> tuple[Tally, ...] | None:
+        """The rules for such frames; None where none reads or acts on them."""
+        plan = flow.plan
+        if plan.unknown is not None:
+            return None
+        api = API[plan.key]
+        tallies = self.engine.concerned(api, plan.version, side, self.peer, flow.lane.client_id)
+        return tallies if tallies or self.engine.learns_from(api, side) else None
+
+    def looks(self, flow: Flow, side: Side, tallies: tuple[Tally, ...], now: int) -> bool:
+        """Must the frame be held until it is whole?"""
+        look = self.look[side]
+        if look is None:
+            head = self._frame(flow, side, b"", now)
+            look = self.look[side] = self.gate.look(tallies, head, now)
+        api = API[flow.plan.key]
+        if look.pending or self.engine.learns_from(api, side):
+            return True
+        self.look[side] = None
+        return False
+
+    def give_up(self, side: Side) -> None:
+        """A frame that is too large to be held."""
+        self.look[side] = None
+
+    def request(
+        self, flow: Flow, head: bytes, body: bytes, correlation: int, now: int
+    ) -> tuple[list[Piece | Effect], list[Run]] | None:
+        """What goes to the broker instead of a request, and what is in flight then; None: the request itself.
+        `head`: from the size field to the body.
+        """
+        look, self.look["request"] = self.look["request"], None
+        frame, answered = self._frame(flow, "request", body, now), flow.note.answered
+        assert look is not None
+        orders = self.gate.orders(frame, look, now)
+        if not orders:
+            return None
+        pieces: list[Piece | Effect] = []
+        acts: list[Callable[[Frame], Iterable[Order]]] = []
+        runs: list[Run] = []
+        times = 1
+        for order in orders:
+            match order:
+                case OnAnswer(act):
+                    acts.append(act)
+                case Twice():
+                    times = 2
+                case Answer(values):
+                    if values is not None and answered:
+                        runs.append(self._made(flow, values, correlation, acts, frame, now))
+                    return pieces, runs
+                case Drop():
+                    if answered:
+                        runs.append(
+                            Run(None, flow.note, now, [correlation], 0, (("hold", "client", FOREVER),))
+                        )
+                    return pieces, runs
+                case _:
+                    done = self._carry(order, pieces, "request", head, frame, now)
+                    if done:
+                        return pieces, runs
+        whole = SIZE.pack(len(head) - 4 + len(frame.body)) + head[4:] + frame.body
+        pieces += [whole] * times
+        if answered:
+            fate = Fate(frame, tuple(acts)) if acts else None
+            runs.append(Run(flow, flow.note, now, [correlation], len(whole) - 4, (), fate))
+            if times == 2:
+                runs.append(
+                    Run(flow, flow.note, now, [correlation], len(whole) - 4, (), Fate(frame, (), True))
+                )
+        return pieces, runs
+
+    def response(self, flow: Flow, run: Run, data: bytes, now: int) -> list[Piece | Effect] | None:
+        """What goes to the client instead of a response (with its size field); None: the response itself."""
+        look, self.look["response"] = self.look["response"], None
+        fate: Fate | None = run.fate
+        if fate is not None and fate.swallow:
+            return []
+        start = skip_tags(data, 9, len(data), data[8]) if flow.plan.response_tags else 8
+        frame = self._frame(flow, "response", data[start:], now, fate.request if fate else None)
+        orders: list[Order] = []
+        if fate is not None:
+            orders += self.gate.answered(fate.acts, frame)
+        if look is not None and look.pending:
+            orders += self.gate.orders(frame, look, now)
+        if not orders:
+            return None
+        pieces: list[Piece | Effect] = []
+        for order in orders:
+            if isinstance(order, Drop):
+                return [*pieces, ("hold", "client", FOREVER)]
+            if self._carry(order, pieces, "response", data[:start], frame, now):
+                return pieces
+        pieces.append(SIZE.pack(start - 4 + len(frame.body)) + data[4:start] + frame.body)
+        return pieces
+
+    def _carry(
+        self, order: Order, pieces: list[Piece | Effect], side: Side, head: bytes, frame: Frame, now: int
+    ) -> bool:
+        """What is the same on both sides. True if nothing comes after it."""
+        match order:
+            case Edit() | Raw():
+                return False  # the frame has it
+            case Delay(ns):
+                pieces.append(("hold", TO[side], frame.arrived_ns + ns))
+            case Cut(how, sent):
+                whole = head and SIZE.pack(len(head) - 4 + len(frame.body)) + head[4:] + frame.body
+                pieces += [whole[:sent], ("cut", TO[side], how)]
+                return True
+            case Mute():
+                pieces.append(("mute",))
+                return True
+            case Shape():
+                pieces.append(("shape", TO[order.direction], order, self.gate.draws()))
+            case Log(message, fields):
+                self.connection.effects.append(("event", "rule", frame.api.name, message, fields))
+        return False
+
+    def _made(
+        self,
+        flow: Flow,
+        values: dict[str, Any],
+        correlation: int,
+        acts: list[Callable[[Frame], Iterable[Order]]],
+        request: Frame,
+        now: int,
+    ) -> Run:
+        """klamm's own answer, which waits for its turn. What waits for the answer is done to it."""
+        plan = flow.plan
+        body = encode(values, plan.key, plan.version, "response")
+        head = SIZE.pack(0) + SIZE.pack(correlation) + (b"\0" if plan.response_tags else b"")
+        pieces: list[Piece | Effect] = []
+        frame = self._frame(flow, "response", body, now, request)
+        for order in self.gate.answered(acts, frame):
+            if self._carry(order, pieces, "response", head, frame, now):
+                return Run(None, flow.note, now, [correlation], 0, tuple(pieces))
+        pieces.append(SIZE.pack(len(head) - 4 + len(frame.body)) + head[4:] + frame.body)
+        self.connection.own_answer(flow, frame.values)
+        return Run(None, flow.note, now, [correlation], 0, tuple(pieces))
+
+    def _frame(self, flow: Flow, side: Side, body: bytes, now: int, request: Frame | None = None) -> Frame:
+        plan = flow.plan
+        return Frame(API[plan.key], plan.version, side, body, flow.lane.client_id, self.peer, now, request)

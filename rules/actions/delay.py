@@ -1,0 +1,50 @@
+"""delay: what is answered, or asked, goes on later."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import cos as cosine
+from math import log, pi, sqrt
+from typing import ClassVar, Literal
+
+from klamm.rules.frame import Frame
+from klamm.rules.quantities import Duration
+from klamm.rules.rule import Draw
+from klamm.rules.verdict import Delay as Later
+from klamm.rules.verdict import OnAnswer, Order
+
+Distribution = Literal["uniform", "normal", "exponential"]
+
+
+@dataclass(frozen=True, slots=True)
+class Delay:
+    """Let a frame go on later than it came. What follows on the connection waits behind it: Kafka answers
+    in order.
+    """
+
+    name: ClassVar[str] = "delay"
+    sides: ClassVar[Sequence[str]] = ("request", "response")
+
+    time: Duration
+    """How long, from its arrival; the mean of it where there is jitter."""
+    jitter: Duration = Duration(0)
+    """At most so much more or less (uniform), or the standard deviation (normal)."""
+    distribution: Distribution = "uniform"
+    """uniform, normal, or exponential with `time` as its mean."""
+    of: Literal["answer", "request"] = "answer"
+    """Which is late: the answer to what matched, or the request on its way to the broker."""
+
+    def act(self, frame: Frame, draw: Draw) -> Iterable[Order]:
+        later = Later(max(0, round(self._time(draw))))
+        if frame.side == "request" and self.of == "answer":
+            return [OnAnswer(lambda _: [later])]
+        return [later]
+
+    def _time(self, draw: Draw) -> float:
+        match self.distribution:
+            case "exponential":
+                return -self.time * log(1 - draw())
+            case "normal":  # Box and Muller
+                return self.time + self.jitter * sqrt(-2 * log(1 - draw())) * cosine(2 * pi * draw())
+        return self.time + (2 * draw() - 1) * self.jitter if self.jitter else self.time

@@ -1,0 +1,76 @@
+"""error: the client hears an error of Kafka, at every place that the broker would put it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from klamm.rules.error_answers import NoPlace, Path, edit_answer, error_answer
+from klamm.rules.error_split import merge_answers, partial, split_request
+from klamm.rules.frame import Frame
+from klamm.rules.quantities import ErrorCode, FieldPath
+from klamm.rules.rule import Draw
+from klamm.rules.verdict import Answer, Edit, OnAnswer, Order
+
+
+@dataclass(frozen=True, slots=True)
+class Error:
+    """Answer with an error. With a topic, partition or group, only these parts of the request are refused,
+    and the rest is served: the request goes on without them if it changes anything, else the answer is
+    edited.
+    """
+
+    name: ClassVar[str] = "error"
+    sides: ClassVar[Sequence[str]] = ("request", "response")
+
+    error: ErrorCode
+    """A name or code of Kafka's errors."""
+    at: FieldPath = FieldPath("")
+    """Where in the answer, such as topics.partitions.error_code; by default where Kafka itself puts it."""
+    applied: bool = False
+    """The broker does what is asked, and the client hears the error all the same: how duplicates are made."""
+
+    def act(self, frame: Frame, draw: Draw) -> Iterable[Order]:
+        if frame.side == "response":
+            return [self._edited(frame)]
+        only = frame.only
+        if self.applied:
+            return [OnAnswer(lambda answer: [self._edited(answer, only)])]
+        way = "whole" if only is None else partial(frame.api, frame.version)
+        try:
+            if way == "split" and only is not None:
+                return self._split(frame)
+            if way == "whole":
+                request, version = frame.values, frame.version
+                return [Answer(error_answer(frame.api, version, request, self.error, self._place()))]
+        except NoPlace as reason:
+            if not reason.edit:
+                raise
+        return [OnAnswer(lambda answer: [self._edited(answer, only)])]
+
+    def _place(self) -> Path | None:
+        return tuple(self.at.split(".")) if self.at else None
+
+    def _edited(self, answer: Frame, only: object = None) -> Order:
+        asked = answer.request.values if answer.request is not None else None
+        parts = only if callable(only) else answer.only
+        return Edit(
+            edit_answer(answer.api, answer.version, answer.values, self.error, self._place(), parts, asked)
+        )
+
+    def _split(self, frame: Frame) -> Iterable[Order]:
+        """The rest goes on; its answer comes back with the refused parts in it."""
+        api, version, request, only = frame.api, frame.version, frame.values, frame.only
+        assert only is not None
+        rest, refused = split_request(api, version, request, only)
+        if refused is None:
+            return []
+        answer = error_answer(api, version, refused, self.error, self._place())
+        if rest is None or answer is None:
+            return [Answer(answer)] if rest is None else [Edit(rest)]
+        said = answer
+        return [
+            Edit(rest),
+            OnAnswer(lambda served: [Edit(merge_answers(api, version, served.values, said, request, only))]),
+        ]

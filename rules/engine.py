@@ -1,0 +1,290 @@
+"""Rules against frames: which apply, whether this match is a hit, and what their actions ask for.
+
+One Engine for a process, one Gate for a connection. Pure: time is an argument, chance follows from the seed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from functools import partial
+from typing import NamedTuple
+
+from klamm.decoders import DecodeError, encode
+from klamm.decoders.schema import Api, Side
+from klamm.rules.chance import Draws, stream
+from klamm.rules.fetch_sessions import FetchSessions
+from klamm.rules.frame import Frame, Part, Peer
+from klamm.rules.groups import Groups
+from klamm.rules.parts import TopicName, names_all, parts
+from klamm.rules.rule import Rule
+from klamm.rules.state import Tally
+from klamm.rules.verdict import ENDING, Answer, Edit, OnAnswer, Order, Raw
+
+FETCH = 1
+SESSION_NOT_FOUND = 70  # FETCH_SESSION_ID_NOT_FOUND: the client starts a new session, and names its topics
+KEYS_KEPT = 10_000  # of a rule that counts per something; beyond it all are forgotten and counted anew
+
+
+class Hit(NamedTuple):
+    """A rule that acts on a frame. `only`: on these parts of it."""
+
+    tally: Tally
+    draw: Draws
+    only: Callable[[Part], bool] | None
+
+
+class Look(NamedTuple):
+    """What was decided from a frame's header: rules to ask when all of it is there, in the order of the file.
+    A Hit is one already.
+    """
+
+    pending: tuple[Tally | Hit, ...]
+
+
+class Engine:
+    """All rules of a process. `revision` goes up when they change; gates then have to be asked anew."""
+
+    def __init__(self, seed: int, wall_offset_ns: int = 0) -> None:
+        self.seed, self.wall_offset_ns = seed, wall_offset_ns
+        self.tallies: tuple[Tally, ...] = ()
+        self.by_name: dict[str, Tally] = {}
+        self.revision = 0
+        self.groups = Groups()
+        self.connections: Counter[tuple[str, str, str]] = Counter()
+        self.failed: list[tuple[str, str]] = []  # (rule, why), for the log, drained at the edge
+
+    def load(self, rules: Sequence[Rule], now: int) -> None:
+        """These rules, from now on. One that was there before, unchanged, goes on counting where it was."""
+        before = {tally.rule: tally for tally in self.tallies}
+        self.tallies = tuple(before.get(rule) or Tally(rule, now, self.wall_offset_ns) for rule in rules)
+        self.by_name = {tally.rule.name: tally for tally in self.tallies}
+        self.groups.wanted = any(rule.group for rule in rules)
+        self.revision += 1
+
+    def peer(self, cluster: str, broker: str, client_address: str) -> Peer:
+        """A new connection."""
+        of = cluster, broker, client_address.rpartition(":")[0]
+        self.connections[of] += 1
+        return Peer(cluster, broker, client_address, f"{'/'.join(of)}/{self.connections[of]}")
+
+    def concerned(
+        self, api: Api, version: int, side: Side, peer: Peer, client_id: str | None
+    ) -> tuple[Tally, ...]:
+        """The rules that may act on such frames of a connection: what never changes on it is decided here."""
+        return tuple(
+            tally
+            for tally in self.tallies
+            if tally.rule.enabled
+            and tally.rule.event == "frame"
+            and tally.rule.side == side
+            and (not tally.rule.keys or api.key in tally.rule.keys)
+            and version in tally.rule.versions
+            and self.selects(tally.rule, peer, client_id)
+        )
+
+    def learns_from(self, api: Api, side: Side) -> bool:
+        return side == "request" and self.groups.wanted and self.groups.told_by(api)
+
+    @staticmethod
+    def selects(rule: Rule, peer: Peer, client_id: str | None) -> bool:
+        if rule.broker and peer.broker not in rule.broker:
+            return False
+        if rule.client is None:
+            return True
+        host = peer.client_address.rpartition(":")[0]
+        return rule.client(host) or (client_id is not None and rule.client(client_id))
+
+    def ready(self, tally: Tally, now: int) -> bool:
+        """Is this the rule's time?"""
+        rule = tally.rule
+        if not rule.enabled or not tally.open(now):
+            return False
+        once, until = self.by_name.get(rule.when.once_hit), self.by_name.get(rule.when.until_hit)
+        return (not rule.when.once_hit or (once is not None and once.hits > 0)) and not (until and until.hits)
+
+
+class Gate:
+    """One connection: what its frames are judged by besides themselves."""
+
+    def __init__(self, engine: Engine, peer: Peer, name_of: TopicName) -> None:
+        self.engine, self.peer, self.name_of = engine, peer, name_of
+        self.sessions = FetchSessions()
+        self.streams: dict[str, tuple[int, int]] = {}  # rule -> (where its numbers begin, matches so far)
+
+    def connecting(self, frame: Frame, now: int) -> list[Order]:
+        """What is done to the connection as it opens."""
+        engine = self.engine
+        tallies = [
+            t for t in engine.tallies if t.rule.event == "connect" and engine.selects(t.rule, self.peer, None)
+        ]
+        return self.orders(frame, self.look(tallies, frame, now), now)
+
+    def look(self, tallies: Iterable[Tally], frame: Frame, now: int) -> Look:
+        """From the header alone: what still has to be asked of the body, or is a hit already."""
+        pending: list[Tally | Hit] = []
+        for tally in tallies:
+            if not self.engine.ready(tally, now):
+                continue
+            if tally.rule.reads:
+                pending.append(tally)
+            else:
+                hit = self._match(tally, frame, None, now)
+                if hit is not None:
+                    pending.append(hit)
+        return Look(tuple(pending))
+
+    def orders(self, frame: Frame, look: Look, now: int) -> list[Order]:
+        """What all rules ask for of a frame that is whole. An edit is seen by the rules after it."""
+        if self.engine.learns_from(frame.api, frame.side):
+            self.engine.groups.learn(frame)
+        asked: list[Order] = []
+        tracked = frame.api.key == FETCH and any(map(_by_topic, look.pending))
+        if tracked and frame.side == "request" and self.sessions.unknown(frame):
+            return [Answer({"error_code": SESSION_NOT_FOUND})]
+        for pending in look.pending:
+            hit = pending if isinstance(pending, Hit) else self._read(pending, frame, now)
+            if hit is not None and not hit.tally.rule.dry:
+                asked += self._act(hit, frame)
+                if asked and isinstance(asked[-1], ENDING):
+                    return asked
+        if tracked and frame.side == "request":
+            self.sessions.asks(frame)
+            asked.append(OnAnswer(self._session_answered))
+        return asked
+
+    def answered(self, acts: Iterable[Callable[[Frame], Iterable[Order]]], frame: Frame) -> list[Order]:
+        """What was decided of an answer when its request was seen, now that the answer is here."""
+        asked: list[Order] = []
+        for act in acts:
+            asked += self._safely("", frame, act)
+            if asked and isinstance(asked[-1], ENDING):
+                break
+        return asked
+
+    def draws(self) -> Draws:
+        """Numbers for what goes on after its hit: the shape of a stream."""
+        return Draws(stream(self.engine.seed, "", self.peer.key), 0)
+
+    def _session_answered(self, frame: Frame) -> Iterable[Order]:
+        self.sessions.answers(frame)
+        return ()
+
+    def _act(self, hit: Hit, frame: Frame) -> list[Order]:
+        """What the rule's actions say, one after another; each sees what those before it have done."""
+        frame.only = hit.only
+        said: list[Order] = []
+        for action in hit.tally.rule.do:
+            said += self._safely(hit.tally.rule.name, frame, partial(action.act, draw=hit.draw))
+            if said and isinstance(said[-1], ENDING):
+                break
+        return said
+
+    def _safely(self, rule: str, frame: Frame, ask: Callable[[Frame], Iterable[Order]]) -> list[Order]:
+        """An action that fails, or asks for what cannot be sent, does nothing, and is said."""
+        before = frame.read, frame.body
+        try:
+            said = list(ask(frame))
+            for order in said:
+                if isinstance(order, Edit):
+                    body = encode(order.values, frame.api.key, frame.version, frame.side)
+                    frame.become(order.values, body)
+                elif isinstance(order, Raw):
+                    frame.become(None, order.body)
+                elif isinstance(order, Answer) and order.values is not None:
+                    encode(order.values, frame.api.key, frame.version, "response")
+        except Exception as error:  # a plugin may raise anything
+            frame.become(*before)
+            tally = self.engine.by_name.get(rule)
+            if tally is not None:
+                tally.failures += 1
+            self.engine.failed.append((rule, f"{type(error).__name__}: {error}"))
+            return []
+        return said
+
+    def _read(self, tally: Tally, frame: Frame, now: int) -> Hit | None:
+        """A rule that asks for something in the body."""
+        rule = tally.rule
+        try:
+            only = self._selected(rule, frame)
+            if only is False:
+                return None
+            if rule.where is not None and not rule.where.on(frame.api, frame.version, frame.side).holds(
+                frame
+            ):
+                return None
+        except DecodeError:
+            return None  # observation fails open; the session says so
+        return self._match(tally, frame, only if callable(only) else None, now)
+
+    def _selected(self, rule: Rule, frame: Frame) -> Callable[[Part], bool] | bool:
+        """Which parts of the frame the rule is about: a predicate, True for all, False for none."""
+        if rule.group is not None and not self._of_group(rule, frame):
+            return False
+        if rule.topic is None and not rule.partition:
+            return True
+
+        def wanted(part: Part) -> bool:
+            topic, partition, group = part.get("topic"), part.get("partition"), part.get("group")
+            if topic is None and part.get("topic_id") is not None:
+                topic = self.name_of(part["topic_id"])
+            return (
+                (rule.topic is None or (topic is not None and rule.topic(topic)))
+                and (not rule.partition or partition is None or partition in rule.partition)
+                and (rule.group is None or group is None or rule.group(group))
+            )
+
+        fields = frame.api.fields(frame.side)
+        found = any(wanted(part) for part in parts(fields, frame.version, frame.values, self.name_of))
+        if not found and frame.side == "request":
+            found = names_all(fields, frame.version, frame.values)
+            if frame.api.key == FETCH:
+                found = any(wanted(part) for part in self.sessions.held(frame))
+        return wanted if found else False
+
+    def _of_group(self, rule: Rule, frame: Frame) -> bool:
+        assert rule.group is not None
+        named = self._groups_named(frame) or (self._groups_named(frame.request) if frame.request else set())
+        if not named:
+            group = self.engine.groups.of(frame.client_id, frame.peer.client_address)
+            named = set() if group is None else {group}
+        return any(map(rule.group, named))
+
+    def _groups_named(self, frame: Frame) -> set[str]:
+        fields = frame.api.fields(frame.side)
+        found = parts(fields, frame.version, frame.values, self.name_of)
+        return {part["group"] for part in found if part.get("group") is not None}
+
+    def _match(self, tally: Tally, frame: Frame, only: Callable[[Part], bool] | None, now: int) -> Hit | None:
+        """One more match: is it a hit?"""
+        rule = tally.rule
+        start, match = self.streams.get(rule.name) or (stream(self.engine.seed, rule.name, self.peer.key), 0)
+        self.streams[rule.name] = start, match + 1
+        key = self._counted_by(rule, frame, only)
+        if len(tally.matches_per) > KEYS_KEPT:
+            tally.matches_per.clear()
+            tally.hits_per.clear()
+        draw = Draws(start, match)
+        if not tally.count(key, now) or (rule.when.chance < 1 and draw() >= rule.when.chance):
+            return None
+        tally.hit(key)
+        return Hit(tally, draw, only)
+
+    def _counted_by(self, rule: Rule, frame: Frame, only: Callable[[Part], bool] | None) -> Hashable:
+        match rule.when.per:
+            case "rule":
+                return None
+            case "connection":
+                return self.peer.key
+            case "client":
+                return frame.client_id
+            case "group":
+                return self.engine.groups.of(frame.client_id, frame.peer.client_address)
+        fields = frame.api.fields(frame.side)
+        found = parts(fields, frame.version, frame.values, self.name_of)
+        return frozenset((p.get("topic"), p.get("partition")) for p in found if only is None or only(p))
+
+
+def _by_topic(pending: Tally | Hit) -> bool:
+    rule = pending.tally.rule if isinstance(pending, Hit) else pending.rule
+    return rule.topic is not None or bool(rule.partition)

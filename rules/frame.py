@@ -1,0 +1,63 @@
+"""What a rule sees: one frame, and the exchange it belongs to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from klamm.decoders import decode
+from klamm.decoders.schema import Api, Side
+
+# One of the things that a frame is about, as far as it tells: "topic", "topic_id", "partition", "group".
+Part = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """Who is at the two ends of a connection. `key` names it the same in every run: cluster, broker, and
+    which of the connections from one client host it is.
+    """
+
+    cluster: str
+    broker: str  # "2", "controller 1", or "bootstrap"
+    client_address: str  # host:port
+    key: str
+
+
+class Frame:
+    """`body` is what follows the header. `arrived_ns` is monotonic. `request` is that of a response.
+
+    `only` says which parts (topic, partition, group) the rule that acts has selected; None: all.
+    """
+
+    __slots__ = (
+        "api", "arrived_ns", "body", "client_id", "only", "peer", "read", "request", "side", "version",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        api: Api,
+        version: int,
+        side: Side,
+        body: bytes,
+        client_id: str | None,
+        peer: Peer,
+        arrived_ns: int,
+        request: Frame | None = None,
+    ) -> None:
+        self.api, self.version, self.side, self.body = api, version, side, body
+        self.client_id, self.peer, self.arrived_ns, self.request = client_id, peer, arrived_ns, request
+        self.only: Callable[[Part], bool] | None = None
+        self.read: dict[str, Any] | None = None
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """The decoded body, read once: not to be changed in place. Raises DecodeError."""
+        if self.read is None:
+            self.read = decode(self.body, self.api.key, self.version, self.side)
+        return self.read
+
+    def become(self, values: dict[str, Any] | None, body: bytes) -> None:
+        """What an earlier rule has made of it."""
+        self.read, self.body = values, body

@@ -1,0 +1,11 @@
+"""Types of what people write in rules: each is one scalar, parsed by rules/scalars.py."""
+
+from __future__ import annotations
+
+from typing import NewType
+
+Duration = NewType("Duration", int)  # ns
+Bytes = NewType("Bytes", int)
+Share = NewType("Share", float)  # 0 to 1
+ErrorCode = NewType("ErrorCode", int)
+FieldPath = NewType("FieldPath", str)  # names of the wire table with dots: topics.partitions.error_code

@@ -1,0 +1,88 @@
+"""A rule as it stands in the file, read and checked: which frames, when, and what is done with them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol
+
+from klamm.decoders.schema import ALL, Side, Versions
+from klamm.rules.glob import Glob
+
+if TYPE_CHECKING:
+    from klamm.rules.expressions import Expression
+    from klamm.rules.frame import Frame
+    from klamm.rules.verdict import Order
+
+Event = Literal["frame", "connect"]
+Per = Literal["rule", "connection", "client", "topic", "group"]
+
+
+class Moment(NamedTuple):
+    """A time: `ns` after the rule's start or first match, or, when `absolute`, since 1970."""
+
+    ns: int
+    absolute: bool = False
+
+
+class Draw(Protocol):
+    """The next number from 0 to 1 for this hit: the same in every run with one seed."""
+
+    def __call__(self) -> float: ...
+
+
+class Action(Protocol):
+    """One thing that can be done to a frame. Its fields are its parameters; plugins are no different.
+
+    `act` is asked on the side that the rule matches on. It may raise: the frame then goes on as it was.
+    `name` is its key in the file; `sides` where it may be used: "request", "response", "connect".
+    """
+
+    name: ClassVar[str]
+    sides: ClassVar[Sequence[str]]
+
+    def act(self, frame: Frame, draw: Draw) -> Iterable[Order]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class When:
+    """Which of the matches are hits. Counted `per` what is named."""
+
+    chance: float = 1.0
+    times: int | None = None
+    every: int = 1
+    nth: tuple[int, ...] = ()
+    after: Moment | None = None
+    until: Moment | None = None
+    lasting_ns: int | None = None
+    since: Literal["start", "first match"] = "start"
+    per: Per = "rule"
+    once_hit: str = ""
+    until_hit: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """`side` is that on which it matches. Empty selectors select everything; `keys` are API keys."""
+
+    name: str
+    do: tuple[Action, ...]
+    event: Event = "frame"
+    keys: frozenset[int] = frozenset()
+    versions: Versions = ALL
+    side: Side = "request"
+    topic: Glob | None = None
+    partition: frozenset[int] = frozenset()
+    group: Glob | None = None
+    client: Glob | None = None
+    broker: frozenset[str] = frozenset()
+    where: Expression | None = None
+    when: When = field(default_factory=When)
+    dry: bool = False
+    enabled: bool = True
+    origin: Any = None  # where it was written, for messages
+
+    @property
+    def reads(self) -> bool:
+        """Does the match need more than the header?"""
+        return any((self.topic, self.partition, self.group, self.where))
