@@ -6,16 +6,17 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
-from importlib import import_module, metadata
+from importlib import import_module
 from typing import Any, NoReturn
 
-from klamm.cli.nearest import suggestion
+from klamm.rules.nearest import suggestion
 
 FINE, FAILED, USAGE = 0, 1, 2  # exit codes
 
 COMMANDS = {
     "run": "stand between Kafka clients and a cluster",
     "demo": "watch it work: a cluster, clients and klamm in one command",
+    "decode": "read frames, and print each as a tree of its fields",
     "wire": "print the layout of one API at one version",
     "errors": "explain an error of Kafka by its code or name",
 }
@@ -67,6 +68,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(HELP, end="")
         return FINE
     if command == "--version":
+        from importlib import metadata  # slow to load
+
         print(f"klamm {metadata.version('klamm')}")
         return FINE
     if command not in COMMANDS:

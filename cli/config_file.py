@@ -7,8 +7,8 @@ from pathlib import Path as FilePath
 from typing import NamedTuple
 
 from klamm.cli.scalars import scalars
-from klamm.cli.typed_yaml import BROKEN, ConfigError, Document, Mistake, Path, Place, read
 from klamm.proxy.config import Address, Admin, Cluster, Config, Limits, Listen, Tls
+from klamm.rules.typed_yaml import BROKEN, ConfigError, Document, Mistake, Path, Place, read
 
 WILDCARDS = {"0.0.0.0", "::"}
 LOOPBACK = {"localhost": "127.0.0.1"}

@@ -12,8 +12,8 @@ from typing import Any
 from klamm.cli.banner import banner
 from klamm.cli.config_file import checked, parse
 from klamm.cli.scalars import scalars
-from klamm.cli.typed_yaml import BROKEN, ConfigError, Document, Mistake, Path, Place, choose
 from klamm.proxy.config import Address, Admin, ApiName, Cluster, Config, Host, InputFile, Listen, Tls
+from klamm.rules.typed_yaml import BROKEN, ConfigError, Document, Mistake, Path, Place, choose
 
 DESCRIPTION = """\
 Stand between Kafka clients and a cluster: every broker gets a port of klamm's own, every broker address on

@@ -11,8 +11,6 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
-from klamm.cli.nearest import suggestion
-from klamm.cli.typed_yaml import Scalar, truth
 from klamm.proxy.config import (
     ALL_APIS,
     Address,
@@ -29,6 +27,8 @@ from klamm.proxy.config import (
     Seconds,
     Tls,
 )
+from klamm.rules.nearest import suggestion
+from klamm.rules.typed_yaml import Scalar, truth
 
 SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 BYTES = {"": 1, "B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from klamm.cli.config_file import load
-from klamm.cli.typed_yaml import ConfigError
 from klamm.proxy.config import Address, Admin, Cluster, Config, Limits, Listen, Log, Metrics, Tls
+from klamm.rules.typed_yaml import ConfigError
 
 
 @pytest.fixture

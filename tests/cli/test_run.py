@@ -7,9 +7,9 @@ import pytest
 
 from klamm.cli import FAILED, USAGE, Parser, main
 from klamm.cli import run as command
-from klamm.cli.typed_yaml import ConfigError
 from klamm.proxy import serve
 from klamm.proxy.config import Address, Admin, Cluster, Config, Listen, Log, Metrics, Tls
+from klamm.rules.typed_yaml import ConfigError
 
 
 @pytest.fixture(autouse=True)

@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple, NewType, Union, get_args, get_origi
 
 import yaml
 
-from klamm.cli.nearest import nearest, suggestion
+from klamm.rules.nearest import nearest, suggestion
 
 Path = tuple[str | int, ...]
 

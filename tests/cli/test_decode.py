@@ -1,0 +1,564 @@
+"""`klamm decode`: what it takes for input, the tree, JSON, pairs of frames, failures, and its guesses."""
+
+import io
+import json
+import re
+import sys
+from base64 import b64encode
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from klamm.cli import FAILED, FINE, USAGE, main
+from klamm.decoders import API, ERRORS, encode
+from klamm.decoders.headers import request_frame, response_frame
+from klamm.decoders.payloads import encode_payload
+from klamm.decoders.records import Batch, Record, write
+from klamm.decoders.schema import Api, Side
+from tests.fakes.messages import values_of
+
+Captured = pytest.CaptureFixture[str]
+
+
+def request(
+    name: str, version: int, values: dict[str, Any], correlation_id: int = 7, client_id: str | None = "app"
+) -> bytes:
+    body = encode(values, name, version, "request")
+    return request_frame(API[name], version, correlation_id, client_id, body)
+
+
+def response(name: str, version: int, values: dict[str, Any], correlation_id: int = 7) -> bytes:
+    return response_frame(API[name], version, correlation_id, encode(values, name, version, "response"))
+
+
+ASKED = request("Metadata", 12, {"topics": [{"name": "orders"}]})
+BROKER = {"node_id": 1, "host": "kafka-1", "port": 9092, "rack": None}
+PARTITIONS = [{"partition_index": n, "leader_id": 1, "replica_nodes": [1, 2, 3]} for n in range(14)]
+PARTITIONS[12]["error_code"] = 5
+ANSWER = response(
+    "Metadata", 12, {"brokers": [BROKER], "topics": [{"name": "orders", "partitions": PARTITIONS}]}
+)
+
+
+def printed(capsys: Captured, *words: str, code: int = FINE) -> str:
+    assert main(["decode", *words]) == code
+    return capsys.readouterr().out
+
+
+def objects(capsys: Captured, *words: str, code: int = FINE) -> list[Any]:
+    return [json.loads(line) for line in printed(capsys, "--json", *words, code=code).splitlines()]
+
+
+def test_a_request_is_a_tree_with_offsets_and_bytes(capsys: Captured) -> None:
+    assert (
+        printed(capsys, ASKED.hex())
+        == """\
+hex, 46 bytes, 1 frame, size in front
+
+Metadata v12 request  (frame 1, key 3, header v2)
+  0000  00 00 00 2a                 size: 42
+  0004                              header
+  0004  00 03                         request_api_key: 3 Metadata
+  0006  00 0c                         request_api_version: 12
+  0008  00 00 00 07                   correlation_id: 7
+  000c  00 03 61 70 70                client_id: "app"
+  0012                              body
+  0012  02                            topics: 1 element
+  0013                                  [0]
+  0013  00 00 00 00 00 00 00 00 ..        topic_id: AAAAAAAAAAAAAAAAAAAAAA
+  0023  07 6f 72 64 65 72 73              name: "orders"
+  002b  01                            allow_auto_topic_creation: true
+  002c  00                            include_topic_authorized_operations: false
+"""
+    )
+
+
+def offsets(dump: bytes, width: int = 16) -> list[tuple[int, bytes]]:
+    return [(start, dump[start : start + width]) for start in range(0, len(dump), width)]
+
+
+def text_of(row: bytes) -> str:
+    return "".join(chr(byte) if 0x20 <= byte < 0x7F else "." for byte in row)
+
+
+FORMS = {
+    "spaced hex": ASKED.hex(" "),
+    "hex with colons": ASKED.hex(":").upper(),
+    "hex on several lines": ASKED.hex("\n", 4),
+    "hex with 0x": ", ".join(f"0x{byte:02x}" for byte in ASKED),
+    "escapes": "".join(f"\\x{byte:02x}" for byte in ASKED),
+    "a bytes literal": repr(ASKED),
+    "a list of signed numbers": str([byte - 256 if byte > 127 else byte for byte in ASKED]),
+    "base64": b64encode(ASKED).decode(),
+    "base64 without padding": b64encode(ASKED).decode().rstrip("="),
+    "xxd": "\n".join(f"{at:08x}: {row.hex(' ', 2):<39}  {text_of(row)}" for at, row in offsets(ASKED)),
+    "hexdump -C": "\n".join(
+        f"{at:08x}  {row[:8].hex(' '):<23}  {row[8:].hex(' '):<23}  |{text_of(row)}|"
+        for at, row in offsets(ASKED)
+    )
+    + f"\n{len(ASKED):08x}",
+    "od -t x1": "\n".join(f"{at:07o} {row.hex(' ')}" for at, row in offsets(ASKED)) + f"\n{len(ASKED):07o}",
+    "od -x": "\n".join(
+        f"{at:07o} " + " ".join(row[n : n + 2][::-1].hex() for n in range(0, len(row), 2))
+        for at, row in offsets(ASKED)
+    )
+    + f"\n{len(ASKED):07o}",
+    "Wireshark": "\n".join(f"{at:04x}   {row.hex(' '):<47}   {text_of(row)}" for at, row in offsets(ASKED)),
+    "tcpdump": "\n".join(
+        f"\t0x{at:04x}:  {row.hex(' ', -2):<39}  {text_of(row)}" for at, row in offsets(ASKED)
+    ),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_whatever_people_paste_is_read(form: str, capsys: Captured) -> None:
+    assert printed(capsys, FORMS[form]).splitlines()[1:] == printed(capsys, ASKED.hex()).splitlines()[1:]
+
+
+def test_a_dump_with_left_out_lines_is_filled_again(capsys: Captured) -> None:
+    frame = request("SaslAuthenticate", 0, {"auth_bytes": bytes(200)}, client_id=None)
+    rows = [f"{at:08x}  {row.hex(' ')}" for at, row in offsets(frame)]
+    dump = "\n".join([*rows[:3], "*", rows[-1], f"{len(frame):08x}"])
+    assert len(rows) > 6
+    assert "auth_bytes: *** (200 bytes)" in printed(capsys, dump)
+
+
+def test_words_that_the_shell_has_split_are_one_dump(capsys: Captured) -> None:
+    assert printed(capsys, *ASKED.hex(" ", 4).split()) == printed(capsys, ASKED.hex())
+
+
+@pytest.mark.parametrize("as_text", [False, True])
+def test_a_file_holds_raw_frames_or_one_of_the_texts(as_text: bool, tmp_path: Path, capsys: Captured) -> None:
+    file = tmp_path / "frames"
+    file.write_bytes(FORMS["xxd"].encode() + b"\n" if as_text else ASKED)
+    lines = printed(capsys, str(file)).splitlines()
+    assert lines[0] == f"{file}: {'a hex dump' if as_text else 'raw bytes'}, 46 bytes, 1 frame, size in front"
+    assert lines[1:] == printed(capsys, ASKED.hex()).splitlines()[1:]
+
+
+@pytest.mark.parametrize("words", [(), ("-",)])
+def test_the_standard_input_is_read_too(
+    words: tuple[str, ...], capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(ASKED)))
+    assert printed(capsys, *words).startswith("standard input: raw bytes, 46 bytes, 1 frame, size in front\n")
+
+
+def test_a_request_without_its_size_is_known_as_one(capsys: Captured) -> None:
+    lines = printed(capsys, ASKED[4:].hex()).splitlines()
+    assert lines[0] == "hex, 42 bytes, 1 frame, no size in front"
+    assert [line[36:] for line in lines[3:]] == [
+        line[36:] for line in printed(capsys, ASKED.hex()).splitlines()[4:]
+    ]
+
+
+@pytest.mark.parametrize("parts", [(ASKED + ANSWER,), (ASKED, ANSWER), (ASKED[4:], ANSWER[4:])])
+def test_a_response_is_read_as_the_request_before_it_says(parts: tuple[bytes, ...], capsys: Captured) -> None:
+    out = printed(capsys, *[part.hex() for part in parts])
+    assert "Metadata v12 response  (frame 2, key 3, header v1, answers frame 1)" in out
+    assert 'host: "kafka-1"' in out
+
+
+def test_responses_find_their_requests_by_correlation_id_in_any_order(capsys: Captured) -> None:
+    frames = [
+        request("Heartbeat", 4, {}, 1), request("ApiVersions", 3, {}, 2), request("Heartbeat", 0, {}, 1),
+        response("ApiVersions", 3, {}, 2), response("Heartbeat", 4, {}, 1), response("Heartbeat", 0, {}, 1),
+    ]  # fmt: skip
+    found = objects(capsys, b"".join(frames).hex())
+    assert [(one["api"], one["api_version"], one["side"], one.get("answers")) for one in found] == [
+        ("Heartbeat", 4, "request", None), ("ApiVersions", 3, "request", None),
+        ("Heartbeat", 0, "request", None), ("ApiVersions", 3, "response", 2),
+        ("Heartbeat", 4, "response", 1), ("Heartbeat", 0, "response", 3),
+    ]  # fmt: skip
+
+
+def test_a_response_is_read_as_it_is_told(capsys: Captured) -> None:
+    assert objects(capsys, ANSWER.hex(), "--api", "metadata", "--version", "12")[0]["body"]["brokers"] == [
+        BROKER
+    ]
+
+
+def test_a_refusal_of_the_version_is_read_in_version_0(capsys: Captured) -> None:
+    frames = request("ApiVersions", 4, {}) + response("ApiVersions", 0, {"error_code": 35})
+    out = printed(capsys, frames.hex())
+    assert "ApiVersions v0 response" in out
+    assert "the broker does not know v4 and answers in v0 (KIP-511)" in out
+    assert "error_code: 35 UNSUPPORTED_VERSION" in out
+
+
+def test_long_arrays_are_cut_but_their_errors_are_told(capsys: Captured) -> None:
+    out = printed(capsys, (ASKED + ANSWER).hex())
+    assert "... 4 more, with errors: 1 x LEADER_NOT_AVAILABLE" in out
+    assert "partition_index: 12" not in out
+    full = printed(capsys, (ASKED + ANSWER).hex(), "--full")
+    assert "more" not in full
+    assert "error_code: 5 LEADER_NOT_AVAILABLE" in full
+
+
+def bytes_in(tree: str, size: int) -> bytes:
+    """The bytes that the lines of a tree show, each where its line says."""
+    shown = bytearray(size)
+    for line in tree.splitlines():
+        if re.match("  [0-9a-f]{4}  ", line):
+            at, raw = int(line[2:6], 16), bytes.fromhex(line[8:31])
+            shown[at : at + len(raw)] = raw
+    return bytes(shown)
+
+
+def test_full_shows_every_byte_of_the_frame(capsys: Captured) -> None:
+    assert bytes_in(printed(capsys, (ASKED + ANSWER).hex(), "--full"), len(ASKED + ANSWER)) == ASKED + ANSWER
+
+
+def test_numbers_are_named_where_kafka_names_them(capsys: Captured) -> None:
+    asked = request(
+        "ListOffsets", 6, {"isolation_level": 1, "topics": [{"name": "a", "partitions": [{"timestamp": -2}]}]}
+    )
+    out = printed(capsys, asked.hex())
+    assert "isolation_level: 1 read_committed" in out
+    assert "timestamp: -2 earliest" in out
+    answered = printed(capsys, (ASKED + ANSWER).hex())
+    assert "topic_authorized_operations: -2147483648 not asked" in answered
+    keys = response("ApiVersions", 3, {"api_keys": [{"api_key": 18, "max_version": 4}]})
+    assert "api_key: 18 ApiVersions" in printed(capsys, keys.hex(), "--api", "18", "--version", "3")
+
+
+def test_unknown_tags_are_shown_with_their_bytes(capsys: Captured) -> None:
+    asked = request("Heartbeat", 4, {"unknown_tagged_fields": [(9, b"new")]})
+    out = printed(capsys, asked.hex())
+    assert 'tag 9: 3 bytes "new"' in out
+    (found,) = objects(capsys, asked.hex())
+    assert found["body"]["unknown_tagged_fields"] == [{"tag": 9, "data": "bmV3"}]
+
+
+def test_no_text_in_a_frame_commands_the_terminal(capsys: Captured) -> None:
+    out = printed(capsys, request("Metadata", 1, {"topics": [{"name": "\x1b[2J\u202e\x07"}]}).hex())
+    assert all(char.isprintable() for char in out.replace("\n", ""))
+    assert r"\u001b[2J" in out
+
+
+SIGNED_IN = request("SaslAuthenticate", 2, {"auth_bytes": b"\0alice\0wonderland"})
+
+
+def test_secrets_are_hidden_in_text_and_bytes(capsys: Captured) -> None:
+    out = printed(capsys, SIGNED_IN.hex())
+    assert "auth_bytes: *** (17 bytes)" in out
+    assert "secrets are hidden; --secrets shows them" in out
+    assert "wonder" not in out
+    assert b"alice".hex(" ") not in out
+    assert objects(capsys, SIGNED_IN.hex())[0]["body"] == {"auth_bytes": "*** (17 bytes)"}
+
+
+def test_secrets_are_shown_on_demand(capsys: Captured) -> None:
+    assert b"alice".hex(" ")[:5] in printed(capsys, SIGNED_IN.hex(), "--secrets")
+    assert objects(capsys, SIGNED_IN.hex(), "--secrets")[0]["body"] == {
+        "auth_bytes": "AGFsaWNlAHdvbmRlcmxhbmQ="
+    }
+
+
+@pytest.mark.parametrize("size", range(len(SIGNED_IN) - 16, len(SIGNED_IN)))
+def test_secrets_are_hidden_about_a_failure_too(size: int, capsys: Captured) -> None:
+    out = printed(capsys, SIGNED_IN[:size].hex(), code=FAILED)
+    shown = bytes.fromhex(
+        "".join(
+            word
+            for line in out.splitlines()[-5:]
+            for word in line[8:55].split()
+            if len(word) == 2 and word not in ("**", "^^")
+        )
+    )
+    assert b"a" not in shown.removeprefix(SIGNED_IN[:18])
+
+
+def test_a_frame_cut_short_is_shown_up_to_the_cut(capsys: Captured) -> None:
+    out = printed(capsys, ASKED[:-6].hex(), code=FAILED)
+    assert "size: 42  6 bytes are missing" in out
+    assert "name  <- needs 6 bytes, 4 left" in out
+    where = "topics[0].name at byte 36 (0x24), 18 into the body"
+    assert out.splitlines()[-4:] == [
+        f"  Metadata v12 request cannot be read: {where}: needs 6 bytes, 4 left",
+        "  0010  70 00 02 00 00 00 00 00 00 00 00 00 00 00 00 00",
+        "  0020  00 00 00 07 6f 72 64 65",
+        "                    ^^",
+    ]
+
+
+def test_a_failure_is_in_the_json_beside_what_was_read(capsys: Captured) -> None:
+    (found,) = objects(capsys, ASKED[:-6].hex(), code=FAILED)
+    assert found["body"] == {"topics": [{"topic_id": "AAAAAAAAAAAAAAAAAAAAAA"}]}
+    assert found["missing_bytes"] == 6
+    assert found["error"] == {
+        "in": "body", "path": "topics[0].name", "offset": 36, "reason": "needs 6 bytes, 4 left",
+    }  # fmt: skip
+
+
+def test_bytes_that_are_left_over_are_a_failure(capsys: Captured) -> None:
+    longer = request_frame(API["Heartbeat"], 0, 7, "app", encode({}, "Heartbeat", 0, "request") + b"\xab\xcd")
+    out = printed(capsys, longer.hex(), code=FAILED)
+    assert "  0019  ab cd                         left over: 2 bytes\n" in out
+    assert "body at byte 25 (0x19), 8 into the body: 2 bytes left over" in out
+
+
+@pytest.mark.parametrize("side", ["request", "response"])
+@pytest.mark.parametrize("api", API, ids=lambda api: api.name)
+def test_every_layout_is_read_with_every_byte_in_its_place(api: Api, side: Side, capsys: Captured) -> None:
+    random = Random(f"{api.name} {side}")
+    version = random.randint(api.versions.first, api.versions.last)
+    values = values_of(api.fields(side), version, random)
+    if side == "request":
+        frame, told = request(api.name, version, values), []
+    else:
+        frame, told = response(api.name, version, values), ["--api", api.name, "--version", str(version)]
+    code = main(["decode", "--json", frame.hex(), "--side", side, "--places", "--secrets", *told])
+    found = json.loads(capsys.readouterr().out)
+    assert code == (FAILED if "unreadable" in found else FINE)  # what it has for records are random bytes
+    assert (found["api"], found["api_version"], found["side"]) == (api.name, version, side)
+    assert "error" not in found
+    for path, (start, size) in found["places"].items():
+        assert 4 <= start <= start + size <= len(frame), path
+    main(["decode", frame.hex(), "--side", side, "--full", "--secrets", *told])
+    captured = capsys.readouterr()
+    assert captured.err == ""
+    assert bytes_in(captured.out, len(frame)) == frame
+
+
+def said(capsys: Captured, *words: str) -> str:
+    assert main(["decode", *words]) == USAGE
+    return capsys.readouterr().err
+
+
+def test_a_response_alone_is_refused_with_what_it_fits(capsys: Captured) -> None:
+    assert said(capsys, ANSWER.hex()) == (
+        f"klamm decode: frame 1 (at byte 0, {len(ANSWER)} bytes): a response does not say what it answers: "
+        "add --api NAME --version N, or its request\n"
+        "  fits: Metadata 11-12\n"
+    )
+
+
+def test_what_it_fits_is_in_the_json(capsys: Captured) -> None:
+    (found,) = objects(capsys, ANSWER.hex(), code=USAGE)
+    assert found["fits"] == [{"api": "Metadata", "versions": [11, 12], "likely": True}]
+
+
+def test_with_an_api_alone_its_fitting_versions_are_told(capsys: Captured) -> None:
+    assert "add --version N\n  fits: Metadata 11-12\n" in said(capsys, ANSWER.hex(), "--api", "Metadata")
+    assert "no response that klamm knows fits" in said(capsys, ANSWER.hex(), "--api", "Fetch")
+
+
+@pytest.mark.parametrize("api", API, ids=lambda api: api.name)
+def test_a_response_fits_at_least_what_it_is(api: Api, capsys: Captured) -> None:
+    random = Random(api.name)
+    version = api.versions.last
+    frame = response(api.name, version, values_of(api.response, version, random))
+    (found,) = objects(capsys, frame.hex(), "--side", "response", code=USAGE)
+    assert any(fit["api"] == api.name and version in fit["versions"] for fit in found["fits"])
+
+
+def test_what_follows_the_last_frame_is_told(capsys: Captured) -> None:
+    assert main(["decode", (ASKED + ANSWER + bytes(4) + b"\xff" * 5).hex()]) == USAGE
+    captured = capsys.readouterr()
+    assert "Metadata v12 response  (frame 2" in captured.out
+    assert captured.err == (
+        f"klamm decode: frame 3 (at byte {len(ASKED + ANSWER)}, 4 bytes): too short for a frame\n"
+        f"klamm decode: frame 4 (at byte {len(ASKED + ANSWER) + 4}, 5 bytes): no frame begins here\n"
+    )
+
+
+def test_the_other_frames_of_a_file_are_read_all_the_same(capsys: Captured) -> None:
+    found = objects(capsys, (ANSWER + ASKED).hex(), code=USAGE)
+    assert [one.get("api") for one in found] == [None, "Metadata"]
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["0000001"], "klamm decode: hex with an odd number of digits (7): one is missing\n"),
+        (["xyz!"], "klamm decode: neither hex nor base64: 'xyz!'\n"),
+        ([""], "klamm decode: there is nothing in it\n"),
+        (["./frames.bin"], "klamm decode: ./frames.bin: no such file\n"),
+        (["00", "--version", "3"], "klamm decode: --version is of --api: say both\n"),
+        (["00", "--api", "Metdata"], "klamm decode: unknown API 'Metdata'; did you mean Metadata?\n"),
+        (["00", "--api", "Heartbeat", "--version", "9"], "klamm decode: Heartbeat has versions 0-4, not 9\n"),
+        (["00"], "klamm decode: frame 1 (at byte 0, 1 bytes): too short for a frame\n"),
+        (
+            ["--side", "request", "0000000803e7000300000007"],
+            "klamm decode: frame 1 (at byte 0, 12 bytes): not a request that klamm knows: "
+            "API key 999, which klamm does not know\n",
+        ),
+        (
+            ["--side", "request", "000000080003006300000007"],
+            "klamm decode: frame 1 (at byte 0, 12 bytes): not a request that klamm knows: "
+            f"Metadata v99, of which klamm knows {API[3].versions}\n",
+        ),
+    ],
+)
+def test_what_cannot_be_decoded_is_wrong_usage(words: list[str], expected: str, capsys: Captured) -> None:
+    assert said(capsys, *words) == expected
+
+
+@pytest.mark.parametrize(
+    ("start", "reason"),
+    [
+        (bytes.fromhex("d4c3b2a1"), "a packet capture: copy the TCP payload out of it"),
+        (b"\x1f\x8b\x08", "a gzip file: unpack it first"),
+    ],
+)
+def test_other_files_are_named_for_what_they_are(
+    start: bytes, reason: str, tmp_path: Path, capsys: Captured
+) -> None:
+    file = tmp_path / "file"
+    file.write_bytes(start + bytes(40))
+    assert said(capsys, str(file)).startswith(f"klamm decode: {file}: {reason}")
+
+
+def test_what_members_of_a_group_say_is_read_too(capsys: Captured) -> None:
+    owned = [{"topic": "orders", "partitions": [0, 1]}]
+    extra = encode_payload("StickyAssignorUserData", {"previous_assignment": owned, "generation": 4})
+    said = {"version": 1, "topics": ["orders"], "user_data": extra, "owned_partitions": owned}
+    metadata = encode_payload("ConsumerProtocolSubscription", said)
+    frames = request(
+        "JoinGroup", 4, {"protocol_type": "consumer", "protocols": [{"name": "sticky", "metadata": metadata}]}
+    ) + response("JoinGroup", 4, {"protocol_name": "sticky", "members": [{"metadata": metadata}]})
+    out = printed(capsys, frames.hex())
+    assert out.count("ConsumerProtocolSubscription v1\n") == 2
+    assert out.count('topics: ["orders"]') == 2
+    assert out.count("StickyAssignorUserData v1\n") == 2
+    asked, answered = objects(capsys, frames.hex())
+    found = asked["body"]["protocols"][0]["metadata"]
+    assert found == answered["body"]["members"][0]["metadata"]
+    assert (found["payload"], found["values"]["topics"]) == ("ConsumerProtocolSubscription", ["orders"])
+    assert found["values"]["user_data"]["values"] == {"previous_assignment": owned, "generation": 4}
+
+
+def test_a_member_who_says_nonsense_is_told_and_the_frame_is_read(capsys: Captured) -> None:
+    protocols = [{"name": "range", "metadata": b"\0\1\0\0"}]
+    frame = request("JoinGroup", 4, {"protocol_type": "consumer", "protocols": protocols})
+    reason = "no ConsumerProtocolSubscription: topics, needs 4 bytes, 2 left"
+    assert f"unreadable: {reason}" in printed(capsys, frame.hex(), code=FAILED)
+    (found,) = objects(capsys, frame.hex(), code=FAILED)
+    assert found["unreadable"][0]["reason"] == reason
+
+
+RECORDS = [
+    Record(10 + n, 1763724000000 + n, b"user-%d" % n, b'{"n": %d}' % n, (("trace", b"\xff"),))
+    for n in range(12)
+]
+SHOWN = """[0]: offset 10, 2025-11-21 11:20:00.000Z, key "user-0", value '{"n": 0}', header "trace" 1 byte"""
+
+
+def fetched(*fields: bytes, topic: str = "orders") -> list[str]:
+    """Words that decode a Fetch response with one partition for each."""
+    partitions = [{"partition_index": n, "records": data} for n, data in enumerate(fields)]
+    frame = response("Fetch", 11, {"responses": [{"topic": topic, "partitions": partitions}]})
+    return [frame.hex(), "--api", "Fetch", "--version", "11"]
+
+
+@pytest.mark.parametrize("codec", ["none", "gzip", "lz4"])
+def test_records_are_shown_in_their_batches(codec: str, capsys: Captured) -> None:
+    batch = write(Batch(codec=codec, is_transactional=True, producer_id=4), RECORDS)
+    out = printed(capsys, *fetched(batch))
+    named = "" if codec == "none" else f", {codec}"
+    assert f"[0]: transactional batch of 12 records, offsets 10-21{named}\n" in out
+    assert "base_timestamp: 1763724000000 2025-11-21 11:20:00.000Z" in out
+    assert "producer_id: 4" in out
+    assert SHOWN in out
+    assert "... 2 more" in out
+    assert "[11]: offset 21" in printed(capsys, *fetched(batch), "--full")
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+def test_message_sets_of_old_are_shown_too(magic: int, capsys: Captured) -> None:
+    plain = [Record(n, 1763724000000 if magic else -1, b"k", b"v") for n in range(2)]
+    for codec in ("none", "gzip"):
+        out = printed(capsys, *fetched(write(Batch(magic=magic, codec=codec), plain)))
+        time = ", 2025-11-21 11:20:00.000Z" if magic else ""
+        assert f'offset 1{time}, key "k", value "v"' in out
+
+
+def test_an_uncompressed_record_stands_where_it_says(capsys: Captured) -> None:
+    words = fetched(write(Batch(), RECORDS))
+    line = next(line for line in printed(capsys, *words).splitlines() if "[2]: offset 12" in line)
+    start = int(line.split()[0], 16)
+    assert b"user-2" in bytes.fromhex(words[0])[start : start + 12]
+
+
+def test_records_as_json_have_their_keys_and_values_in_base64(capsys: Captured) -> None:
+    (found,) = objects(capsys, *fetched(write(Batch(codec="gzip"), RECORDS[:1]), b""))
+    first, second = found["body"]["responses"][0]["partitions"]
+    (batch,) = first["records"]
+    assert (batch["magic"], batch["codec"], batch["base_offset"], batch["crc_ok"]) == (2, "gzip", 10, True)
+    assert batch["records"] == [
+        {
+            "offset": 10, "timestamp": 1763724000000, "key": "dXNlci0w", "value": "eyJuIjogMH0=",
+            "headers": [["trace", "/w=="]],
+        }
+    ]  # fmt: skip
+    assert second["records"] == []
+
+
+def test_what_kafka_writes_itself_is_named(capsys: Captured) -> None:
+    marker = Record(
+        9, 0, encode_payload("ControlRecordTypeSchema", {"type": 1}), encode_payload("EndTxnMarker", {})
+    )
+    out = printed(capsys, *fetched(write(Batch(is_control=True, is_transactional=True), [marker])))
+    assert "control transactional batch of 1 record" in out
+    assert "offset 9, COMMIT" in out
+    assert "value EndTxnMarker(version=0, coordinator_epoch=0)" in out
+    committed = Record(3, 0, encode_payload("OffsetCommitKey", {"group": "shop", "topic": "orders"}), None)
+    out = printed(capsys, *fetched(write(Batch(), [committed]), topic="__consumer_offsets"))
+    assert 'key OffsetCommitKey(type=1, group="shop", topic="orders", partition=0), value null' in out
+
+
+def test_damaged_records_are_told_and_the_rest_is_read(capsys: Captured) -> None:
+    damaged = bytearray(write(Batch(), RECORDS[:2]))
+    damaged[-1] ^= 1
+    words = fetched(bytes(damaged), bytes(16) + b"\x07" + bytes(60), write(Batch(), RECORDS))
+    out = printed(capsys, *words, code=FAILED)
+    assert "damaged: the checksum is of other bytes" in out
+    assert "unreadable: magic 7; known are 0, 1 and 2" in out
+    assert out.count(SHOWN) == 2
+    (found,) = objects(capsys, *words, code=FAILED)
+    assert [(one["path"], one["reason"]) for one in found["unreadable"]] == [
+        ("responses[0].partitions[0].records[0]", "the checksum is of other bytes"),
+        ("responses[0].partitions[1].records", "magic 7; known are 0, 1 and 2"),
+    ]
+
+
+def test_a_batch_that_the_broker_cut_is_no_failure(capsys: Captured) -> None:
+    whole = write(Batch(), RECORDS)
+    out = printed(capsys, *fetched(whole + whole[:50]))
+    assert "part of a batch: 50 bytes" in out
+
+
+def test_every_error_code_is_named(capsys: Captured) -> None:
+    for error in ERRORS:
+        frame = response("Heartbeat", 0, {"error_code": error.code})
+        assert f"error_code: {error.code} {error.name}" in printed(
+            capsys, frame.hex(), "--api", "Heartbeat", "--version", "0"
+        )
+
+
+def test_on_a_terminal_it_has_colours_and_no_line_is_wider(
+    capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    out = printed(capsys, ASKED.hex())
+    assert "\x1b[1mMetadata v12 request" in out
+    lines = [re.sub("\x1b[^m]*m", "", line) for line in out.splitlines()]
+    assert max(map(len, lines)) <= 60
+    assert lines[-1].endswith("…")
+
+
+def test_on_a_terminal_the_reason_of_a_failure_is_not_cut(
+    capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    out = re.sub("\x1b[^m]*m", "", printed(capsys, ASKED[:-6].hex(), code=FAILED))
+    assert "18 into the body: needs 6 bytes, 4 left" in " ".join(out.split())
