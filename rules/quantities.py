@@ -8,4 +8,5 @@ Duration = NewType("Duration", int)  # ns
 Bytes = NewType("Bytes", int)
 Share = NewType("Share", float)  # 0 to 1
 ErrorCode = NewType("ErrorCode", int)
+ApiName = NewType("ApiName", str)  # its newest name
 FieldPath = NewType("FieldPath", str)  # names of the wire table with dots: topics.partitions.error_code

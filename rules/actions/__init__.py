@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from klamm.rules.actions import delay, disconnect, error, streams
+from klamm.rules.actions import advertise, delay, disconnect, error, refuse, streams, throttle
 from klamm.rules.rule import Action
 
 ACTIONS: dict[str, type[Action]] = {
@@ -19,6 +19,16 @@ ACTIONS: dict[str, type[Action]] = {
         streams.LimitData,
         streams.SlowClose,
         streams.PacketLoss,
+        throttle.Throttle,
+        throttle.Rate,
+        refuse.Block,
+        refuse.Deny,
+        refuse.Duplicate,
+        refuse.Count,
+        refuse.Say,
+        advertise.Clamp,
+        advertise.Hide,
+        advertise.StaleMetadata,
     )
 }
 """By their keys in a rule file."""

@@ -24,7 +24,7 @@ class Error:
     name: ClassVar[str] = "error"
     sides: ClassVar[Sequence[str]] = ("request", "response")
 
-    error: ErrorCode
+    code: ErrorCode
     """A name or code of Kafka's errors."""
     at: FieldPath = FieldPath("")
     """Where in the answer, such as topics.partitions.error_code; by default where Kafka itself puts it."""
@@ -43,7 +43,7 @@ class Error:
                 return self._split(frame)
             if way == "whole":
                 request, version = frame.values, frame.version
-                return [Answer(error_answer(frame.api, version, request, self.error, self._place()))]
+                return [Answer(error_answer(frame.api, version, request, self.code, self._place()))]
         except NoPlace as reason:
             if not reason.edit:
                 raise
@@ -56,7 +56,7 @@ class Error:
         asked = answer.request.values if answer.request is not None else None
         parts = only if callable(only) else answer.only
         return Edit(
-            edit_answer(answer.api, answer.version, answer.values, self.error, self._place(), parts, asked)
+            edit_answer(answer.api, answer.version, answer.values, self.code, self._place(), parts, asked)
         )
 
     def _split(self, frame: Frame) -> Iterable[Order]:
@@ -66,7 +66,7 @@ class Error:
         rest, refused = split_request(api, version, request, only)
         if refused is None:
             return []
-        answer = error_answer(api, version, refused, self.error, self._place())
+        answer = error_answer(api, version, refused, self.code, self._place())
         if rest is None or answer is None:
             return [Answer(answer)] if rest is None else [Edit(rest)]
         said = answer

@@ -1,0 +1,113 @@
+"""block, deny: errors that policies give; duplicate: a request twice; count, log: seen, and left alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from klamm.decoders import ERRORS
+from klamm.decoders.schema import GROUP, TOPIC, TOPIC_ID, walk
+from klamm.rules.actions.error import Error
+from klamm.rules.frame import Frame
+from klamm.rules.quantities import ErrorCode
+from klamm.rules.rule import Draw
+from klamm.rules.verdict import Cut, Log, Mute, Order, Twice
+
+POLICY_VIOLATION = ErrorCode(ERRORS["POLICY_VIOLATION"].code)
+# What a request is about -> the error of who may not do it, in the order in which it is asked.
+UNAUTHORIZED: tuple[tuple[frozenset[str], str], ...] = (
+    (frozenset({"transactional_id"}), "TRANSACTIONAL_ID_AUTHORIZATION_FAILED"),
+    (frozenset({GROUP}), "GROUP_AUTHORIZATION_FAILED"),
+    (frozenset({TOPIC, TOPIC_ID}), "TOPIC_AUTHORIZATION_FAILED"),
+)
+BY_TOPIC = {"Produce", "Fetch", "Metadata", "ListOffsets"}  # though they may name something else first
+OPEN = {"ApiVersions", "SaslHandshake", "SaslAuthenticate"}  # asked before anybody knows who asks
+
+
+def unauthorized(frame: Frame) -> ErrorCode:
+    """The authorization error of a request's API."""
+    fields = [f for _, f in walk(frame.api.request, frame.version)]
+    about = {f.name for f in fields} | {f.mark for f in fields}
+    if frame.api.name in BY_TOPIC:
+        return ErrorCode(ERRORS["TOPIC_AUTHORIZATION_FAILED"].code)
+    error = next((error for what, error in UNAUTHORIZED if what & about), "CLUSTER_AUTHORIZATION_FAILED")
+    return ErrorCode(ERRORS[error].code)
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Refuse: with the API's authorization error, after which clients stop instead of retrying."""
+
+    name: ClassVar[str] = "block"
+    sides: ClassVar[Sequence[str]] = ("request",)
+
+    block: bool = True
+    """true."""
+    how: Literal["error", "reset", "silent"] = "error"
+    """An error, a reset of the connection, or silence."""
+
+    def act(self, frame: Frame, draw: Draw) -> Iterable[Order]:
+        if self.how == "reset":
+            return [Cut("rst")]
+        if self.how == "silent":
+            return [Mute()]
+        if frame.api.name in OPEN:
+            return []
+        return Error(unauthorized(frame)).act(frame, draw)
+
+
+@dataclass(frozen=True, slots=True)
+class Deny:
+    """Refuse softly: an error of your choice, and the connection stays."""
+
+    name: ClassVar[str] = "deny"
+    sides: ClassVar[Sequence[str]] = ("request",)
+
+    error: ErrorCode = POLICY_VIOLATION
+    """A name or code of Kafka's errors."""
+
+    def act(self, frame: Frame, draw: Draw) -> Iterable[Order]:
+        return Error(self.error).act(frame, draw)
+
+
+@dataclass(frozen=True, slots=True)
+class Duplicate:
+    """The broker gets the request twice; the client hears the first answer."""
+
+    name: ClassVar[str] = "duplicate"
+    sides: ClassVar[Sequence[str]] = ("request",)
+
+    duplicate: bool = True
+    """true."""
+
+    def act(self, frame: Frame, draw: Draw) -> Iterable[Order]:
+        return [Twice()]
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """Count the frame, under the rule's name, and do nothing else."""
+
+    name: ClassVar[str] = "count"
+    sides: ClassVar[Sequence[str]] = ("request", "response")
+
+    label: str = ""
+    """For people; the counters carry the rule's name."""
+
+    def act(self, frame: Frame, draw: Draw) -> Iterable[Order]:
+        return []
+
+
+@dataclass(frozen=True, slots=True)
+class Say:
+    """Write a line to the log."""
+
+    name: ClassVar[str] = "log"
+    sides: ClassVar[Sequence[str]] = ("request", "response")
+
+    message: str = "seen"
+    """What it says."""
+
+    def act(self, frame: Frame, draw: Draw) -> Iterable[Order]:
+        return [Log(self.message, {"version": frame.version, "client_id": frame.client_id})]
