@@ -1,4 +1,4 @@
-"""clamp, hide, stale_metadata: a client is told less of its brokers than there is, or what is no longer true."""
+"""clamp, hide, stale_metadata: clients hear less of the brokers than there is, or what is no longer so."""
 
 from __future__ import annotations
 
