@@ -31,8 +31,8 @@ import org.apache.kafka.common.protocol.ObjectSerializationCache;
  * before it, hex, and values as they went in.
  */
 public final class Oracle {
-    private static final ObjectMapper JSON = new ObjectMapper().configure(JsonParser.Feature.ALLOW_COMMENTS, true);
-    private static final JsonNodeFactory NODES = JsonNodeFactory.instance;
+    static final ObjectMapper JSON = new ObjectMapper().configure(JsonParser.Feature.ALLOW_COMMENTS, true);
+    static final JsonNodeFactory NODES = JsonNodeFactory.instance;
     private static final String[] TEXTS = {"", "a", "orders", "Grüße", "主题", "🦓", "\u0000", "a\"b\\c\n"};
 
     public static void main(String[] arguments) throws Exception {
@@ -72,7 +72,7 @@ public final class Oracle {
         return new ArrayList<>(found.values());
     }
 
-    private static List<Integer> versions(String range) {
+    static List<Integer> versions(String range) {
         List<Integer> all = new ArrayList<>();
         for (int version = 0; version < 100; version++) {
             if (within(range, version) && !range.endsWith("+")) {
@@ -94,7 +94,7 @@ public final class Oracle {
     private final int version;
     private final Random random;
 
-    private Oracle(JsonNode schema, int version, Random random) {
+    Oracle(JsonNode schema, int version, Random random) {
         this.schema = schema;
         this.version = version;
         this.random = random;
@@ -129,22 +129,22 @@ public final class Oracle {
         return request ? api.requestHeaderVersion((short) version) : api.responseHeaderVersion((short) version);
     }
 
-    private byte[] written(Message message) {
+    byte[] written(Message message) {
         ObjectSerializationCache cache = new ObjectSerializationCache();
         ByteBuffer buffer = ByteBuffer.allocate(message.size(cache, (short) version));
         message.write(new ByteBufferAccessor(buffer), cache, (short) version);
         return buffer.array();
     }
 
-    private boolean in(JsonNode field, String ranges) {
+    boolean in(JsonNode field, String ranges) {
         return within(field.path(ranges).asText("none"), version);
     }
 
-    private ObjectNode struct(JsonNode fields) {
+    ObjectNode struct(JsonNode fields) {
         ObjectNode values = NODES.objectNode();
         for (JsonNode field : fields) {
             boolean left = in(field, "taggedVersions") && random.nextBoolean();
-            if (in(field, "versions") && !left) {
+            if (in(field, field.has("versions") ? "versions" : "taggedVersions") && !left) {
                 String name = field.get("name").asText();
                 values.set(Character.toLowerCase(name.charAt(0)) + name.substring(1), value(field));
             }
@@ -188,23 +188,23 @@ public final class Oracle {
     }
 
     /** An integer of so many bits: often a special one. */
-    private long integer(int bits) {
+    long integer(int bits) {
         long[] special = {0, 1, -1, 127, 128, 1L << (bits - 1), (1L << (bits - 1)) - 1};
         return random.nextInt(3) == 0 ? special[random.nextInt(special.length)] : random.nextLong() >> (64 - bits);
     }
 
-    private String text() {
+    String text() {
         String text = TEXTS[random.nextInt(TEXTS.length)];
         return random.nextInt(8) == 0 ? text.repeat(1 + random.nextInt(60)) : text;
     }
 
-    private BinaryNode bytes() {
+    BinaryNode bytes() {
         byte[] bytes = new byte[random.nextInt(8) == 0 ? random.nextInt(300) : random.nextInt(6)];
         random.nextBytes(bytes);
         return BinaryNode.valueOf(bytes);
     }
 
-    private JsonNode members(String type, JsonNode field) {
+    JsonNode members(String type, JsonNode field) {
         if (field.has("fields")) {
             return field.get("fields");
         }

@@ -1,25 +1,29 @@
-"""Random messages that Kafka's own classes wrote, and their values as `klamm.decoders` has them."""
+"""What Kafka's own classes write and read, and its values as `klamm.decoders` has them."""
 
 import base64
 import json
-import re
 import subprocess
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from klamm.decoders import API
+from klamm.decoders.interpret import Layout
 from klamm.decoders.schema import Field, default_of, members
 from tests.brokers.jars import JARS
+from tools.wire_check.schemas import snake_case
 
 HERE = Path(__file__).resolve().parent
-NEWEST_FIRST = ["4.3.1", "3.9.1"]  # together they know every layout of keys 0-92
+NEWEST_FIRST = ["4.3.1", "3.9.1"]  # together they know every layout of keys 0-92; 2.8.2 knows none besides
 
 Key = tuple[int | str, str, int]  # API key or a header's name, side or "header", version
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
+    kafka: str  # the release that wrote it
     name: str
     header: int  # version of the header before it
     data: bytes
@@ -35,9 +39,26 @@ def written(seed: int, count: int) -> dict[Key, list[Message]]:
             entry = json.loads(line)
             name, side, data = entry["name"], entry["side"], bytes.fromhex(entry["hex"])
             key = name if side == "header" else entry["key"]
-            ours[key, side, entry["version"]].append(Message(name, entry["header"], data, entry["values"]))
-        found = ours | found
+            message = Message(kafka, name, entry["header"], data, entry["values"])
+            ours[key, side, entry["version"]].append(message)
+        found = dict(ours) | found
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class ReadBack:
+    """What Kafka made of a message: an error, or its JSON, and whether it writes the same bytes again."""
+
+    error: str
+    values: dict[str, Any]
+    same: bool
+
+
+def read_back(kafka: str, messages: Iterable[tuple[Layout, bytes]]) -> list[ReadBack]:
+    """How one release reads each of these messages."""
+    lines = (f"{API[of.api].key} {of.side} {of.version} {data.hex()}\n" for of, data in messages)
+    answers = map(json.loads, _run(kafka, "ReadBack.java", stdin="".join(lines)).splitlines())
+    return [ReadBack(a.get("error", ""), a.get("values", {}), a.get("same", False)) for a in answers]
 
 
 def error_codes() -> list[tuple[int, str, bool]]:
@@ -46,22 +67,18 @@ def error_codes() -> list[tuple[int, str, bool]]:
     return [(int(code), name, retriable == "true") for code, name, retriable in rows]
 
 
-def _run(kafka: str, program: str, *arguments: int) -> str:
+def _run(kafka: str, program: str, *arguments: int, stdin: str = "") -> str:
     folder = JARS / f"oracle-{kafka}"
     if not any(folder.glob("*.jar")):
         pom = f"tests/oracle/{kafka}/pom.xml"
         copy = f"mvn -q -B -f {pom} dependency:copy-dependencies -DoutputDirectory={folder}"
         raise RuntimeError(f"no jars in {folder}; run: {copy}")
     command = ["java", "-XX:TieredStopAtLevel=1", "-cp", f"{folder}/*", str(HERE / program)]
-    done = subprocess.run([*command, *map(str, arguments)], capture_output=True, timeout=120, check=False)
+    command += map(str, arguments)
+    done = subprocess.run(command, input=stdin.encode(), capture_output=True, timeout=120, check=False)
     if done.returncode:
         raise RuntimeError(f"{program} failed on Kafka {kafka}:\n{done.stderr.decode()}")
     return done.stdout.decode()
-
-
-def snake_case(name: str) -> str:
-    words = name.replace("2Pc", "_2pc").replace("KRaft", "Kraft").replace("kRaft", "kraft")
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", words).lower()
 
 
 def values_of(fields: tuple[Field, ...], version: int, given: dict[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,38 @@
+"""What Kafka puts inside its own fields and topics, by name: `PAYLOADS["ConsumerProtocolSubscription"]`.
+
+    decode_payload(name, data) -> Decoded        by the version or type that its first bytes tell
+    encode_payload(name, values) -> bytes        by values["version"]
+    payload_layout(name, version) -> Layout      of all its bytes, the leading version or type included
+    control_record(key, value) -> (Decoded, Decoded | None)               of a control batch
+    coordinator_record(topic, key, value) -> (Decoded, Decoded | None)    of a topic in COORDINATOR_TOPICS
+    group_payload(protocol_type, part, data) -> Decoded | None    a member's "metadata" or "assignment"
+    user_data(assignor, part, data) -> Decoded | None             what its assignor added to it
+
+`Decoded` is (name, version, values). Wrong bytes, and versions that are not known, raise DecodeError with the
+payload's name as `api` and "payload" as `side`; a name that is not known raises UnknownApi.
+"""
+
+from klamm.decoders.payloads.body import (
+    Decoded,
+    control_record,
+    coordinator_record,
+    decode_payload,
+    encode_payload,
+    group_payload,
+    payload_layout,
+    user_data,
+)
+from klamm.decoders.payloads.tables import COORDINATOR_TOPICS, PAYLOADS
+
+__all__ = [
+    "COORDINATOR_TOPICS",
+    "PAYLOADS",
+    "Decoded",
+    "control_record",
+    "coordinator_record",
+    "decode_payload",
+    "encode_payload",
+    "group_payload",
+    "payload_layout",
+    "user_data",
+]
