@@ -40,6 +40,13 @@ bench: .venv/bench.installed  ## speed and memory, beside HAProxy where it is th
 	@.venv/bin/python -m benchmarks
 	@.venv/bin/python -m benchmarks decode
 
+wire-check: .venv/test.installed  ## the tables against the schemas of one Kafka: make wire-check KAFKA=4.3.1
+	@tools/packages.sh java=openjdk-17-jdk-headless mvn=maven
+	@.venv/bin/python -m tools.wire_check $(KAFKA)
+
+docs: .venv/test.installed  ## write docs/protocol.md from the tables
+	@.venv/bin/python -m tools.protocol_doc
+
 clean:  ## remove what the other targets made
 	rm -rf .venv .jars build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -prune -exec rm -rf {} +
@@ -56,4 +63,4 @@ test-packages:
 .jars/%: tests/brokers/%/pom.xml
 	@tools/jars.sh $< $@
 
-.PHONY: help demo test test-long check format bench clean test-packages
+.PHONY: help demo test test-long check format bench wire-check docs clean test-packages

@@ -18,11 +18,13 @@ class KafkaError(NamedTuple):
 
 
 class Errors:
-    """The known errors in order of their codes. Names match in any case."""
+    """The known errors in order of their codes. Names match in any case, with or without underscores, and
+    also in 0.8's form: NotLeaderForPartitionCode.
+    """
 
     def __init__(self, errors: list[KafkaError]) -> None:
         self._by_code = {error.code: error for error in errors}
-        self._by_name = {name: error for error in errors for name in (error.name, *error.aliases)}
+        self._by_name = {_plain(name): error for error in errors for name in (error.name, *error.aliases)}
 
     def __getitem__(self, key: int | str) -> KafkaError:
         """Raises LookupError, which tells the nearest names."""
@@ -32,7 +34,7 @@ class Errors:
         return found
 
     def get(self, key: int | str) -> KafkaError | None:
-        return self._by_code.get(key) if isinstance(key, int) else self._by_name.get(key.upper())
+        return self._by_code.get(key) if isinstance(key, int) else self._by_name.get(_plain(key))
 
     def __contains__(self, key: int | str) -> bool:
         return self.get(key) is not None
@@ -44,8 +46,13 @@ class Errors:
         return len(self._by_code)
 
     def _unknown(self, name: str) -> str:
-        near = get_close_matches(name.upper(), self._by_name, n=3)
-        return f"no error is named {name!r}" + (f"; nearest: {', '.join(near)}" if near else "")
+        near = get_close_matches(_plain(name), self._by_name, n=3)
+        hint = ", ".join(dict.fromkeys(self._by_name[one].name for one in near))
+        return f"no error is named {name!r}" + (f"; nearest: {hint}" if hint else "")
+
+
+def _plain(name: str) -> str:
+    return name.replace("_", "").casefold().removesuffix("code")
 
 
 def _final(code: int, name: str, meaning: str, *aliases: str) -> KafkaError:
@@ -59,7 +66,7 @@ def _retry(code: int, name: str, meaning: str, *aliases: str) -> KafkaError:
 # fmt: off
 ERRORS = Errors([
     _final(-1, "UNKNOWN_SERVER_ERROR", "an unexpected failure in the broker, told in its log", "UNKNOWN"),
-    _final(0, "NONE", "no error"),
+    _final(0, "NONE", "no error", "NO_ERROR"),
     _final(1, "OFFSET_OUT_OF_RANGE", "the log does not hold this offset: not any more, or not yet"),
     _retry(2, "CORRUPT_MESSAGE", "a record's checksum, size or key is not valid", "INVALID_MESSAGE"),
     _retry(3, "UNKNOWN_TOPIC_OR_PARTITION", "this broker knows no such topic or partition"),
@@ -80,8 +87,10 @@ ERRORS = Errors([
            "GROUP_COORDINATOR_NOT_AVAILABLE", "CONSUMER_COORDINATOR_NOT_AVAILABLE"),
     _retry(16, "NOT_COORDINATOR", "this broker does not coordinate this key: find the coordinator again",
            "NOT_COORDINATOR_FOR_GROUP", "NOT_COORDINATOR_FOR_CONSUMER"),
-    _final(17, "INVALID_TOPIC_EXCEPTION", "the topic's name is not valid, or clients may not write to it"),
-    _final(18, "RECORD_LIST_TOO_LARGE", "a batch is larger than a log segment"),
+    _final(17, "INVALID_TOPIC_EXCEPTION", "the topic's name is not valid, or clients may not write to it",
+           "INVALID_TOPIC"),
+    _final(18, "RECORD_LIST_TOO_LARGE", "a batch is larger than a log segment",
+           "MESSAGE_SET_SIZE_TOO_LARGE"),
     _retry(19, "NOT_ENOUGH_REPLICAS", "too few replicas are in sync, nothing was written"),
     _retry(20, "NOT_ENOUGH_REPLICAS_AFTER_APPEND", "written, but to fewer in-sync replicas than required"),
     _final(21, "INVALID_REQUIRED_ACKS", "acks is none of -1, 0 and 1"),

@@ -4,13 +4,14 @@ share.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from struct import Struct
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from klamm.decoders.schema import ERROR, Side
+from klamm.decoders import API
+from klamm.decoders.schema import ERROR, Side, marked
 from klamm.proxy.notes import EMPTY, QUIET, AnswerNote, Note, answer_note
 from klamm.proxy.sasl import Tokens
 from klamm.proxy.stats import Lane, Stats
@@ -144,15 +145,20 @@ class Connection:
         message = f"a {plan.name} v{plan.version} response cannot be passed on: {reason}"
         self.close("unrewritable", plan.name, message)
 
-    def own_answer(self, flow: Flow, values: dict[str, Any]) -> None:
+    def own_answer(self, flow: Flow, run: Run, values: dict[str, Any], length: int) -> None:
         """klamm answers for the broker."""
-        lane = flow.lane
-        lane.own_answers += 1
-        errors = flow.plan.response
-        if errors is not None:
-            for path, mark in zip(errors.paths, errors.marks, strict=True):
-                if mark == ERROR:
-                    lane.own_errors.update(code for code in at(values, path) if code)
+        flow.lane.own_answers += 1
+        codes = error_codes(flow.plan, values)
+        flow.lane.own_errors.update(codes)
+        if flow.plan.logged:
+            note = AnswerNote([(None, code) for code in codes])
+            self.exchange(flow, run, run.ids[0], note, length, 0, "klamm")
+
+    def edited(self, flow: Flow, before: dict[str, Any], after: dict[str, Any]) -> None:
+        """Rules have changed an answer: the errors that are theirs."""
+        flow.lane.own_errors.update(
+            Counter(error_codes(flow.plan, after)) - Counter(error_codes(flow.plan, before))
+        )
 
     def due(self, run: Run) -> None:
         """An answer made by klamm: at once, or when its turn comes."""
@@ -194,9 +200,16 @@ class Connection:
         return None if node.listen_port is None else (self.advertise, node.listen_port)
 
     def exchange(
-        self, flow: Flow, run: Run, correlation_id: int, note: AnswerNote, length: int, elapsed_ns: int
+        self,
+        flow: Flow,
+        run: Run,
+        correlation_id: int,
+        note: AnswerNote,
+        length: int,
+        elapsed_ns: int,
+        origin: str = "broker",
     ) -> None:
-        """One line for the log; `length` is the response's, without its size field."""
+        """One line for the log; `length` is the response's, without its size field. `origin`: who made it."""
         said = {
             "api": flow.plan.name,
             "version": flow.plan.version,
@@ -207,6 +220,7 @@ class Connection:
             "request_bytes": run.length + 4,
             "response_bytes": length + 4,
             "latency_ns": elapsed_ns,
+            "origin": origin,
         }
         self.effects.append(("exchange", said))
 
@@ -228,6 +242,12 @@ def tls_or_size(length: int, who: str, limit: int) -> tuple[str, str] | None:
     if least <= length <= limit:
         return None
     return "bad_size", f"the {who} announces a frame of {length} bytes; klamm takes {least} to {limit}"
+
+
+def error_codes(plan: Plan, values: dict[str, Any]) -> list[int]:
+    """Every error code of an answer that is not 0."""
+    paths = marked(API[plan.key].response, plan.version, frozenset({ERROR}))
+    return [code for path in paths for code in at(values, path) if code]
 
 
 def at(values: Any, path: tuple[str, ...]) -> Iterator[Any]:

@@ -139,12 +139,15 @@ class Ruling:
         start = skip_tags(data, 9, len(data), data[8]) if flow.plan.response_tags else 8
         frame = self._frame(flow, "response", data[start:], now, fate.request if fate else None)
         orders: list[Order] = []
+        whole = frame.body
         if fate is not None:
             orders += self.gate.answered(fate.acts, frame)
         if look is not None and look.pending:
             orders += self.gate.orders(frame, look, now)
         if not orders:
             return None
+        if any(isinstance(order, Edit) for order in orders):
+            self.connection.edited(flow, self._frame(flow, "response", whole, now).values, frame.values)
         pieces: list[Piece | Effect] = []
         for order in orders:
             if isinstance(order, Drop):
@@ -195,8 +198,9 @@ class Ruling:
             if self._carry(order, pieces, "response", head, frame, now):
                 return Run(None, flow.note, now, [correlation], 0, tuple(pieces))
         pieces.append(SIZE.pack(len(head) - 4 + len(frame.body)) + head[4:] + frame.body)
-        self.connection.own_answer(flow, frame.values)
-        return Run(None, flow.note, now, [correlation], 0, tuple(pieces))
+        run = Run(None, flow.note, now, [correlation], len(request.body), tuple(pieces))
+        self.connection.own_answer(flow, run, frame.values, len(head) - 4 + len(frame.body))
+        return run
 
     def _frame(self, flow: Flow, side: Side, body: bytes, now: int, request: Frame | None = None) -> Frame:
         plan = flow.plan

@@ -59,7 +59,7 @@ class Engine:
         before = {tally.rule: tally for tally in self.tallies}
         self.tallies = tuple(before.get(rule) or Tally(rule, now, self.wall_offset_ns) for rule in rules)
         self.by_name = {tally.rule.name: tally for tally in self.tallies}
-        self.groups.wanted = any(rule.group for rule in rules)
+        self.groups.wanted = any(rule.group or rule.when.per == "group" for rule in rules)
         self.revision += 1
 
     def peer(self, cluster: str, broker: str, client_address: str) -> Peer:
@@ -209,13 +209,11 @@ class Gate:
             only = self._selected(rule, frame)
             if only is False:
                 return None
-            if rule.where is not None and not rule.where.on(frame.api, frame.version, frame.side).holds(
-                frame
-            ):
+            if rule.where is not None and not rule.where.on(frame.api, frame.version, frame.side)(frame):
                 return None
+            return self._match(tally, frame, only if callable(only) else None, now)
         except DecodeError:
-            return None  # observation fails open; the session says so
-        return self._match(tally, frame, only if callable(only) else None, now)
+            return None  # observation fails open; metering says so
 
     def _selected(self, rule: Rule, frame: Frame) -> Callable[[Part], bool] | bool:
         """Which parts of the frame the rule is about: a predicate, True for all, False for none."""
@@ -244,11 +242,15 @@ class Gate:
 
     def _of_group(self, rule: Rule, frame: Frame) -> bool:
         assert rule.group is not None
+        return any(map(rule.group, self._groups(frame)))
+
+    def _groups(self, frame: Frame) -> set[str]:
+        """The groups that a frame, its request or its client names."""
         named = self._groups_named(frame) or (self._groups_named(frame.request) if frame.request else set())
-        if not named:
-            group = self.engine.groups.of(frame.client_id, frame.peer.client_address)
-            named = set() if group is None else {group}
-        return any(map(rule.group, named))
+        if named:
+            return named
+        group = self.engine.groups.of(frame.client_id, frame.peer.client_address)
+        return set() if group is None else {group}
 
     def _groups_named(self, frame: Frame) -> set[str]:
         fields = frame.api.fields(frame.side)
@@ -279,7 +281,7 @@ class Gate:
             case "client":
                 return frame.client_id
             case "group":
-                return self.engine.groups.of(frame.client_id, frame.peer.client_address)
+                return frozenset(self._groups(frame))
         fields = frame.api.fields(frame.side)
         found = parts(fields, frame.version, frame.values, self.name_of)
         return frozenset((p.get("topic"), p.get("partition")) for p in found if only is None or only(p))

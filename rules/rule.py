@@ -85,4 +85,6 @@ class Rule:
     @property
     def reads(self) -> bool:
         """Does the match need more than the header?"""
-        return any((self.topic, self.partition, self.group, self.where))
+        return self.when.per in ("topic", "group") or any(
+            (self.topic, self.partition, self.group, self.where)
+        )

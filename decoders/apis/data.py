@@ -123,7 +123,7 @@ FETCH = api(
 )
 
 LIST_OFFSETS = api(
-    2, "ListOffsets", versions="0-11", flexible="6+", aliases=("Offsets", "ListOffset"),
+    2, "ListOffsets", versions="0-11", flexible="6+", aliases=("Offset", "Offsets", "ListOffset"),
     request=[
         int32("replica_id"),
         int8("isolation_level", "2+"),

@@ -1,5 +1,6 @@
 """Kafka 0.8.2.2 and 0.10.1.1 with a ZooKeeper, as they were run in their day."""
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -100,8 +101,10 @@ class OldCluster:
         return wire.answers(("127.0.0.1", self.zookeeper_port), b"srvr", b"Zookeeper version")
 
     def _all_agree(self) -> bool:
-        # A 0.8 broker names no brokers while the cluster has no topic: this one is made by being asked for.
-        answers = [wire.metadata(("127.0.0.1", port), "ready") for port in self.ports.values()]
+        # A 0.8 broker names no brokers while the cluster has no topic: this one is made by being asked for. A
+        # broker that came after it is told to the first with the next topic only: so another one every 3 s.
+        topic = f"ready-{int(time.monotonic()) // 3}"
+        answers = [wire.metadata(("127.0.0.1", port), topic) for port in self.ports.values()]
         return all({node.node_id: node.port for node in nodes.values()} == self.ports for nodes in answers)
 
 

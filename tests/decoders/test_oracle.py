@@ -1,5 +1,6 @@
 """Kafka's own classes judge the wire tables, the made readers and writers, the interpreter, the headers."""
 
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
@@ -10,8 +11,18 @@ import pytest
 
 from klamm.decoders import API, ERRORS, DecodeError, compile, decode, encode, headers, interpret, layout
 from klamm.decoders.interpret import Layout
-from klamm.decoders.schema import Api, Field, Side, default_of, members, present, walk
-from tests.oracle.messages import Key, Message, error_codes, values_of, written
+from klamm.decoders.schema import UNKNOWN_TAGS, Api, Field, Side, default_of, defaults, members, present, walk
+from tests.oracle.messages import (
+    NEWEST_FIRST,
+    Key,
+    Message,
+    ReadBack,
+    error_codes,
+    read_back,
+    values_of,
+    written,
+)
+from tests.oracle.values import random_values
 
 SEED = 20
 SIDES: tuple[Side, Side] = ("request", "response")
@@ -20,6 +31,7 @@ DAMAGE = (b"\0", b"\1", b"\x7f", b"\x80", b"\xff")
 NO_REQUEST_HEADER = {"requestApiKey": 0, "requestApiVersion": 0, "correlationId": 0, "clientId": ""}
 
 Path = tuple[str, ...]
+Judged = dict[str, set[Layout]]  # of the fixture: a set for each way of judging
 
 
 @cache
@@ -28,17 +40,43 @@ def messages() -> dict[Key, list[Message]]:
 
 
 def layouts(api: Api) -> Iterator[tuple[Layout, list[Message]]]:
+    """Those that Kafka has; the first test tells of others."""
     for side in SIDES:
         for version in range(api.versions.first, api.versions.last + 1):
-            yield layout(api.key, version, side), messages()[api.key, side, version]
+            if of_kafka := messages().get((api.key, side, version)):
+                yield layout(api.key, version, side), of_kafka
+
+
+@cache
+def read_by_kafka() -> dict[Layout, list[tuple[dict[str, Any], ReadBack]]]:
+    """Values of each layout, and what Kafka read from what `encode` made of them."""
+    answers = defaultdict(list)
+    for kafka in NEWEST_FIRST:
+        sent = [
+            (of, random_values(of, Random(f"{SEED} {of} {index}")))
+            for (key, side, version), (message, *_) in messages().items()
+            if message.kafka == kafka and side in SIDES
+            for of in [layout(key, version, side)]
+            for index in range(PER_LAYOUT)
+        ]
+        written_here = [(of, encode(values, of.api, of.version, of.side)) for of, values in sent]
+        for (of, values), answer in zip(sent, read_back(kafka, written_here), strict=True):
+            answers[of].append((values, answer))
+    return answers
 
 
 every_api = pytest.mark.parametrize("api", API, ids=lambda api: api.name)
 
 
 def test_the_tables_have_the_apis_and_versions_of_kafka_and_no_others() -> None:
-    tables = {(api.key, of.side, of.version) for api in API for of, _ in layouts(api)}
-    assert {key for key in messages() if key[1] != "header"} == tables
+    tables = {
+        f"{api.name} {side} {version}"
+        for api in API
+        for side in SIDES
+        for version in range(api.versions.first, api.versions.last + 1)
+    }
+    kafka = {f"{API[key].name} {side} {version}" for key, side, version in messages() if side in SIDES}
+    assert kafka == tables
 
 
 def test_every_name_that_kafka_gives_an_api_finds_it() -> None:
@@ -52,7 +90,9 @@ def test_the_error_codes_are_those_of_kafka() -> None:
 
 
 @every_api
-def test_what_kafka_writes_is_read_as_the_same_values_and_written_as_the_same_bytes(api: Api) -> None:
+def test_what_kafka_writes_is_read_as_the_same_values_and_written_as_the_same_bytes(
+    api: Api, judged: Judged
+) -> None:
     for of, written_by_kafka in layouts(api):
         for message in written_by_kafka:
             values = values_of(of.fields, of.version, message.values)
@@ -60,13 +100,41 @@ def test_what_kafka_writes_is_read_as_the_same_values_and_written_as_the_same_by
             assert encode(values, api.key, of.version, of.side) == message.data, of
             assert interpret.read(of, message.data) == (values, len(message.data)), of
             assert interpret.write(of, values) == message.data, of
+        judged["decode"].add(of)
+        judged["encode"].add(of)
+
+
+@every_api
+def test_what_is_written_here_is_read_by_kafka_as_the_same_values(api: Api, judged: Judged) -> None:
+    for of, _ in layouts(api):
+        for values, answer in read_by_kafka()[of]:
+            assert not answer.error, of
+            read = values_of(of.fields, of.version, answer.values)
+            assert read == as_kafka_tells(of.fields, of.version, values), of
+            assert answer.same, of
+            assert interpret.write(of, values) == encode(values, api.key, of.version, of.side), of
+        judged["read back"].add(of)
+
+
+def as_kafka_tells(fields: tuple[Field, ...], version: int, values: dict[str, Any]) -> dict[str, Any]:
+    """Values with their defaults; without unknown tags and the bytes of records, which Kafka's JSON lacks."""
+    told = defaults(fields, version) | {name: value for name, value in values.items() if name != UNKNOWN_TAGS}
+    for f in fields:
+        value = told.get(f.name)
+        if f.kind == "records" and value is not None:
+            told[f.name] = b""
+        elif members(f) and value is not None:
+            inner = value if f.kind == "array" else [value]
+            inner = [as_kafka_tells(members(f), version, element) for element in inner]
+            told[f.name] = inner if f.kind == "array" else inner[0]
+    return told
 
 
 @every_api
 def test_values_left_out_are_written_as_the_defaults_of_kafka(api: Api) -> None:
-    for of, (defaults, *_) in layouts(api):
-        assert encode({}, api.key, of.version, of.side) == defaults.data, of
-        assert interpret.write(of, {}) == defaults.data, of
+    for of, (nothing_set, *_) in layouts(api):
+        assert encode({}, api.key, of.version, of.side) == nothing_set.data, of
+        assert interpret.write(of, {}) == nothing_set.data, of
 
 
 @every_api
