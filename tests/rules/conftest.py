@@ -1,0 +1,33 @@
+"""Counts the places where an error was injected and seen by Kafka, and tells the number at the end."""
+
+from dataclasses import dataclass, field
+
+import pytest
+
+
+@dataclass
+class Injected:
+    """What Kafka's response classes saw: places by (API, version), and what was left out, with its reason."""
+
+    places: dict[tuple[str, int], int] = field(default_factory=dict)
+    left_out: list[str] = field(default_factory=list)
+
+
+_injected = Injected()
+
+
+@pytest.fixture(scope="session")
+def injected() -> Injected:
+    """Filled by the matrix of errors."""
+    return _injected
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print what `injected` collected."""
+    if not _injected.places:
+        return
+    count, layouts = sum(_injected.places.values()), len(_injected.places)
+    left_out = "; ".join(_injected.left_out) or "nothing"
+    terminalreporter.write_line(
+        f"errors injected at {count} places of {layouts} layouts; left out: {left_out}"
+    )
