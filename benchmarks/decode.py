@@ -1,146 +1,122 @@
-"""A Metadata 12 response of about 27 KB, read by klamm and others, and its addresses replaced."""
+"""Bodies of five APIs read by klamm and others, records, addresses replaced, and what starting costs."""
 
 import gc
 import statistics
 import sys
+import time
 import timeit
-from collections.abc import Callable
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from benchmarks import frames
-from klamm.decoders import decode
-from klamm.proxy.rewrite import rewrite
-from klamm.rules.plan import Planner, Wishes
+from benchmarks import decode_bodies, decode_costs, decode_rewrite, records
+from benchmarks.decode_bodies import KAFKA_PYTHON, KIO, KLAMM, PICK, Case, Task
 
-TOPICS, PARTITIONS, REPLICAS = 20, 31, 3
-BROKERS, MANY_BROKERS = 3, 12
-KLAMM, KAFKA_PYTHON, KIO = "klamm read", "kafka-python 3 read", "kio read"
-SPLICE, SPLICE_MANY = (f"klamm find and splice {count} addresses" for count in (BROKERS, MANY_BROKERS))
-DECODE_TARGET = 1 / 3
-SPLICE_TARGET = 10 / 1200
+TARGETS = {KAFKA_PYTHON: 3.0, KIO: 0.7, PICK: 5.0}
+ALL = "all of these"
+METADATA = "Metadata 12 response"
 
-Task = Callable[[], Any]
-
-
-def metadata(brokers_count: int) -> bytes:
-    """The body, without its header."""
-    brokers = [(i, f"broker-{i:02}.eu-central.kafka.example.com", 9092) for i in range(brokers_count)]
-    topics = {f"orders-by-region-{i:02}": frames.TOPIC_ID[:-1] + bytes([i]) for i in range(TOPICS)}
-    return frames.metadata_body(brokers, topics, PARTITIONS, REPLICAS, "klamm-bench-cluster-01")
-
-
-def tasks(body: bytes) -> tuple[dict[str, Task], dict[str, str]]:
-    """What is timed, by name, each tried once here; and what cannot be, with the reason."""
-    endpoints = Planner(Wishes()).plan(frames.METADATA, 12).endpoints
-    assert endpoints is not None
-    many = metadata(MANY_BROKERS)
-    made: dict[str, Task] = {
-        KLAMM: lambda: decode(body, frames.METADATA, 12, "response"),
-        SPLICE: lambda: b"".join(rewrite(endpoints, body, 0, len(body), _stands_for) or ()),
-        SPLICE_MANY: lambda: b"".join(rewrite(endpoints, many, 0, len(many), _stands_for) or ()),
-    }
-    absent = {}
-    try:
-        from kafka.protocol.metadata import MetadataResponse as KafkaPython
-
-        versioned = KafkaPython[12]
-        made[KAFKA_PYTHON] = lambda: versioned.decode(body)
-    except ImportError as error:
-        absent[KAFKA_PYTHON] = str(error)
-    try:
-        from kio.schema.metadata.v12.response import MetadataResponse as Kio
-        from kio.serial import entity_reader
-
-        reader = entity_reader(Kio)
-        made[KIO] = lambda: reader(body, 0)
-    except ImportError as error:
-        absent[KIO] = str(error)
-    _look(body, {name: task() for name, task in made.items()})
-    return made, absent
-
-
-def _stands_for(kind: str, node_id: int, host: str, port: int) -> tuple[str, int]:
-    return "127.0.0.1", 19_093 + node_id
-
-
-def _look(body: bytes, results: dict[str, Any]) -> None:
-    """Have all read the same, and does the spliced body name klamm's addresses and differ in nothing else?"""
-    read = results[KLAMM]
-    seen = [(broker["node_id"], broker["host"], broker["port"]) for broker in read["brokers"]]
-    for name, value in results.items():
-        if name in (SPLICE, SPLICE_MANY):
-            continue
-        message = value[0] if name == KIO else value
-        others = [(b.node_id, b.host, b.port) for b in message.brokers] if name != KLAMM else seen
-        topics = len(read["topics"]) if name == KLAMM else len(message.topics)
-        if others != seen or topics != TOPICS:
-            raise AssertionError(f"{name} read something else: {others[:2]}, {topics} topics")
-    spliced = decode(results[SPLICE], frames.METADATA, 12, "response")
-    for broker in spliced["brokers"]:
-        if (broker["host"], broker["port"]) != _stands_for("broker", broker["node_id"], "", 0):
-            raise AssertionError(f"not rewritten: {broker}")
-    if {**spliced, "brokers": read["brokers"]} != read:
-        raise AssertionError("the rewrite changed more than the addresses")
+Times = dict[str, list[float]]
 
 
 def run(console: Console, quick: bool = False) -> dict[str, Any]:
-    """Time all of them in turn, several rounds; the ratios are taken within each round."""
-    body = metadata(BROKERS)
-    made, absent = tasks(body)
+    """Time all of them in turn, several rounds, in CPU time; the ratios are taken within each round."""
+    cases, absent = decode_bodies.cases()
     for name, reason in absent.items():
         console.print(f"not measured: {name}: {reason}", markup=False)
-    rounds, seconds = (5, 0.05) if quick else (15, 0.15)
-    timers = {name: timeit.Timer(task) for name, task in made.items()}
-    counts = {name: max(1, int(seconds / timer.timeit(3) * 3)) for name, timer in timers.items()}
-    times: dict[str, list[float]] = {name: [] for name in timers}
-    gc.collect()
-    for _ in range(rounds):
-        for name, timer in timers.items():
-            times[name].append(timer.timeit(counts[name]) / counts[name])
-    rows = [_row(name, taken, times.get(KAFKA_PYTHON)) for name, taken in times.items()]
-    console.print(_table(rows, len(body)))
+    rounds, seconds = (5, 0.02) if quick else (15, 0.05)
+    times = {str(case): _timed(case.tasks, rounds, seconds) for case in cases}
+    times[ALL] = _summed(list(times.values()))
+    rows = [_row(name, taken) for name, taken in times.items()]
+    console.print(_table(rows, {str(case): case for case in cases}))
+    splices = _timed(decode_rewrite.tasks(), rounds, seconds)
+    rewrites = [
+        _rewrite_row(name, taken, times[METADATA].get(KAFKA_PYTHON)) for name, taken in splices.items()
+    ]
+    for row in rewrites:
+        share = f", {row['ratio']:.4f} of {KAFKA_PYTHON}'s read" if "ratio" in row else ""
+        console.print(f"{row['name']}: {row['median_us']:.1f} us{share}", markup=False)
+    starting = decode_costs.measured(rounds)
+    console.print(f"import of klamm.decoders: {starting['import_ms']:.0f} ms", markup=False)
+    for most in starting["compile"]:
+        console.print(f"longest to make, {most['goal']}: {most['layout']}, {most['ms']:.2f} ms", markup=False)
     return {
-        "body_bytes": len(body),
         "rounds": rounds,
         "python": sys.version.split()[0],
+        "targets": TARGETS,
         "rows": rows,
+        "rewrite": rewrites,
+        "starting": starting,
+        "records": records.run(console, quick),
         "absent": absent,
     }
 
 
-def _row(name: str, taken: list[float], base: list[float] | None) -> dict[str, Any]:
-    """Microseconds, and the share of kafka-python's time to read."""
+def _timed(tasks: dict[str, Task], rounds: int, seconds: float) -> Times:
+    """Seconds per call, one for each round."""
+    timers = {name: timeit.Timer(task, timer=time.process_time) for name, task in tasks.items()}
+    counts = {name: timer.autorange()[0] for name, timer in timers.items()}
+    speed = {name: timers[name].timeit(counts[name]) / counts[name] for name in timers}
+    times: Times = {name: [] for name in timers}
+    gc.collect()
+    for _ in range(rounds):
+        for name, timer in timers.items():
+            number = max(1, int(seconds / speed[name]))
+            times[name].append(timer.timeit(number) / number)
+    return times
+
+
+def _summed(all_times: list[Times]) -> Times:
+    """One of each, read one after the other; without picks, since metering takes none from some."""
+    names = [name for name in (KLAMM, KAFKA_PYTHON, KIO) if name in all_times[0]]
+    return {name: [sum(one) for one in zip(*(t[name] for t in all_times), strict=True)] for name in names}
+
+
+def _row(name: str, times: Times) -> dict[str, Any]:
+    """Microseconds, and for each of the others how many times klamm's time it is; for pick, how many times
+    a pick the full read is.
+    """
+    row: dict[str, Any] = {"name": name, "median_us": {}, "least_us": {}, "ratio": {}}
+    for reader, taken in times.items():
+        row["median_us"][reader] = statistics.median(taken) * 1e6
+        row["least_us"][reader] = min(taken) * 1e6
+        ratios = [other / own for other, own in zip(taken, times[KLAMM], strict=True)]
+        if reader == PICK:
+            row["ratio"][reader] = statistics.median(1 / ratio for ratio in ratios)
+        elif reader != KLAMM:
+            row["ratio"][reader] = statistics.median(ratios)
+    return row
+
+
+def _rewrite_row(name: str, taken: list[float], base: list[float] | None) -> dict[str, Any]:
     row: dict[str, Any] = {
         "name": name,
         "median_us": statistics.median(taken) * 1e6,
         "least_us": min(taken) * 1e6,
     }
     if base:
-        ratios = [one / other for one, other in zip(taken, base, strict=True)]
-        row |= {"ratio": statistics.median(ratios), "ratio_low": min(ratios), "ratio_high": max(ratios)}
-        row["target"] = {KLAMM: DECODE_TARGET, SPLICE: SPLICE_TARGET}.get(name)
+        row["ratio"] = statistics.median(taken) / statistics.median(base)
+        row["target"] = decode_rewrite.TARGET
     return row
 
 
-def _table(rows: list[dict[str, Any]], body_bytes: int) -> Table:
-    table = Table(
-        title=f"Metadata 12, {body_bytes:,} bytes: {BROKERS} brokers, {TOPICS * PARTITIONS} partitions"
-    )
-    for heading in ("", "median, us", "least, us", "x kafka-python's read", "at most"):
-        table.add_column(heading, justify="left" if not heading else "right")
+def _table(rows: list[dict[str, Any]], cases: dict[str, Case]) -> Table:
+    table = Table(title="whole bodies read, median us, and how many times klamm's time that is")
+    headings = ["", "bytes", KLAMM, KAFKA_PYTHON, f"/ {KLAMM}", KIO, f"/ {KLAMM}", PICK, "full / pick"]
+    for heading in headings:
+        table.add_column(heading, justify="right" if heading else "left")
     for row in rows:
-        target = row.get("target")
-        met = target is None or row["ratio"] <= target
-        ratio = (
-            f"{row['ratio']:.4f} ({row['ratio_low']:.4f}-{row['ratio_high']:.4f})" if "ratio" in row else ""
-        )
-        table.add_row(
-            row["name"], f"{row['median_us']:.1f}", f"{row['least_us']:.1f}",
-            Text(ratio, style="" if target is None else "green" if met else "red"),
-            f"{target:.4f}" if target else "",
-        )  # fmt: skip
+        case = cases.get(row["name"])
+        cells: list[str | Text] = [row["name"], f"{len(case.body):,}" if case else ""]
+        for reader in (KLAMM, KAFKA_PYTHON, KIO, PICK):
+            us, ratio = row["median_us"].get(reader), row["ratio"].get(reader)
+            cells.append("" if us is None else f"{us:.1f}")
+            if reader != KLAMM:
+                met = ratio is not None and ratio >= TARGETS[reader]
+                cells.append(Text("" if ratio is None else f"{ratio:.2f}", style="green" if met else "red"))
+        table.add_row(*cells)
+    at_least = [f"{TARGETS[reader]:.1f}" for reader in (KAFKA_PYTHON, KIO, PICK)]
+    table.add_row("at least", "", "", "", at_least[0], "", at_least[1], "", at_least[2])
     return table

@@ -43,7 +43,7 @@ UNWRITABLE = (Malformed, error, KeyError, TypeError, AttributeError, OverflowErr
 
 def read(layout: Layout) -> Read:
     """Its source is its __doc__."""
-    return Reader(layout).made("data, pos, end")
+    return Reader(layout, "read").everything()
 
 
 def pick(layout: Layout, paths: tuple[Path, ...]) -> Pick:

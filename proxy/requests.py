@@ -91,13 +91,14 @@ class Requests:
         current: int | None = None  # key and version of the run of like frames that is being counted
         prefix, least, began = b"", NO_LENGTH, 0
         ids: list[int] = []
+        first = 0  # where in `ids` the run begins
         flow: Flow | None = None
         while size - pos >= 12:
             length, code, correlation = HEAD(data, pos)
             if code != current or not data.startswith(prefix, pos + 12) or not least <= length <= limit:
                 if current is not None:
                     assert flow is not None
-                    _count(flow, len(ids), pos - began)
+                    _count(flow, len(ids) - first, pos - began)
                     current = None
                 flow = flows.get(code)
                 if (
@@ -116,8 +117,10 @@ class Requests:
                         pos += length + 4
                         arrived = now
                         continue
-                current, prefix, least, began, ids = code, flow.prefix, flow.least, pos, []
-                if flow.note.answered:
+                current, prefix, least, began = code, flow.prefix, flow.least, pos
+                ids = self._continued(flow, now)
+                first = len(ids)
+                if flow.note.answered and not ids:
                     in_flight.append(make(Run, (flow, flow.note, now, ids, length, (), None)))
                 if flow.least <= length:
                     stride = length + 4
@@ -133,7 +136,7 @@ class Requests:
             pos += length + 4
         if current is not None:
             assert flow is not None
-            _count(flow, len(ids), pos - began)
+            _count(flow, len(ids) - first, pos - began)
             if pos == size and flow.note.answered and flow.least <= length:
                 self.steady = flow
         if pos < size and connection.tokens is not None and not connection.closing:
@@ -149,6 +152,15 @@ class Requests:
             pieces.append(data[start:pos])
         effects, connection.effects = connection.effects, []
         return [*sends("broker", pieces), *effects]
+
+    def _continued(self, flow: Flow, now: int) -> list[int]:
+        """The ids of the run that a request goes on with, where rules look at each frame; else none yet."""
+        if flow.rules[0] is not None and self.connection.in_flight:
+            last = self.connection.in_flight[-1]
+            same = last.flow is flow and last.note is flow.note and last.arrived == now
+            if same and last.fate is None and isinstance(last.ids, list):
+                return last.ids
+        return []
 
     def _rule_anew(self, ruling: Ruling) -> None:
         """The rules have changed: what was decided for each API and version is decided again."""
@@ -181,6 +193,10 @@ class Requests:
     def _meet(self, data: bytes, pos: int, length: int, code: int, correlation: int, now: int) -> Flow | None:
         """A frame that is not like the last of its kind. None: more bytes are needed."""
         connection = self.connection
+        end, size, flow = pos + 4 + length, len(data), self.flows.get(code)
+        if flow is not None and flow.rules[0] is not None and 8 <= length <= self.limit:
+            if data.startswith(flow.header, pos + 12):
+                return self._ruled(flow, data, pos, pos + 12 + len(flow.header), end, correlation, now)
         key, version = code >> 16, (code & 0xFFFF ^ 0x8000) - 0x8000
         if connection.tokens is None and not self.known and key >> 8 == GSSAPI_FIRST:
             connection.tokens = Tokens("GSSAPI")
@@ -194,7 +210,6 @@ class Requests:
             connection.close(wrong[0], "", wrong[1])
             return CLOSE
         plan = connection.ground.planner.plan(key, version)
-        end, size = pos + 4 + length, len(data)
         try:
             client_id, body = _header(plan, data, pos, min(end, size))
         except UNREADABLE:
@@ -206,7 +221,6 @@ class Requests:
                 f"the header of a {plan.name} v{version} request does not decode",
             )
             return self._flow(code, plan, None)
-        flow = self.flows.get(code)
         if flow is None or flow.header != data[pos + 12 : body]:
             flow = self._flow(code, plan, client_id)
             flow.header = data[pos + 12 : body]

@@ -98,7 +98,7 @@ class Responses:
         ruling, rules, answers = self.connection.ruling, flow.rules[1], self.answers
         if ruling is None or (run.fate is None and rules is None):
             return answers.meet(data, pos, length, flow)
-        held = ruling.looks(flow, "response", rules or (), now) or run.fate is not None
+        held = ruling.looks(flow, "response", rules, now) or run.fate is not None
         size = length + 4
         if held and size > self.connection.ground.held_limit:
             ruling.give_up("response")

@@ -41,6 +41,13 @@ class Fate(NamedTuple):
     swallow: bool = False
 
 
+class Concern(NamedTuple):
+    """The rules for one API version and side on a connection. `learns`: its groups are noted too."""
+
+    tallies: tuple[Tally, ...]
+    learns: bool
+
+
 class Ruling:
     """`look`: what was decided from the header of a frame that is not whole yet."""
 
@@ -58,26 +65,27 @@ class Ruling:
                 break
         return [piece for piece in pieces if isinstance(piece, tuple)]
 
-    def concerned(self, flow: Flow, side: Side) -> tuple[Tally, ...] | None:
+    def concerned(self, flow: Flow, side: Side) -> Concern | None:
         """The rules for such frames; None where none reads or acts on them."""
         plan = flow.plan
         if plan.unknown is not None:
             return None
         api = API[plan.key]
         tallies = self.engine.concerned(api, plan.version, side, self.peer, flow.lane.client_id)
-        return tallies if tallies or self.engine.learns_from(api, side) else None
+        learns = self.engine.learns_from(api, side)
+        return Concern(tallies, learns) if tallies or learns else None
 
-    def looks(self, flow: Flow, side: Side, tallies: tuple[Tally, ...], now: int) -> bool:
+    def looks(self, flow: Flow, side: Side, concern: Concern | None, now: int) -> bool:
         """Must the frame be held until it is whole?"""
-        look = self.look[side]
-        if look is None:
-            head = self._frame(flow, side, b"", now)
-            look = self.look[side] = self.gate.look(tallies, head, now)
-        api = API[flow.plan.key]
-        if look.pending or self.engine.learns_from(api, side):
+        if self.look[side] is not None:
             return True
-        self.look[side] = None
-        return False
+        if concern is None:
+            return False
+        look = self.gate.look(concern.tallies, flow.lane.client_id, now)
+        if not look and not concern.learns:
+            return False
+        self.look[side] = look
+        return True
 
     def give_up(self, side: Side) -> None:
         """A frame that is too large to be held."""
@@ -142,7 +150,7 @@ class Ruling:
         whole = frame.body
         if fate is not None:
             orders += self.gate.answered(fate.acts, frame)
-        if look is not None and look.pending:
+        if look:
             orders += self.gate.orders(frame, look, now)
         if not orders:
             return None

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from klamm.decoders import DecodeError, encode
 from klamm.decoders.schema import Api, Side
-from klamm.rules.chance import Draws, stream
+from klamm.rules.chance import PER_MATCH, Draws, number, stream
 from klamm.rules.fetch_sessions import FetchSessions
 from klamm.rules.frame import Frame, Part, Peer
 from klamm.rules.groups import Groups
@@ -23,7 +23,6 @@ from klamm.rules.verdict import ENDING, Answer, Edit, OnAnswer, Order, Raw
 
 FETCH = 1
 SESSION_NOT_FOUND = 70  # FETCH_SESSION_ID_NOT_FOUND: the client starts a new session, and names its topics
-KEYS_KEPT = 10_000  # of a rule that counts per something; beyond it all are forgotten and counted anew
 
 
 class Hit(NamedTuple):
@@ -34,12 +33,9 @@ class Hit(NamedTuple):
     only: Callable[[Part], bool] | None
 
 
-class Look(NamedTuple):
-    """What was decided from a frame's header: rules to ask when all of it is there, in the order of the file.
-    A Hit is one already.
-    """
-
-    pending: tuple[Tally | Hit, ...]
+# What was decided from a header: rules to ask when the frame is whole, in the order of the file. A Hit is
+# one already.
+Look = tuple[Tally | Hit, ...]
 
 
 class Engine:
@@ -98,8 +94,10 @@ class Engine:
     def ready(self, tally: Tally, now: int) -> bool:
         """Is this the rule's time?"""
         rule = tally.rule
-        if not rule.enabled or not tally.open(now):
+        if tally.timed and not tally.open(now):
             return False
+        if not (rule.when.once_hit or rule.when.until_hit):
+            return True
         once, until = self.by_name.get(rule.when.once_hit), self.by_name.get(rule.when.until_hit)
         return (not rule.when.once_hit or (once is not None and once.hits > 0)) and not (until and until.hits)
 
@@ -110,7 +108,7 @@ class Gate:
     def __init__(self, engine: Engine, peer: Peer, name_of: TopicName) -> None:
         self.engine, self.peer, self.name_of = engine, peer, name_of
         self.sessions = FetchSessions()
-        self.streams: dict[str, tuple[int, int]] = {}  # rule -> (where its numbers begin, matches so far)
+        self.streams: dict[str, list[int]] = {}  # rule -> [where its numbers begin, its last match]
 
     def connecting(self, frame: Frame, now: int) -> list[Order]:
         """What is done to the connection as it opens."""
@@ -118,31 +116,33 @@ class Gate:
         tallies = [
             t for t in engine.tallies if t.rule.event == "connect" and engine.selects(t.rule, self.peer, None)
         ]
-        return self.orders(frame, self.look(tallies, frame, now), now)
+        return self.orders(frame, self.look(tallies, None, now), now)
 
-    def look(self, tallies: Iterable[Tally], frame: Frame, now: int) -> Look:
+    def look(self, tallies: Iterable[Tally], client_id: str | None, now: int) -> Look:
         """From the header alone: what still has to be asked of the body, or is a hit already."""
         pending: list[Tally | Hit] = []
         for tally in tallies:
-            if not self.engine.ready(tally, now):
+            if tally.conditional and not self.engine.ready(tally, now):
                 continue
-            if tally.rule.reads:
+            if tally.reads:
                 pending.append(tally)
-            else:
-                hit = self._match(tally, frame, None, now)
-                if hit is not None:
-                    pending.append(hit)
-        return Look(tuple(pending))
+                continue
+            per = tally.rule.when.per
+            key = self.peer.key if per == "connection" else client_id if per == "client" else None
+            hit = self._match(tally, key, None, now)
+            if hit is not None:
+                pending.append(hit)
+        return tuple(pending)
 
     def orders(self, frame: Frame, look: Look, now: int) -> list[Order]:
         """What all rules ask for of a frame that is whole. An edit is seen by the rules after it."""
         if self.engine.learns_from(frame.api, frame.side):
             self.engine.groups.learn(frame)
         asked: list[Order] = []
-        tracked = frame.api.key == FETCH and any(map(_by_topic, look.pending))
+        tracked = frame.api.key == FETCH and any(map(_by_topic, look))
         if tracked and frame.side == "request" and self.sessions.unknown(frame):
             return [Answer({"error_code": SESSION_NOT_FOUND})]
-        for pending in look.pending:
+        for pending in look:
             hit = pending if isinstance(pending, Hit) else self._read(pending, frame, now)
             if hit is not None and not hit.tally.rule.dry:
                 asked += self._act(hit, frame)
@@ -211,7 +211,8 @@ class Gate:
                 return None
             if rule.where is not None and not rule.where.on(frame.api, frame.version, frame.side)(frame):
                 return None
-            return self._match(tally, frame, only if callable(only) else None, now)
+            chosen = only if callable(only) else None
+            return self._match(tally, self._counted_by(rule, frame, chosen), chosen, now)
         except DecodeError:
             return None  # observation fails open; metering says so
 
@@ -257,20 +258,20 @@ class Gate:
         found = parts(fields, frame.version, frame.values, self.name_of)
         return {part["group"] for part in found if part.get("group") is not None}
 
-    def _match(self, tally: Tally, frame: Frame, only: Callable[[Part], bool] | None, now: int) -> Hit | None:
+    def _match(
+        self, tally: Tally, key: Hashable, only: Callable[[Part], bool] | None, now: int
+    ) -> Hit | None:
         """One more match: is it a hit?"""
         rule = tally.rule
-        start, match = self.streams.get(rule.name) or (stream(self.engine.seed, rule.name, self.peer.key), 0)
-        self.streams[rule.name] = start, match + 1
-        key = self._counted_by(rule, frame, only)
-        if len(tally.matches_per) > KEYS_KEPT:
-            tally.matches_per.clear()
-            tally.hits_per.clear()
-        draw = Draws(start, match)
-        if not tally.count(key, now) or (rule.when.chance < 1 and draw() >= rule.when.chance):
+        known = self.streams.get(rule.name)
+        if known is None:
+            known = self.streams[rule.name] = [stream(self.engine.seed, rule.name, self.peer.key), -1]
+        known[1] += 1
+        start, match = known
+        if not tally.count(key, now) or number(start, match * PER_MATCH) >= rule.when.chance:
             return None
         tally.hit(key)
-        return Hit(tally, draw, only)
+        return Hit(tally, Draws(start, match), only)
 
     def _counted_by(self, rule: Rule, frame: Frame, only: Callable[[Part], bool] | None) -> Hashable:
         match rule.when.per:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Any
 
-from klamm.decoders.schema import GROUP, PARTITION, TOPIC, TOPIC_ID, Field, members, present
+from klamm.decoders.schema import GROUP, PARTITION, TOPIC, TOPIC_ID, Field, members, present, walk
 from klamm.rules.frame import Part
 
 MARKS = {TOPIC: "topic", TOPIC_ID: "topic_id", PARTITION: "partition", GROUP: "group"}
@@ -28,7 +29,7 @@ def parts(
 
 def names_all(fields: tuple[Field, ...], version: int, values: dict[str, Any]) -> bool:
     """Does the request ask for every topic there is, by a null, or by an empty list in Metadata 0?"""
-    for f in present(fields, version)[0]:
+    for f in _telling(fields, version)[1]:
         if f.kind == "array" and any(m.mark in (TOPIC, TOPIC_ID) for m in members(f)):
             value = values.get(f.name)
             if value is None or (value == [] and version == 0 and f.null.first == 1):
@@ -37,26 +38,36 @@ def names_all(fields: tuple[Field, ...], version: int, values: dict[str, Any]) -
 
 
 def _struct(fields: tuple[Field, ...], version: int, values: dict[str, Any], about: Part) -> Iterator[Part]:
-    in_place, tagged = present(fields, version)
-    below = []
-    told = {}
-    for f in [*in_place, *tagged]:
-        value = values.get(f.name)
-        if value is None or f.name in UNASKED:
-            continue
-        if f.kind in ("array", "struct"):
-            below.append((f, value))
-        elif f.mark in MARKS:
-            told[MARKS[f.mark]] = value
-    if told:
-        about = {**about, **told}
+    told, below = _telling(fields, version)
+    said = {name: values[field] for field, name in told if values.get(field) is not None}
+    if said:
+        about = {**about, **said}
     deeper = False
-    for f, value in below:
-        for part in _below(f, version, value, about):
-            deeper = True
-            yield part
-    if told and not deeper:
+    for f in below:
+        value = values.get(f.name)
+        if value is not None:
+            for part in _below(f, version, value, about):
+                deeper = True
+                yield part
+    if said and not deeper:
         yield about
+
+
+@cache
+def _telling(
+    fields: tuple[Field, ...], version: int
+) -> tuple[tuple[tuple[str, str], ...], tuple[Field, ...]]:
+    """Of a struct: (field, what it tells) for each that tells something, and the fields with such in them."""
+    in_place, tagged = present(fields, version)
+    asked = [f for f in [*in_place, *tagged] if f.name not in UNASKED]
+    told = tuple((f.name, MARKS[f.mark]) for f in asked if f.mark in MARKS and f.kind != "array")
+    below = tuple(
+        f
+        for f in asked
+        if f.kind in ("array", "struct")
+        and (f.mark in MARKS or any(inner.mark in MARKS for _, inner in walk(members(f), version)))
+    )
+    return told, below
 
 
 def _below(f: Field, version: int, value: Any, about: Part) -> Iterator[Part]:
@@ -66,6 +77,6 @@ def _below(f: Field, version: int, value: Any, about: Part) -> Iterator[Part]:
     elif inner:
         for each in value:
             yield from _struct(inner, version, each, about)
-    elif f.mark in MARKS:
+    else:
         for each in value:
-            yield {**about, MARKS[f.mark]: each}
+            yield {**about, MARKS[f.mark or ""]: each}

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 
 from klamm.rules.rule import Moment, Rule
 
+KEYS_KEPT = 10_000  # of a rule that counts per something; beyond it all are forgotten and counted anew
+
 
 @dataclass(slots=True)
 class Tally:
@@ -24,6 +26,17 @@ class Tally:
     failures: int = 0  # actions that raised
     matches_per: Counter[Hashable] = field(default_factory=Counter)
     hits_per: Counter[Hashable] = field(default_factory=Counter)
+    timed: bool = field(init=False)  # has it times at all,
+    conditional: bool = field(init=False)  # on times, or on other rules,
+    reads: bool = field(init=False)  # more than headers,
+    counts: bool = field(init=False)  # and do matches have to be counted per something?
+
+    def __post_init__(self) -> None:
+        when = self.rule.when
+        self.timed = any(moment is not None for moment in (when.after, when.until, when.lasting_ns))
+        self.conditional = self.timed or bool(when.once_hit or when.until_hit)
+        self.reads = self.rule.reads
+        self.counts = self.timed or when.times is not None or bool(when.nth) or when.every > 1
 
     def over(self, now: int) -> bool:
         """Will it never hit again?"""
@@ -41,10 +54,15 @@ class Tally:
 
     def count(self, key: Hashable, now: int) -> bool:
         """One more match: may it be a hit, but for its chance?"""
-        when = self.rule.when
+        self.matches += 1
         if self.first_match_ns is None:
             self.first_match_ns = now
-        self.matches += 1
+        if not self.counts:
+            return True
+        when = self.rule.when
+        if len(self.matches_per) > KEYS_KEPT:
+            self.matches_per.clear()
+            self.hits_per.clear()
         self.matches_per[key] += 1
         nth = self.matches_per[key]
         if not self.open(now):  # its time counts from the first match, and has not begun
@@ -55,7 +73,8 @@ class Tally:
 
     def hit(self, key: Hashable) -> None:
         self.hits += 1
-        self.hits_per[key] += 1
+        if self.counts:
+            self.hits_per[key] += 1
 
     def reset(self, now: int) -> None:
         self.started_ns, self.first_match_ns = now, None
