@@ -55,6 +55,7 @@ class Requests:
         self.since = 0  # when the first byte of what is kept came
         self.instead: list[Piece | Effect] = []  # what goes to the broker for a frame that is swallowed
         self.rules_revision = 0
+        self.passed = 0  # frames that come now, of which rules have said already that they pass
         self.known: dict[int, Flow] = {}
         self.flows = self.known  # empty while tokens are expected: then every frame is looked at
         self.walk: Walking | None = None
@@ -137,8 +138,8 @@ class Requests:
         if current is not None:
             assert flow is not None
             _count(flow, len(ids) - first, pos - began)
-            if pos == size and flow.note.answered and flow.least <= length:
-                self.steady = flow
+            if pos == size and flow.note.answered:
+                self._steady(flow, data, pos - length - 4, length)
         if pos < size and connection.tokens is not None and not connection.closing:
             pos = self._short_tokens(data, pos, size)
         if pos >= size:
@@ -164,10 +165,20 @@ class Requests:
 
     def _rule_anew(self, ruling: Ruling) -> None:
         """The rules have changed: what was decided for each API and version is decided again."""
-        self.rules_revision, self.steady = ruling.engine.revision, None
+        self.rules_revision, self.steady, self.passed = ruling.engine.revision, None, 0
         for flow in self.known.values():
             flow.rules = (ruling.concerned(flow, "request"), ruling.concerned(flow, "response"))
             flow.least, flow.answer = NO_LENGTH, NO_MEMO
+
+    def _steady(self, flow: Flow, data: bytes, last: int, length: int) -> None:
+        """A read that ended with a frame, at `last`: the next may be whole frames like it."""
+        concern = flow.rules[0]
+        if concern is None:
+            if flow.least <= length:
+                self.steady = flow
+        elif concern.by_header and flow.noted <= length and not self.passed:
+            if alike.requests(flow, data[last : last + 8], length + 4) is not None:
+                self.steady = flow
 
     def _same(self, flow: Flow, data: bytes, now: int) -> bool:
         """Take a read that is, whole, requests like those of the read before."""
@@ -179,6 +190,12 @@ class Requests:
         ids = like.ids(data, count)
         if not ids:
             return False
+        if flow.rules[0] is not None:
+            assert self.connection.ruling is not None
+            self.passed = self.connection.ruling.passes(flow, count, now)
+            if self.passed < count:
+                return False
+            self.passed = 0
         self.connection.in_flight.append(make(Run, (flow, flow.note, now, ids, like.stride - 4, (), None)))
         _count(flow, count, len(data))
         return True
@@ -243,7 +260,11 @@ class Requests:
         connection, size = self.connection, end - pos
         ruling = connection.ruling
         assert ruling is not None
-        held = ruling.looks(flow, "request", flow.rules[0], now)
+        held = False
+        if self.passed:
+            self.passed -= 1
+        else:
+            held = ruling.looks(flow, "request", flow.rules[0], now)
         if held and size > connection.ground.held_limit:
             ruling.give_up("request")
             connection.too_large(flow.plan, "request", size)

@@ -46,6 +46,7 @@ class Concern(NamedTuple):
 
     tallies: tuple[Tally, ...]
     learns: bool
+    by_header: bool
 
 
 class Ruling:
@@ -73,7 +74,18 @@ class Ruling:
         api = API[plan.key]
         tallies = self.engine.concerned(api, plan.version, side, self.peer, flow.lane.client_id)
         learns = self.engine.learns_from(api, side)
-        return Concern(tallies, learns) if tallies or learns else None
+        by_header = not learns and not any(tally.reads for tally in tallies)
+        return Concern(tallies, learns, by_header) if tallies or learns else None
+
+    def passes(self, flow: Flow, count: int, now: int) -> int:
+        """How many of these requests, from the first on, no rule wants. What it wants of the next is kept."""
+        tallies, client_id = flow.rules[0].tallies, flow.lane.client_id
+        for number in range(count):
+            look = self.gate.look(tallies, client_id, now)
+            if look:
+                self.look["request"] = look
+                return number
+        return count
 
     def looks(self, flow: Flow, side: Side, concern: Concern | None, now: int) -> bool:
         """Must the frame be held until it is whole?"""
