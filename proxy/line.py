@@ -12,8 +12,10 @@ from typing import Literal, NamedTuple
 from klamm.rules.verdict import FOREVER, How, Shape
 
 FULL = 1 << 20  # bytes that wait before reading stops on the other side
+PIECES = 1024  # at most in one go: what is sliced thinner comes in several
 TICK_NS = 20_000_000  # a limited rate is kept in steps of so long
 SEGMENT = 1448  # bytes of a TCP segment on most networks: what is lost at once
+LOST_IN_A_ROW = 10  # at most
 
 End = Literal["eof", "close"]
 Draw = Callable[[], float]
@@ -25,13 +27,15 @@ class Hold(NamedTuple):
     until: int
 
 
-class Gap(NamedTuple):
-    """What follows goes so much later (ns) than what came before it."""
+class Mould(NamedTuple):
+    """What follows flows like this."""
 
-    ns: int
+    shape: Shape
+    draw: Draw
 
 
-Item = bytes | memoryview | Hold | Gap | How | End
+Item = bytes | memoryview | Hold | Mould | How | End
+Out = bytes | memoryview | How | End
 
 
 class Line:
@@ -41,33 +45,29 @@ class Line:
         self.waiting: deque[Item] = deque()
         self.size = 0
         self.clock = 0  # when the last piece went, in its own time
+        self.next: tuple[int, int] | None = None  # size of the next piece, and when it is due
         self.shape: Shape | None = None
         self.draw: Draw = float
-        self.passed = 0
-        self.lost_in_a_row = 0
+        self.last_draw = 0.5
+        self.passed = 0  # bytes, since their number is limited
+        self.closing = False
         self.muted = False
 
     def put(self, item: Item, now: int) -> None:
         if self.muted:
             return
-        if not isinstance(item, bytes | memoryview):
-            if self.shape is not None and self.shape.close_after_ns and item in ("eof", "close"):
-                self.waiting.append(Gap(self.shape.close_after_ns))
-            self.waiting.append(item)
-            return
         if not self.waiting:
             self.clock = max(self.clock, now)
-        if self.shape is None:
-            self.waiting.append(item)
-        else:
-            item = self._shaped(item, self.shape)
-        self.size += len(item)
+        if isinstance(item, bytes | memoryview):
+            self.size += len(item)
+        self.waiting.append(item)
 
     def mould(self, shape: Shape, draw: Draw) -> None:
-        """From here on the bytes flow like this; what an earlier shape said and this does not, stays."""
-        said = {trait: value for trait, value in shape._asdict().items() if value}
-        self.shape = (self.shape or shape)._replace(**said)
-        self.draw = draw
+        """What is put from here on flows like this."""
+        if self.waiting:
+            self.waiting.append(Mould(shape, draw))
+        else:
+            self._become(shape, draw)
 
     def mute(self) -> None:
         """Nothing more goes out."""
@@ -78,51 +78,80 @@ class Line:
         """Is there something that will never go out?"""
         return self.muted or any(isinstance(item, Hold) and item.until == FOREVER for item in self.waiting)
 
-    def idle(self) -> bool:
-        return not self.waiting and self.shape is None and not self.muted
-
-    def take(self, now: int) -> tuple[list[bytes | memoryview | How | End], int | None]:
+    def take(self, now: int) -> tuple[list[Out], int | None]:
         """What goes now, and when (ns) to ask again."""
-        out: list[bytes | memoryview | How | End] = []
+        out: list[Out] = []
         while self.waiting:
             item = self.waiting[0]
-            if isinstance(item, Gap):
-                self.clock = max(self.clock, 0) + item.ns
-                self.waiting[0] = Hold(self.clock)
-                continue
             if isinstance(item, Hold):
                 if item.until > now:
                     return out, None if item.until == FOREVER else item.until
                 self.clock = max(self.clock, item.until)
-            else:
-                if not isinstance(item, str):
-                    self.size -= len(item)
+            elif isinstance(item, Mould):
+                self._become(*item)
+            elif isinstance(item, str):
+                if self._lingers(item):
+                    continue
                 out.append(item)
-            self.waiting.popleft()
+            elif (again := self._pass(item, out, now)) is not None:
+                return out, again
+            if self.waiting:
+                self.waiting.popleft()
         return out, None
 
-    def _shaped(self, data: bytes | memoryview, shape: Shape) -> bytes | memoryview:
-        """Queue data in pieces with gaps between them; what of it is within the limit."""
-        cut = False
-        if shape.limit_bytes:
-            room = shape.limit_bytes - self.passed
-            cut = len(data) >= room
-            data = data[: max(0, room)]
-        self.passed += len(data)
-        pos = 0
-        while pos < len(data):
-            size, gap = self._next(len(data) - pos, shape)
-            if gap:
-                self.waiting.append(Gap(gap))
-            self.waiting.append(data[pos : pos + size])
-            pos += size
-        if cut:
-            self.waiting.append("fin")
-        return data
+    def _become(self, shape: Shape, draw: Draw) -> None:
+        """What an earlier shape said and this does not, stays."""
+        if self.shape is None:  # a rule that says it of each frame does not draw the same again
+            self.draw = draw
+        said = {trait: value for trait, value in shape._asdict().items() if value}
+        self.shape = (self.shape or shape)._replace(**said)
 
-    def _next(self, left: int, shape: Shape) -> tuple[int, int]:
+    def _lingers(self, item: How | End) -> bool:
+        """Is the end of the other side told later?"""
+        if (
+            self.closing
+            or item not in ("eof", "close")
+            or self.shape is None
+            or not self.shape.close_after_ns
+        ):
+            return False
+        self.closing = True
+        self.waiting.appendleft(Hold(self.clock + self.shape.close_after_ns))
+        return True
+
+    def _pass(self, item: bytes | memoryview, out: list[Out], now: int) -> int | None:
+        """Let go what of this may go: None if that is all of it, else when the rest may."""
+        shape = self.shape
+        if shape is None:
+            self.size -= len(item)
+            out.append(item)
+            return None
+        left = memoryview(item)
+        while len(left):
+            if self.next is None:
+                size, gap = self._piece(len(left), shape)
+                self.next = size, self.clock + gap
+            size, due = self.next
+            if due > now or len(out) >= PIECES:
+                self.waiting[0] = left
+                return max(due, now)
+            self.clock, self.next = due, None
+            piece, left = left[:size], left[size:]
+            self.size -= size
+            out.append(piece)
+            if shape.limit_bytes:
+                self.passed += size
+                if self.passed >= shape.limit_bytes:
+                    out.append("fin")
+                    self.mute()
+                    return None
+        return None
+
+    def _piece(self, left: int, shape: Shape) -> tuple[int, int]:
         """(size, ns before it) of the next piece."""
         size, gap = left, 0
+        if shape.limit_bytes:
+            size = min(size, max(1, shape.limit_bytes - self.passed))
         if shape.bytes_per_s:
             size = min(size, max(1, shape.bytes_per_s * TICK_NS // 1_000_000_000))
         if shape.slice_bytes:
@@ -131,10 +160,16 @@ class Line:
             gap += shape.slice_gap_ns
         if shape.loss:
             size = min(size, SEGMENT)
-            while self.draw() < shape.loss and self.lost_in_a_row < 10:
-                gap += shape.loss_ns << self.lost_in_a_row
-                self.lost_in_a_row += 1
-            self.lost_in_a_row = 0
+            gap += sum(shape.loss_ns << nth for nth in range(self._losses(shape)))
         if shape.bytes_per_s:
             gap += size * 1_000_000_000 // shape.bytes_per_s
         return size, gap
+
+    def _losses(self, shape: Shape) -> int:
+        """How often the next segment is lost, each time as likely as the time before was."""
+        for count in range(LOST_IN_A_ROW):
+            near = shape.loss_correlation
+            self.last_draw = near * self.last_draw + (1 - near) * self.draw()
+            if self.last_draw >= shape.loss:
+                return count
+        return LOST_IN_A_ROW

@@ -176,9 +176,10 @@ class Requests:
         if concern is None:
             if flow.least <= length:
                 self.steady = flow
-        elif concern.by_header and flow.noted <= length and not self.passed:
-            if alike.requests(flow, data[last : last + 8], length + 4) is not None:
-                self.steady = flow
+        elif not concern.by_header or flow.noted > length or self.passed:
+            return
+        elif alike.requests(flow, data[last : last + 8], length + 4) is not None:
+            self.steady = flow
 
     def _same(self, flow: Flow, data: bytes, now: int) -> bool:
         """Take a read that is, whole, requests like those of the read before."""
@@ -211,9 +212,9 @@ class Requests:
         """A frame that is not like the last of its kind. None: more bytes are needed."""
         connection = self.connection
         end, size, flow = pos + 4 + length, len(data), self.flows.get(code)
-        if flow is not None and flow.rules[0] is not None and 8 <= length <= self.limit:
-            if data.startswith(flow.header, pos + 12):
-                return self._ruled(flow, data, pos, pos + 12 + len(flow.header), end, correlation, now)
+        ruled = flow is not None and flow.rules[0] is not None and 8 <= length <= self.limit
+        if flow is not None and ruled and data.startswith(flow.header, pos + 12):
+            return self._ruled(flow, data, pos, pos + 12 + len(flow.header), end, correlation, now)
         key, version = code >> 16, (code & 0xFFFF ^ 0x8000) - 0x8000
         if connection.tokens is None and not self.known and key >> 8 == GSSAPI_FIRST:
             connection.tokens = Tokens("GSSAPI")

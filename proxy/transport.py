@@ -24,6 +24,7 @@ from klamm.rules.verdict import How
 
 SAMPLE = 32  # one in so many reads is timed for klamm's own time
 RESET = struct.pack("ii", 1, 0)  # SO_LINGER of 0 s: closing sends RST
+WRITING_S, LOOK_S = 1.0, 0.001  # a reset waits so long for what was written before it, and looks so often
 
 
 class Host(Protocol):
@@ -170,6 +171,8 @@ class Link:
         self.session = self.host.session(self)
         self.carry(self.session.connecting(monotonic_ns()))
         self.stalled = "client" in self.lines and self.lines["client"].muted
+        if self.stalled:
+            self.client.begin(_deaf)
         if self.stalled or self.client.transport.is_closing():
             return
         side.peer, self.client.peer = self.client, side
@@ -214,8 +217,7 @@ class Link:
             elif kind == "cut":
                 self._put(effect[1], effect[2])
             elif kind == "mute":
-                self._line("client").mute()
-                self._line("broker").mute()
+                self._mute(effect[1])
 
     def send(self, to: str, data: bytes | memoryview) -> None:
         """Write it, or let it wait in its line."""
@@ -268,7 +270,8 @@ class Link:
             return
         for item in out:
             if item in ("fin", "rst"):
-                self._finish("cut by a rule", reset=item == "rst", now=True)
+                self._deafen()
+                self._cut(item == "rst", WRITING_S)
             elif item == "close":
                 side.transport.close()
             elif item == "eof":
@@ -276,6 +279,29 @@ class Link:
                 side.transport.write_eof()
             elif not side.told:
                 side.transport.write(item)  # type: ignore[arg-type]
+
+    def _mute(self, close_after_ns: int) -> None:
+        """Nobody hears anything more, nor is heard; the end of either is seen."""
+        self._line("client").mute()
+        self._line("broker").mute()
+        self._deafen()
+        if close_after_ns:
+            later = asyncio.get_running_loop().call_later
+            self.timers["mute"] = later(close_after_ns / 1e9, self._finish, "cut by a rule")
+
+    def _deafen(self) -> None:
+        for side in (self.client, self.broker):
+            if side is not None:
+                side.receive = _deaf
+
+    def _cut(self, reset: bool, patience_s: float) -> None:
+        """End both sides; a reset, which drops what is not out yet, when all is, or patience ends."""
+        sides = [side for side in (self.client, self.broker) if side is not None and not side.gone]
+        if reset and patience_s > 0 and any(side.transport.get_write_buffer_size() for side in sides):
+            later = asyncio.get_running_loop().call_later
+            self.timers["cut"] = later(LOOK_S, self._cut, reset, patience_s - LOOK_S)
+        else:
+            self._finish("cut by a rule", reset=reset, now=True)
 
     async def safely(self, work: Callable[[], Awaitable[None]]) -> None:
         """A defect of klamm ends this connection, and no other."""
@@ -374,6 +400,10 @@ class Link:
     def shut(self) -> None:
         """klamm stops."""
         self._finish("klamm stopped", now=True)
+
+
+def _deaf(data: bytes, now: int) -> list[Effect]:
+    return []
 
 
 def _closed_by(side: _Side) -> str:
