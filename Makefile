@@ -24,6 +24,10 @@ test: test-packages .venv/test.installed $(JARS)  ## unit tests, and tests again
 test-long: test-packages .venv/test.installed $(JARS)  ## the tests that take minutes
 	@.venv/bin/python -m pytest tests -q -m long
 
+fuzz: .venv/fuzz.installed  ## any bytes at the decoders, ten minutes each
+	@.venv/bin/python -m tests.fuzz.fuzz_decode -max_total_time=600 -max_len=1000 -artifact_prefix=.fuzz/ .fuzz/decode
+	@.venv/bin/python -m tests.fuzz.fuzz_records -max_total_time=600 -artifact_prefix=.fuzz/ .fuzz/records
+
 check: .venv/check.installed  ## lint, formatting, types, and who may import whom
 	@.venv/bin/ruff check --quiet .
 	@.venv/bin/ruff format --check --quiet .
@@ -48,7 +52,7 @@ docs: .venv/test.installed  ## write docs/protocol.md from the tables
 	@.venv/bin/python -m tools.protocol_doc
 
 clean:  ## remove what the other targets made
-	rm -rf .venv .jars build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv .jars .fuzz build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
 test-packages:
@@ -63,4 +67,4 @@ test-packages:
 .jars/%: tests/brokers/%/pom.xml
 	@tools/jars.sh $< $@
 
-.PHONY: help demo test test-long check format bench wire-check docs clean test-packages
+.PHONY: help demo test test-long fuzz check format bench wire-check docs clean test-packages

@@ -47,7 +47,8 @@ def decode_prefix(body: bytes, key: int | str, version: int, side: Side) -> tupl
     try:
         return reader(body, 0, len(body))
     except compile.UNREADABLE:
-        return interpret.read(layout(key, version, side), body)
+        pass  # only out of here are the values read so far let go
+    return interpret.read(layout(key, version, side), body)
 
 
 def encode(values: dict[str, Any], key: int | str, version: int, side: Side) -> bytes:
@@ -56,4 +57,5 @@ def encode(values: dict[str, Any], key: int | str, version: int, side: Side) -> 
     try:
         return writer(values)
     except compile.UNWRITABLE:
-        return interpret.write(layout(key, version, side), values)
+        pass
+    return interpret.write(layout(key, version, side), values)

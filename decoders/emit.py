@@ -8,19 +8,32 @@ from contextlib import contextmanager
 from struct import Struct
 from typing import Any, NamedTuple
 
-from klamm.decoders.interpret import Layout, uvarint
-from klamm.decoders.schema import UNKNOWN_TAGS
-from klamm.decoders.tags import Malformed, long_uvarint, long_uvarint_walk, skip_tags, unknown_tags
+from klamm.decoders.interpret import LONGEST_STRING, Layout, uvarint
+from klamm.decoders.schema import UNKNOWN_TAGS, Field
+from klamm.decoders.tags import Malformed, gather, keep_tags, long_uvarint, long_uvarint_walk, skip_tags
 
 _GLOBALS: dict[str, Any] = {
     "Malformed": Malformed,
     "UNKNOWN_TAGS": UNKNOWN_TAGS,
+    "gather": gather,
+    "keep_tags": keep_tags,
     "long_uvarint": long_uvarint,
     "long_uvarint_walk": long_uvarint_walk,
     "skip_tags": skip_tags,
-    "unknown_tags": unknown_tags,
     "uvarint": uvarint,
 }
+
+
+class Later(NamedTuple):
+    """A function among the `names` of another, made when it is first called."""
+
+    names: dict[str, Any]
+    name: str
+    make: Callable[[], Callable[..., Any]]
+
+    def __call__(self, *arguments: Any) -> Any:
+        function = self.names[self.name] = self.make()
+        return function(*arguments)
 
 
 class Source:
@@ -52,6 +65,11 @@ class Source:
     def structure(self, codes: str, method: str) -> str:
         name = f"{method}_" + "".join(c if c.isalnum() else "_" for c in codes)
         self.names[name] = getattr(Struct(">" + codes), method)
+        return name
+
+    def later(self, name: str, make: Callable[[], Callable[..., Any]]) -> str:
+        """The name of a function for what is rare."""
+        self.names[name] = Later(self.names, name, make)
         return name
 
     def made(self, head: str, about: str = "") -> Callable[..., Any]:
@@ -86,8 +104,8 @@ class Scan(Source):
     def need(self, size: int | str) -> None:
         """`size` more bytes must be at hand before the next line."""
         if self.resumable:
-            with self.block(f"while end - pos < {size}:"):
-                self.line("data = data[pos:] + (yield)")
+            with self.block(f"if end - pos < {size}:"):
+                self.line(f"data = yield from gather(data, pos, {size})")
                 self.line("pos, end = 0, len(data)")
 
     def fixed(self, code: str, variable: str | None) -> None:
@@ -101,26 +119,24 @@ class Scan(Source):
         if not run:
             return
         if not wanted:
-            self.advance(str(total), trusted=True)
+            self.advance(str(total))
             return
         self.need(total)
-        if [value.code for value in run] == ["B"]:
-            self.line(f"{wanted[0]} = data[pos]")
+        if run[-1].code == "B" and wanted == [run[-1].variable]:
+            self.line(f"{wanted[0]} = data[pos + {total - 1}]" if total > 1 else f"{wanted[0]} = data[pos]")
         else:
             codes = "".join(value.code if value.variable else f"{value.size}x" for value in run)
             self.line(f"{', '.join(wanted)}, = {self.structure(codes, 'unpack_from')}(data, pos)")
         self.line(f"pos += {total}")
 
-    def advance(self, size: str, trusted: bool = False) -> None:
-        """Skip; `trusted` sizes are the layout's own, which the check at the end covers."""
+    def advance(self, size: str) -> None:
+        """Skip. Beyond the end no slice is taken any more, and the check at the end refuses."""
         self.line(f"pos += {size}")
         if self.resumable:
             with self.block("while pos > end:"):
                 self.line("pos -= end")
                 self.line("data = yield")
                 self.line("end = len(data)")
-        elif not trusted:
-            self.refuse_if("pos > end")
 
     def refuse_if(self, condition: str) -> None:
         with self.block(f"if {condition}:"):
@@ -131,40 +147,78 @@ class Scan(Source):
         self.flush()
         self.rest_of_uvarint(variable)
 
-    def rest_of_uvarint(self, variable: str) -> None:
+    def rest_of_uvarint(self, variable: str, kind: str = "") -> None:
         with self.block(f"if {variable} > 127:"):
             if self.resumable:
                 self.line(
                     f"data, pos, end, {variable} = yield from long_uvarint_walk(data, pos, end, {variable})"
                 )
+            elif kind in ("bytes", "records"):  # mostly long: two bytes are not worth a call
+                self.line(f"{variable} += (data[pos] << 7) - 128")
+                self.line("pos += 1")
+                with self.block(f"if {variable} > 16383:"):
+                    self.line(f"{variable}, pos = long_uvarint(data, pos, {variable}, 14)")
             else:
                 self.line(f"{variable}, pos = long_uvarint(data, pos, {variable})")
+            if kind == "string":
+                self.refuse_if(f"{variable} > {LONGEST_STRING + 1}")
 
     def length(self, variable: str, kind: str, null: bool) -> None:
-        """The length or count of a `kind` into `variable`; -1 is null, and refused unless allowed."""
+        """What tells the length or count of a `kind` into `variable`; null, which any negative one is, is
+        refused unless allowed.
+        """
         if self.flexible:
-            self.uvarint(variable)
-            self.line(f"{variable} -= 1")
+            self.fixed("B", variable)
+            self.flush()
+            self.rest_of_uvarint(variable, kind)
+            if not null:
+                self.refuse_if(f"not {variable}")
         else:
             self.fixed("h" if kind == "string" else "i", variable)
             self.flush()
-        self.refuse_if(f"{variable} < {-1 if null else 0}")
+            if not null:
+                self.refuse_if(f"{variable} < 0")
+
+    def amount(self, told: str) -> str:
+        """The length or count of which `told` was read; -1 for null."""
+        return f"{told} - 1" if self.flexible else told
+
+    def is_null(self, told: str) -> str:
+        return f"not {told}" if self.flexible else f"{told} < 0"
+
+    def is_some(self, told: str) -> str:
+        """Neither null nor zero."""
+        return f"{told} > {int(self.flexible)}"
+
+    def refuse_many(self, told: str, least: int) -> None:
+        """More elements of at least `least` bytes than there is room for?"""
+        room = f"end - pos + {least}" if self.flexible else "end - pos"
+        self.refuse_if(f"{told} * {least} > {room}")
+
+    def presence(self, f: Field, variable: str) -> None:
+        """A nullable struct is there unless `variable` is negative; in a tag it is a varint (KIP-893)."""
+        if f.tag is None:
+            self.fixed("b", variable)
+            self.flush()
+        else:
+            self.uvarint(variable)
+            self.line(f"{variable} -= 1")
 
     @contextmanager
-    def unless_null(self, length: str, variable: str, null: bool) -> Iterator[None]:
-        """What is emitted within reads `variable`; a null `length` makes it None."""
+    def unless_null(self, condition: str, variable: str, null: bool) -> Iterator[None]:
+        """What is emitted within reads `variable`; where it may be null, `condition` makes it None."""
         if null:
-            with self.block(f"if {length} < 0:"):
+            with self.block(f"if {condition}:"):
                 self.line(f"{variable} = None")
             self.line("else:")
             self.depth += 1
         yield
         self.depth -= null
 
-    def slice_of(self, kind: str, size: str, variable: str, errors: str = "") -> None:
-        """`size` bytes of a `kind` into `variable`; `errors` are the arguments of decode()."""
-        self.need(size)
-        self.line(f"stop = pos + {size}")
+    def slice_of(self, kind: str, told: str, variable: str, errors: str = "") -> None:
+        """The bytes of a `kind` into `variable`; `errors` are the arguments of decode()."""
+        self.need(self.amount(told))
+        self.line(f"stop = pos + {self.amount(told)}")
         self.refuse_if("stop > end")
         text = f".decode({errors})" if kind == "string" else ""
         self.line(f"{variable} = data[pos:stop]{text}")

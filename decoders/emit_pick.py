@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from contextlib import AbstractContextManager
+from typing import NamedTuple
 
-from klamm.decoders.emit import Scan
+from klamm.decoders.emit_alike import Alikes, Shaped, Want, indexes
 from klamm.decoders.interpret import Layout, least_size
 from klamm.decoders.schema import FIXED, SIZED, Field, members, present
 
 Path = tuple[str, ...]
-Want = dict[str, Any]  # field name -> index of a path, or the Want of what is below
 
 # In what `locate` finds: a tagged field on the way, as (TAG_PATH, size_start, value_start, value_end).
 TAG_PATH = -1
@@ -25,10 +25,6 @@ def _want(paths: tuple[Path, ...]) -> Want:
     return tree
 
 
-def _indexes(want: Want | int) -> list[int]:
-    return [want] if isinstance(want, int) else [i for below in want.values() for i in _indexes(below)]
-
-
 class Kept(NamedTuple):
     """A wanted field in the run: its variable, offset and size in the run, and where it goes."""
 
@@ -39,7 +35,7 @@ class Kept(NamedTuple):
     columns: dict[int, str]
 
 
-class Picker(Scan):
+class Picker(Shaped):
     """Skips, and keeps what is wanted.
 
     `columns` are the lists that wanted fields go to, by path; `lefts` are the counters of the loops around,
@@ -51,9 +47,7 @@ class Picker(Scan):
     def __init__(self, layout: Layout, goal: str, paths: tuple[Path, ...], stop: str | None = None) -> None:
         super().__init__(layout, goal)
         self.kept: list[Kept] = []
-        self.begun: list[
-            tuple[str, int]
-        ] = []  # variables for where a length in the run begins, and its offset
+        self.begun: list[tuple[str, int]] = []  # where a length in the run begins: a variable, and its offset
         self.result = "".join(f"out{i}, " for i in range(len(paths)))
         if self.resumable:
             self.line("pos = end = 0")
@@ -156,18 +150,20 @@ class Picker(Scan):
                             self.line(f"{stop} = pos + {size}")
                         if self.spans:
                             self.line(f"found.append(({TAG_PATH}, {before}, pos, {stop}))")
-                        for index in _indexes(want[f.name]):
+                        for index in indexes(want[f.name]):
                             if index in columns:
                                 self.line(f"{columns[index]}.pop()")
                         self.member(f, want[f.name], None, columns)
                         self.flush()
                         if not self.resumable:
-                            self.refuse_if(f"pos != {stop} or pos > end")
+                            self.refuse_if(f"pos != {stop}")
                 if tagged:
                     with self.block("else:"):
                         self.advance(size)
                 else:
                     self.advance(size)
+                if not self.resumable:
+                    self.refuse_if("pos > end")
 
     def member(
         self, f: Field, want: Want | int | None, lefts: list[str] | None, columns: dict[int, str]
@@ -178,18 +174,16 @@ class Picker(Scan):
         elif f.kind in FIXED:
             self.fixed(FIXED[f.kind][0], None)
         elif f.kind in SIZED:
-            size = self.fresh("size")
-            self.length(size, f.kind, null)
-            self.skip_sized(size, null)
+            self.skip_sized(f.kind, null)
         elif f.kind == "array":
             self.array(f, want or {}, null, lefts, columns)
         elif null:
             there = self.fresh("there")
-            self.fixed("b", there)
-            self.flush()
-            with self.block(f"if {there} >= 0:"):
+            self.presence(f, there)
+            self.shape.append(there)
+            with self.block(f"if {there} >= 0:"), self.apart():
                 self.struct(members(f), want or {}, None, columns)
-            if any(index in columns for index in _indexes(want or {})):
+            if any(index in columns for index in indexes(want or {})):
                 with self.block("else:"):
                     self.absent(want or {}, columns)
         else:
@@ -197,46 +191,66 @@ class Picker(Scan):
 
     def absent(self, want: Want, columns: dict[int, str]) -> None:
         """None for each wanted field in the columns of the arrays around."""
-        for index in _indexes(want):
+        for index in indexes(want):
             if index in columns:
                 self.line(f"{columns[index]}.append(None)")
 
-    def skip_sized(self, size: str, null: bool) -> None:
+    def skip_sized(self, kind: str, null: bool) -> None:
+        size = self.fresh("size")
+        self.length(size, kind, null)
+        self.shape.append(self.amount(size))
         if null:
-            with self.block(f"if {size} > 0:"):
-                self.advance(size)
+            with self.block(f"if {self.is_some(size)}:"):
+                self.advance(self.amount(size))
         else:
-            self.advance(size)
+            self.advance(self.amount(size))
 
     def array(
         self, f: Field, want: Want, null: bool, lefts: list[str] | None, columns: dict[int, str]
     ) -> None:
         count = self.fresh("count")
         self.length(count, "array", null)
+        self.shape.append(self.amount(count))
         inner = {}
         if not self.spans:
-            for index in _indexes(want):
+            for index in indexes(want):
                 inner[index] = self.fresh(f"out{index}")
-                self.line(f"{inner[index]} = " + (f"[] if {count} >= 0 else None" if null else "[]"))
+                self.line(f"{inner[index]} = " + (f"None if {self.is_null(count)} else []" if null else "[]"))
                 self.line(
                     f"{columns[index]}.append({inner[index]})"
                     if index in columns
                     else f"out{index} = {inner[index]}"
                 )
-        if isinstance(f.of, str) and f.of in FIXED:
-            self.line(f"size = {count} * {FIXED[f.of][1]}")
-            self.skip_sized("size", null)
-            return
-        if not self.resumable:
-            self.refuse_if(f"{count} * {least_size(f, self.version, self.flexible)} > end - pos")
-        left = self.fresh("left")
-        with self.block(f"for {left} in range({count} - 1, -1, -1):"):
-            if isinstance(f.of, tuple):
-                self.struct(f.of, want, None if lefts is None or not want else [*lefts, left], inner)
-            else:
-                size = self.fresh("size")
-                self.length(size, f.of, False)
-                self.advance(size)
+        with self.block(f"if {self.is_some(count)}:"), self.apart():
+            if isinstance(f.of, str) and f.of in FIXED:
+                self.advance(f"({self.amount(count)}) * {FIXED[f.of][1]}")
+                return
+            if not self.resumable:
+                self.refuse_many(count, least_size(f, self.version, self.flexible))
+            if isinstance(f.of, str):
+                with self.block(f"for _ in range({self.amount(count)}):"):
+                    self.skip_sized(f.of, False)
+                return
+            below = None if lefts is None or not want else lefts
+            left = self.fresh("left")
+            with self.turns(f.of, want, count, left, below, inner):
+                self.struct(f.of, want, None if below is None else [*below, left], inner)
+
+    def turns(
+        self,
+        fields: tuple[Field, ...],
+        want: Want,
+        count: str,
+        left: str,
+        lefts: list[str] | None,
+        columns: dict[int, str],
+    ) -> AbstractContextManager[None]:
+        """The loop over an array. With `lefts`, its last element is left to a turn that may end the pick."""
+        if self.resumable or self.spans or any(f.kind == "records" for f in present(fields, self.version)[0]):
+            return self.block(f"for {left} in range({self.amount(count)} - 1, -1, -1):")
+        outputs = "".join(f", {columns[index]}" for index in indexes(want))
+        but = "" if lefts is None else f"(not ({' or '.join(lefts)}))" if lefts else "1"
+        return self.elements(count, left, Alikes(self.layout, fields, want), outputs, but)
 
     def keep(self, f: Field, index: int, null: bool, columns: dict[int, str]) -> None:
         """A wanted field: a fixed one, a string or bytes, or an array of those."""
@@ -261,16 +275,18 @@ class Picker(Scan):
     def keep_sized(self, kind: str, variable: str, null: bool) -> None:
         size = self.fresh("size")
         self.length(size, kind, null)
-        with self.unless_null(size, variable, null):
+        self.shape.append(self.amount(size))
+        with self.unless_null(self.is_null(size), variable, null):
             self.slice_of(kind, size, variable, '"utf-8", "surrogateescape"')
 
     def keep_array(self, kind: str, variable: str, null: bool) -> None:
         count, element = self.fresh("count"), self.fresh("element")
         self.length(count, "array", null)
-        self.line(f"{variable} = " + (f"[] if {count} >= 0 else None" if null else "[]"))
+        self.shape.append(self.amount(count))
+        self.line(f"{variable} = " + (f"None if {self.is_null(count)} else []" if null else "[]"))
         if not self.resumable:
-            self.refuse_if(f"{count} > end - pos")
-        with self.block(f"for _ in range({count}):"):
+            self.refuse_many(count, 1)
+        with self.block(f"for _ in range({self.amount(count)}):"), self.apart():
             if kind in FIXED:
                 self.fixed(FIXED[kind][0], element)
                 self.flush()

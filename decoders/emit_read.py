@@ -6,43 +6,47 @@ replicas each. When a shape is met twice, a function is made that reads an eleme
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
-from struct import Struct
 from typing import Any
 
-from klamm.decoders.emit import Scan
-from klamm.decoders.emit_alike import Alikes
+from klamm.decoders.emit_alike import Alikes, Rows, Shaped
 from klamm.decoders.interpret import Layout, least_size
-from klamm.decoders.schema import FIXED, SIZED, Field, default_of, members, present
+from klamm.decoders.schema import FIXED, SIZED, Field, default_of, members, present, walk
+
+_ARRAYS = {kind: Rows(code) for kind, (code, _) in FIXED.items()}
 
 
-class _Arrays(dict[int, Callable[[bytes, int], tuple[Any, ...]]]):
-    """Readers of n adjacent values of one kind; the short ones are kept."""
+class Reader(Shaped):
+    """What is rare is read by functions of its own, made when first met: tagged fields, structs that may be
+    null, and arrays whose elements other arrays have too (`often`).
+    """
 
-    def __init__(self, code: str) -> None:
-        self.code = code
+    def __init__(self, layout: Layout, goal: str) -> None:
+        super().__init__(layout, goal)
+        arrays = Counter(members(f) for _, f in walk(layout.fields, layout.version) if f.kind == "array")
+        self.often = [fields for fields, count in arrays.items() if fields and count > 1]
 
-    def __missing__(self, count: int) -> Callable[[bytes, int], tuple[Any, ...]]:
-        made = Struct(">" + self.code * count if self.code == "16s" else f">{count}{self.code}").unpack_from
-        if count <= 64:
-            self[count] = made
-        return made
-
-
-FEW = 5  # elements for which a shape is not worth looking for
-_ARRAYS = {kind: _Arrays(code) for kind, (code, _) in FIXED.items()}
-
-
-class Reader(Scan):
-    """`shape`: the variables of the lengths and counts met so far in the element being emitted."""
-
-    def __init__(self, layout: Layout) -> None:
-        super().__init__(layout, "read")
-        self.shape: list[str] = []
-        result = self.struct(layout.fields)
-        self.line(f"values = {result}")
+    def everything(self) -> Callable[..., Any]:
+        result = self.struct(self.layout.fields)
         self.refuse_if("pos > end")
-        self.line("return values, pos")
+        self.line(f"return {result}, pos")
+        return self.made("data, pos, end")
+
+    def struct_alone(self, fields: tuple[Field, ...], name: str) -> Callable[..., Any]:
+        self.line(f"return {self.struct(fields)}, pos")
+        return self.made("data, pos, end", f" {name}")
+
+    def elements_alone(self, fields: tuple[Field, ...]) -> Callable[..., Any]:
+        self.line("items = []")
+        self.structs(fields, "told", "items")
+        self.line("return items, pos")
+        return self.made("data, pos, end, told", f" {self.often.index(fields)}")
+
+    def tags_alone(self, tagged: list[Field]) -> Callable[..., Any]:
+        self.tags(tagged)
+        self.line("return pos")
+        return self.made("data, pos, end, count, values", f" {tagged[0].name}")
 
     def value(self, f: Field) -> str:
         """Emits the reading of a field; returns the expression of its value, good after the next flush."""
@@ -55,13 +59,13 @@ class Reader(Scan):
             self.array(f, variable, null)
         elif null:
             there = self.fresh("there")
-            self.fixed("b", there)
-            self.flush()
+            self.presence(f, there)
             self.shape.append(there)
-            shape, self.shape = self.shape, []  # what is within may not be there
-            with self.unless_null(there, variable, True):
-                self.line(f"{variable} = {self.struct(members(f))}")
-            self.shape = shape
+            alone = self.later(
+                f"{variable}_alone", lambda: Reader(self.layout, "struct").struct_alone(members(f), variable)
+            )
+            with self.unless_null(f"{there} < 0", variable, True):
+                self.line(f"{variable}, pos = {alone}(data, pos, end)")
         else:
             return self.struct(members(f))
         return variable
@@ -69,68 +73,50 @@ class Reader(Scan):
     def sized(self, kind: str, variable: str, null: bool) -> None:
         size = self.fresh("size")
         self.length(size, kind, null)
-        self.shape.append(size)
-        with self.unless_null(size, variable, null):
+        self.shape.append(self.amount(size))
+        with self.unless_null(self.is_null(size), variable, null):
             self.slice_of(kind, size, variable)
 
     def array(self, f: Field, variable: str, null: bool) -> None:
         count = self.fresh("count")
         self.length(count, "array", null)
-        self.shape.append(count)
-        with self.unless_null(count, variable, null):
+        self.shape.append(self.amount(count))
+        with self.unless_null(self.is_null(count), variable, null):
             if isinstance(f.of, str) and f.of in FIXED:
                 self.names[f"{f.of}s"] = _ARRAYS[f.of]
-                self.line(f"stop = pos + {count} * {FIXED[f.of][1]}")
+                self.line(f"stop = pos + ({self.amount(count)}) * {FIXED[f.of][1]}")
                 self.refuse_if("stop > end")
-                self.line(f"{variable} = list({f.of}s[{count}](data, pos)) if {count} else []")
+                values = f"[*{f.of}s[{self.amount(count)}](data, pos)]"
+                self.line(f"{variable} = {values} if {self.is_some(count)} else []")
                 self.line("pos = stop")
                 return
-            self.refuse_if(f"{count} * {least_size(f, self.version, self.flexible)} > end - pos")
+            self.refuse_many(count, least_size(f, self.version, self.flexible))
+            if f.of in self.often:
+                alone = self.later(
+                    f"elements_{self.often.index(members(f))}",
+                    lambda: Reader(self.layout, "elements").elements_alone(members(f)),
+                )
+                self.line(f"{variable}, pos = {alone}(data, pos, end, {count})")
+                return
             self.line(f"{variable} = []")
             if isinstance(f.of, tuple):
                 self.structs(f.of, count, variable)
             else:
                 element = self.fresh("element")
-                shape, self.shape = self.shape, []
-                with self.block(f"for _ in range({count}):"):
+                with self.block(f"for _ in range({self.amount(count)}):"), self.apart():
                     self.sized(f.of, element, False)
                     self.line(f"{variable}.append({element})")
-                self.shape = shape
 
     def structs(self, fields: tuple[Field, ...], count: str, variable: str) -> None:
-        """The elements of an array: one by one until two have one shape; then that is tried."""
-        add = self.fresh("add")
+        """The elements of an array."""
+        add, left = self.fresh("add"), self.fresh("left")
         self.line(f"{add} = {variable}.append")
-        outer, self.shape = self.shape, []
         if any(f.kind == "records" for f in present(fields, self.version)[0]):  # no two are of one length
-            with self.block(f"for _ in range({count}):"):
+            with self.block(f"for _ in range({self.amount(count)}):"), self.apart():
                 self.line(f"{add}({self.struct(fields)})")
         else:
-            self.alike(fields, count, variable, add)
-        self.shape = outer
-
-    def alike(self, fields: tuple[Field, ...], count: str, variable: str, add: str) -> None:
-        left, look, alike, known, last = (
-            self.fresh(name) for name in ("left", "look", "alike", "known", "last")
-        )
-        self.names[alike] = Alikes(self.layout, fields)
-        self.first_lines.append(f"{known} = {last} = None")
-        self.line(f"{left} = {count}")
-        self.line(f"{look} = {count} > {FEW}")
-        with self.block(f"if {look} and {known}:"):
-            self.line(f"pos, {left} = {known}(data, pos, end, {count}, {variable})")
-        with self.block(f"while {left}:"):
-            self.line(f"{add}({self.struct(fields)})")
-            self.line(f"{left} -= 1")
-            with self.block(f"if {look}:"):
-                shape = f"({''.join(f'{length}, ' for length in self.shape)})"
-                with self.block(f"if {last} == {shape}:"):
-                    self.line(f"{known} = {alike}[{last}]")
-                    with self.block(f"if {known}:"):
-                        self.line(f"pos, {left} = {known}(data, pos, end, {left}, {variable})")
-                    with self.block("else:"):
-                        self.line(f"{look} = False")
-                self.line(f"{last} = {shape}")
+            with self.elements(count, left, Alikes(self.layout, fields), f", {variable}"):
+                self.line(f"{add}({self.struct(fields)})")
 
     def struct(self, fields: tuple[Field, ...]) -> str:
         in_place, tagged = present(fields, self.version)
@@ -145,35 +131,30 @@ class Reader(Scan):
             return made
         self.line(f"{result} = {made}")
         with self.block(f"if {count}:"):
-            shape, self.shape = self.shape, []
-            self.tags(result, count, tagged)
-            self.shape = shape
+            keep = "keep_tags"
+            if tagged:
+                keep = self.later(f"keep_{count}", lambda: Reader(self.layout, "tags").tags_alone(tagged))
+            self.line(f"pos = {keep}(data, pos, end, {count}, {result})")
         return result
 
-    def tags(self, result: str, count: str, tagged: list[Field]) -> None:
-        self.rest_of_uvarint(count)
-        if not tagged:
-            self.line(f"{count}, pos = unknown_tags(data, pos, end, {count})")
-            with self.block(f"if {count}:"):
-                self.line(f"{result}[UNKNOWN_TAGS] = {count}")
-            return
-        tag, size, stop, outer, unknown = (self.fresh(n) for n in ("tag", "size", "stop", "outer", "unknown"))
-        self.line(f"{unknown} = []")
-        with self.block(f"for _ in range({count}):"):
-            self.uvarint(tag)
-            self.uvarint(size)
-            self.line(f"{stop} = pos + {size}")
-            self.refuse_if(f"{stop} > end")
-            self.line(f"{outer}, end = end, {stop}")
+    def tags(self, tagged: list[Field]) -> None:
+        self.line("unknown = []")
+        self.rest_of_uvarint("count")
+        with self.block("for _ in range(count):"):
+            self.uvarint("tag")
+            self.uvarint("size")
+            self.line("stop_at = pos + size")
+            self.refuse_if("stop_at > end")
             for index, f in enumerate(tagged):
-                with self.block(f"{'el' if index else ''}if {tag} == {f.tag}:"):
+                with self.block(f"{'el' if index else ''}if tag == {f.tag}:"):
+                    self.line("outer, end = end, stop_at")
                     value = self.value(f)
                     self.flush()
-                    self.line(f"{result}[{f.name!r}] = {value}")
+                    self.line("end = outer")
+                    self.line(f"values[{f.name!r}] = {value}")
             with self.block("else:"):
-                self.line(f"{unknown}.append(({tag}, data[pos:{stop}]))")
-                self.line(f"pos = {stop}")
-            self.refuse_if(f"pos != {stop}")
-            self.line(f"end = {outer}")
-        with self.block(f"if {unknown}:"):
-            self.line(f"{result}[UNKNOWN_TAGS] = {unknown}")
+                self.line("unknown.append((tag, data[pos:stop_at]))")
+                self.line("pos = stop_at")
+            self.refuse_if("pos != stop_at")
+        with self.block("if unknown:"):
+            self.line("values[UNKNOWN_TAGS] = unknown")

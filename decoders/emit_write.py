@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from klamm.decoders.emit import Source
-from klamm.decoders.interpret import Layout
+from klamm.decoders.interpret import LONGEST_STRING, Layout
 from klamm.decoders.schema import FIXED, SIZED, Field, default_of, members, present
 
 
@@ -70,7 +70,7 @@ class Writer(Source):
             else f"{item} = bytes(memoryview({item}))"
         )
         if kind == "string":
-            with self.block(f"if len({item}) > 32767:"):
+            with self.block(f"if len({item}) > {LONGEST_STRING}:"):
                 self.line("raise Malformed")
         self.length(f"len({item})", kind)
         self.line(f"add({item})")

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from klamm.decoders.compile import UNREADABLE
 from klamm.decoders.failures import DecodeError
 from klamm.decoders.interpret import uvarint
-from klamm.decoders.schema import Api
+from klamm.decoders.schema import Api, Side
 from klamm.decoders.tags import long_uvarint, unknown_tags
 
 REQUEST = Struct(">ihhi")  # size, key, version, correlation id
@@ -68,19 +68,16 @@ def read_request_header(frame: bytes, header_version: int) -> RequestHeader:
         if header_version:
             (size,) = Struct(">h").unpack_from(frame, pos)
             pos += 2
-            if size > len(frame) - pos or size < -1:
-                raise _refused(
-                    "RequestHeader", "client_id", pos, f"a length of {size}, {len(frame) - pos} bytes left"
-                )
+            if size > len(frame) - pos:
+                reason = f"a length of {size}, {len(frame) - pos} bytes left"
+                raise _refused("request", header_version, "client_id", pos, reason)
             if size >= 0:
                 client_id = frame[pos : pos + size].decode("utf-8", "surrogateescape")
                 pos += size
         if header_version == 2:
             tags, pos = _tags(frame, pos, len(frame))
     except UNREADABLE as error:
-        raise _refused(
-            "RequestHeader", "", len(frame), f"cut short or malformed ({error or type(error).__name__})"
-        ) from None
+        raise _cut_short("request", header_version, frame, error) from None
     return RequestHeader(key, version, correlation_id, client_id, tags, pos)
 
 
@@ -90,15 +87,18 @@ def read_response_header(frame: bytes, header_version: int) -> ResponseHeader:
         (correlation_id,) = Struct(">i").unpack_from(frame)
         tags, pos = _tags(frame, 4, len(frame)) if header_version else (Tags(), 4)
     except UNREADABLE as error:
-        raise _refused(
-            "ResponseHeader", "", len(frame), f"cut short or malformed ({error or type(error).__name__})"
-        ) from None
+        raise _cut_short("response", header_version, frame, error) from None
     return ResponseHeader(correlation_id, tags, pos)
 
 
-def _refused(name: str, path: str, offset: int, reason: str) -> DecodeError:
-    side = "request" if name == "RequestHeader" else "response"
-    return DecodeError(reason, api=name, version=0, side=side, path=path, offset=offset)  # type: ignore[arg-type]
+def _refused(side: Side, version: int, path: str, offset: int, reason: str) -> DecodeError:
+    name = f"{side.capitalize()}Header"
+    return DecodeError(reason, api=name, version=version, side=side, path=path, offset=offset)
+
+
+def _cut_short(side: Side, version: int, frame: bytes, error: Exception) -> DecodeError:
+    reason = f"cut short or malformed ({error or type(error).__name__})"
+    return _refused(side, version, "", len(frame), reason)
 
 
 def _written_tags(tags: Tags) -> bytes:

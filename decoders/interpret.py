@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from heapq import merge
+from operator import itemgetter
 from struct import Struct
 from typing import Any
 
@@ -12,6 +14,7 @@ from klamm.decoders.schema import FIXED, SIZED, UNKNOWN_TAGS, Field, Side, defau
 
 STRUCTS = {kind: Struct(">" + code) for kind, (code, _) in FIXED.items()}
 UVARINT_BYTES = 5  # Kafka's ByteUtils.readUnsignedVarint takes no more
+LONGEST_STRING = 32767  # also where its length is a varint: Kafka refuses longer ones both ways
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,20 +62,20 @@ class _Reader:
         raise _Stop(f"a varint of more than {UVARINT_BYTES} bytes")
 
     def length(self, classic: str, null: bool) -> int | None:
-        """A length or count; None for null."""
+        """A length or count; None for null, which any negative one is to Kafka."""
         size = self.uvarint() - 1 if self.flexible else self.fixed(classic)
-        if size == -1:
-            if not null:
-                raise _Stop("null where null is not allowed")
-            return None
         if size < 0:
-            raise _Stop(f"a length of {size}")
+            if not null:
+                raise _Stop("null where null is not allowed" if size == -1 else f"a length of {size}")
+            return None
         return int(size)
 
     def sized(self, kind: str, null: bool) -> Any:
         size = self.length("int16" if kind == "string" else "int32", null)
         if size is None:
             return None
+        if kind == "string" and size > LONGEST_STRING:
+            raise _Stop(f"a string of {size} bytes; Kafka allows {LONGEST_STRING}")
         data = self.take(size)
         return data.decode("utf-8", "surrogateescape") if kind == "string" else data
 
@@ -83,7 +86,7 @@ class _Reader:
         if f.kind == "array":
             return self.array(f, null)
         if f.kind == "struct":
-            if null and self.fixed("int8") < 0:
+            if null and (self.uvarint() == 0 if f.tag is not None else self.fixed("int8") < 0):
                 return None
             return self.struct(members(f))
         return self.fixed(f.kind)
@@ -171,15 +174,16 @@ def read(layout: Layout, data: bytes, pos: int = 0, end: int | None = None) -> t
     try:
         return reader.struct(layout.fields), reader.pos
     except _Stop as stop:
-        where = ".".join(reader.path).replace(".[", "[")
-        raise DecodeError(
-            stop.reason,
-            api=layout.api,
-            version=layout.version,
-            side=layout.side,
-            path=where,
-            offset=reader.pos - pos,
-        ) from None
+        reason = stop.reason
+    where = ".".join(reader.path).replace(".[", "[")
+    raise DecodeError(  # out here, it does not hold on to the values read so far
+        reason,
+        api=layout.api,
+        version=layout.version,
+        side=layout.side,
+        path=where,
+        offset=reader.pos - pos,
+    )
 
 
 class _Writer:
@@ -208,8 +212,8 @@ class _Writer:
         if not isinstance(value, wanted):
             raise _Stop(f"{value!r} is no {kind}")
         data = value.encode("utf-8", "surrogateescape") if isinstance(value, str) else bytes(value)
-        if kind == "string" and len(data) > 32767:
-            raise _Stop(f"a string of {len(data)} bytes; Kafka allows 32767")
+        if kind == "string" and len(data) > LONGEST_STRING:
+            raise _Stop(f"a string of {len(data)} bytes; Kafka allows {LONGEST_STRING}")
         return self.length(len(data), classic, null) + data
 
     def value(self, f: Field, value: Any) -> bytes:
@@ -226,7 +230,7 @@ class _Writer:
             if value is None:
                 if not null:
                     raise _Stop("null where null is not allowed")
-                return b"\xff"
+                return b"\xff" if f.tag is None else b"\x00"  # a tagged one says it by a varint (KIP-893)
             return (b"\x01" if null else b"") + self.struct(members(f), value)
         return self.fixed(f.kind, value)
 
@@ -260,16 +264,17 @@ class _Writer:
         return b"".join(parts)
 
     def tags(self, tagged: list[Field], values: dict[str, Any]) -> bytes:
-        section: list[tuple[int, bytes]] = [(tag, data) for tag, data in values.get(UNKNOWN_TAGS, ())]
+        known: list[tuple[int, bytes]] = []
         for f in tagged:
             default = default_of(f, self.version)
             value = values.get(f.name, default)
             full = {**default, **value} if isinstance(default, dict) and isinstance(value, dict) else value
             self.path.append(f.name)
             if full != default:
-                section.append((f.tag or 0, self.value(f, value)))
+                known.append((f.tag or 0, self.value(f, value)))
             self.path.pop()
-        section.sort(key=lambda entry: entry[0])
+        # Unknown fields stay in the order that they were read in, whether it ascends or not.
+        section = list(merge(values.get(UNKNOWN_TAGS, ()), known, key=itemgetter(0)))
         return uvarint(len(section)) + b"".join(
             uvarint(tag) + uvarint(len(data)) + data for tag, data in section
         )

@@ -1,21 +1,26 @@
-"""Long varints and tagged sections: the rare cases, which made functions call for instead of holding."""
+"""Long varints, tagged sections, values split over chunks: the rare cases, which made functions call for
+instead of holding.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Generator
+from typing import Any
+
+from klamm.decoders.schema import UNKNOWN_TAGS
 
 
 class Malformed(Exception):
     """A length, a count or the end is wrong; the interpreter says which."""
 
 
-def long_uvarint(data: bytes, pos: int, first: int) -> tuple[int, int]:
-    """The rest of a varint whose first byte said that more follow."""
-    value, shift = first & 0x7F, 7
+def long_uvarint(data: bytes, pos: int, value: int, shift: int = 7) -> tuple[int, int]:
+    """The rest of a varint whose first byte, or two where `shift` is 14, said that more follow."""
+    value -= 1 << shift
     while True:
         byte = data[pos]
         pos += 1
-        value |= (byte & 0x7F) << shift
+        value += (byte & 0x7F) << shift
         if byte < 0x80:
             return value & 0xFFFFFFFF, pos
         shift += 7
@@ -42,6 +47,16 @@ def long_uvarint_walk(
             raise Malformed
 
 
+def gather(data: bytes, pos: int, size: int) -> Generator[None, bytes, bytes]:
+    """At least `size` bytes from `pos` on, joined once however small the chunks are."""
+    parts, there = [data[pos:]], len(data) - pos
+    while there < size:
+        part = yield
+        parts.append(part)
+        there += len(part)
+    return b"".join(parts)
+
+
 def unknown_tags(data: bytes, pos: int, end: int, count: int) -> tuple[list[tuple[int, bytes]], int]:
     """A tagged section of which no tag is known."""
     found = []
@@ -59,6 +74,16 @@ def unknown_tags(data: bytes, pos: int, end: int, count: int) -> tuple[list[tupl
         found.append((tag, data[pos : pos + size]))
         pos += size
     return found, pos
+
+
+def keep_tags(data: bytes, pos: int, end: int, count: int, values: dict[str, Any]) -> int:
+    """The same into a struct's values, after the first byte of the count was read; the position after it."""
+    if count > 0x7F:
+        count, pos = long_uvarint(data, pos, count)
+    found, pos = unknown_tags(data, pos, end, count)
+    if found:
+        values[UNKNOWN_TAGS] = found
+    return pos
 
 
 def skip_tags(data: bytes, pos: int, end: int, count: int) -> int:

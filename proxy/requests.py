@@ -415,8 +415,6 @@ def _header(plan: Plan, data: bytes, pos: int, end: int) -> tuple[str | None, in
         if length >= 0:
             client_id = data[body : body + length].decode("utf-8", "replace")
             body += length
-        elif length < -1:
-            raise IndexError
     if plan.request_tags:
         body = skip_tags(data, body + 1, end, data[body])
     if body > end:
