@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from klamm.cli.scalars import scalars
 from klamm.proxy.config import Address, Admin, Cluster, Config, Limits, Listen, Tls
-from klamm.rules.typed_yaml import BROKEN, ConfigError, Document, Mistake, Path, Place, read
+from klamm.rules.typed_yaml import BROKEN, ConfigError, Document, Mistake, Path, Place, read_file
 
 WILDCARDS = {"0.0.0.0", "::"}
 LOOPBACK = {"localhost": "127.0.0.1"}
@@ -23,17 +23,7 @@ def load(file: str) -> Config:
 
 def parse(file: str) -> Document:
     """What a file says, each key by itself; relative paths in it are seen from its folder."""
-    path = FilePath(file)
-    try:
-        text = path.read_bytes().decode()
-    except OSError as problem:
-        return Document(file, mistakes=[Mistake(Place(file), (), f"cannot read {file}: {problem.strerror}")])
-    except UnicodeDecodeError as problem:
-        line = problem.object.count(b"\n", 0, problem.start) + 1
-        column = problem.start - problem.object.rfind(b"\n", 0, problem.start)
-        reason = f"not UTF-8: byte 0x{problem.object[problem.start]:02x}"
-        return Document(file, mistakes=[Mistake(Place(file, line, column), (), reason)])
-    return read(text, file, Config, scalars(path.parent))
+    return read_file(file, Config, scalars(FilePath(file).parent))
 
 
 def checked(config: Config, places: Mapping[Path, Place], mistakes: list[Mistake]) -> Config:

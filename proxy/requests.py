@@ -6,7 +6,7 @@ from collections.abc import Generator
 from struct import Struct
 from typing import TYPE_CHECKING, Any
 
-from klamm.decoders.compile import UNREADABLE, skip_tags
+from klamm.decoders.compile import UNREADABLE
 from klamm.proxy import alike
 from klamm.proxy.api_versions import unsupported
 from klamm.proxy.connection import (
@@ -21,6 +21,7 @@ from klamm.proxy.connection import (
     sends,
     tls_or_size,
 )
+from klamm.proxy.header import header
 from klamm.proxy.notes import EMPTY, Note, shown, topics_named
 from klamm.proxy.sasl import GSSAPI_FIRST, Tokens
 from klamm.proxy.stats import Lane
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from klamm.proxy.ruling import Ruling
 
 HEAD = Struct(">iii").unpack_from  # size, key and version, correlation id
-CLIENT_ID = Struct(">h").unpack_from
 MEMO_LIMIT = 4096
 make = tuple.__new__  # a named tuple in a third of the time
 HEADER_LIMIT = 64 * 1024  # client id and tagged fields of a request's header
@@ -166,6 +166,7 @@ class Requests:
     def _rule_anew(self, ruling: Ruling) -> None:
         """The rules have changed: what was decided for each API and version is decided again."""
         self.rules_revision, self.steady, self.passed = ruling.engine.revision, None, 0
+        ruling.passed("request")
         for flow in self.known.values():
             flow.rules = (ruling.concerned(flow, "request"), ruling.concerned(flow, "response"))
             flow.least, flow.answer = NO_LENGTH, NO_MEMO
@@ -229,7 +230,7 @@ class Requests:
             return CLOSE
         plan = connection.ground.planner.plan(key, version)
         try:
-            client_id, body = _header(plan, data, pos, min(end, size))
+            client_id, body = header(plan, data, pos, min(end, size))
         except UNREADABLE:
             if end > size and size - pos < HEADER_LIMIT:
                 return None
@@ -266,10 +267,11 @@ class Requests:
             self.passed -= 1
         else:
             held = ruling.looks(flow, "request", flow.rules[0], now)
-        if held and size > connection.ground.held_limit:
-            ruling.give_up("request")
-            connection.too_large(flow.plan, "request", size)
-            held = False
+            if held and size > connection.ground.held_limit:
+                connection.too_large(flow.plan, "request", size)
+                held = False
+            if not held:
+                ruling.passed("request")
         if held and end > len(data):
             self.need = size
             return None
@@ -404,19 +406,3 @@ def _count(flow: Flow, times: int, size: int) -> None:
         topic.requests += times
     if not note.answered:
         lane.unanswered += times
-
-
-def _header(plan: Plan, data: bytes, pos: int, end: int) -> tuple[str | None, int]:
-    """(client id, position of the body). Raises one of UNREADABLE when it does not fit before `end`."""
-    body, client_id = pos + 12, None
-    if plan.has_client_id:
-        (length,) = CLIENT_ID(data, body)
-        body += 2
-        if length >= 0:
-            client_id = data[body : body + length].decode("utf-8", "replace")
-            body += length
-    if plan.request_tags:
-        body = skip_tags(data, body + 1, end, data[body])
-    if body > end:
-        raise IndexError
-    return client_id, body

@@ -7,11 +7,11 @@ from base64 import b64encode
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from klamm.cli.decode_frames import REQUEST_HEADER, RESPONSE_HEADER, Message
-from klamm.cli.decode_guess import Fit
-from klamm.cli.decode_inside import Inside
-from klamm.cli.decode_records import Opened, batch_object, wrongs
-from klamm.cli.decode_values import hidden, uuid_text
+from klamm.cli.decode.frames import REQUEST_HEADER, RESPONSE_HEADER, Message
+from klamm.cli.decode.guess import Fit
+from klamm.cli.decode.inside import Inside
+from klamm.cli.decode.records import Opened, batch_object, wrongs
+from klamm.cli.decode.values import hidden, uuid_text
 from klamm.decoders import layout
 from klamm.decoders.schema import SECRET, UNKNOWN_TAGS, Field, members
 from klamm.decoders.spans import TAGGED, Span, values

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from klamm.cli.decode_frames import Message
-from klamm.cli.decode_records import Entry, Opened, Wrong, described
-from klamm.cli.decode_values import NULL, hidden, meaning, scalar, sized
+from klamm.cli.decode.frames import Message
+from klamm.cli.decode.records import Entry, Opened, Wrong, described
+from klamm.cli.decode.values import NULL, hidden, meaning, scalar, sized
 from klamm.decoders import layout
 from klamm.decoders.error_codes import error_name
 from klamm.decoders.schema import ERROR, SECRET, Field, marked

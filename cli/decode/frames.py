@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from struct import Struct
 
-from klamm.cli.decode_guess import fits
-from klamm.cli.decode_inside import Inside, look_inside
-from klamm.cli.decode_records import Opened
+from klamm.cli.decode.guess import fits
+from klamm.cli.decode.inside import Inside, look_inside
+from klamm.cli.decode.records import Opened
 from klamm.decoders import API, layout, spans
 from klamm.decoders.failures import DecodeError
 from klamm.decoders.headers import API_VERSIONS, request_header_version, response_header_version

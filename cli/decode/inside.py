@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from klamm.cli.decode_records import Opened, Wrong, open_records
+from klamm.cli.decode.records import Opened, Wrong, open_records
 from klamm.decoders import spans
 from klamm.decoders.failures import DecodeError
 from klamm.decoders.interpret import Layout

@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from klamm.cli.decode_frames import Conversation, Message, Piece, Told, pieces, request_of
-from klamm.cli.decode_guess import fits
-from klamm.cli.decode_input import NoBytes, bytes_of, spelled
-from klamm.cli.decode_json import as_object, unknown_object
-from klamm.cli.decode_records import wrongs
-from klamm.cli.decode_tree import DIM, TITLE, Line, Shown, lines, secrets
+from klamm.cli.decode.as_json import as_object, unknown_object
+from klamm.cli.decode.frames import Conversation, Message, Piece, Told, pieces, request_of
+from klamm.cli.decode.guess import fits
+from klamm.cli.decode.input import NoBytes, bytes_of, spelled
+from klamm.cli.decode.records import wrongs
+from klamm.cli.decode.tree import DIM, TITLE, Line, Shown, lines, secrets
 from klamm.cli.tables import print_json
 from klamm.decoders import API
 from klamm.decoders.headers import request_header_version, response_header_version

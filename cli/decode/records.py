@@ -6,7 +6,7 @@ from base64 import b64encode
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from klamm.cli.decode_values import content, moment, quoted, sized
+from klamm.cli.decode.values import content, moment, quoted, sized
 from klamm.decoders import spans
 from klamm.decoders.failures import DecodeError
 from klamm.decoders.interpret import Layout
