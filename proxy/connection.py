@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from klamm.decoders import API
 from klamm.decoders.schema import ERROR, Side, marked
-from klamm.proxy.notes import EMPTY, QUIET, AnswerNote, Note, answer_note
+from klamm.proxy.notes import EMPTY, QUIET, AnswerNote, Note, answer_note, shown, topics_named
 from klamm.proxy.sasl import Tokens
 from klamm.proxy.stats import Lane, Stats
 from klamm.proxy.topology import Kind, Topology, Unbindable
 from klamm.rules.engine import Engine
-from klamm.rules.plan import METADATA, Plan, Planner
+from klamm.rules.plan import API_VERSIONS, METADATA, PRODUCE, Plan, Planner
 
 if TYPE_CHECKING:
     from klamm.proxy.alike import Alike
@@ -174,6 +174,23 @@ class Connection:
     def undecodable(self, plan: Plan, side: Side) -> None:
         message = f"a {plan.name} v{plan.version} {side} does not decode; passed on as it is"
         self.problem("undecodable", plan.name, message)
+
+    def asked(self, plan: Plan, columns: tuple[Any, ...]) -> Note:
+        """What was picked of a request."""
+        ground, picked = self.ground, plan.request
+        assert picked is not None
+        names, named = topics_named(picked, columns, ground.topology.topic_names.get)
+        lanes = tuple(ground.stats.topic(ground.cluster, name, plan.name) for name in names)
+        note = Note(lanes, plan.key != PRODUCE or picked.column(columns, ("acks",)) != 0)
+        note.shown = shown(plan, picked, columns, ground.topology.topic_names.get)
+        note.named = named
+        if plan.key == API_VERSIONS and not self.software_known:
+            self.software_known = True
+            software = [
+                picked.column(columns, (f"client_software_{what}",)) or "" for what in ("name", "version")
+            ]
+            ground.stats.client_software(ground.cluster, *software)
+        return note
 
     def said(self, flow: Flow, columns: tuple[Any, ...]) -> AnswerNote:
         """What was picked of a response. Metadata tells the names of topic ids."""

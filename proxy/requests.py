@@ -22,10 +22,10 @@ from klamm.proxy.connection import (
     tls_or_size,
 )
 from klamm.proxy.header import header
-from klamm.proxy.notes import EMPTY, Note, shown, topics_named
+from klamm.proxy.notes import EMPTY, Note
 from klamm.proxy.sasl import GSSAPI_FIRST, Tokens
 from klamm.proxy.stats import Lane
-from klamm.rules.plan import API_VERSIONS, PRODUCE, SASL_HANDSHAKE, Plan
+from klamm.rules.plan import SASL_HANDSHAKE, Plan
 
 if TYPE_CHECKING:
     from klamm.proxy.ruling import Ruling
@@ -345,21 +345,9 @@ class Requests:
         return flow
 
     def _said(self, plan: Plan, columns: tuple[Any, ...]) -> Note:
-        connection, ground, picked = self.connection, self.connection.ground, plan.request
-        assert picked is not None
-        names, named = topics_named(picked, columns, ground.topology.topic_names.get)
-        lanes = tuple(ground.stats.topic(ground.cluster, name, plan.name) for name in names)
-        note = Note(lanes, plan.key != PRODUCE or picked.column(columns, ("acks",)) != 0)
-        note.shown = shown(plan, picked, columns, ground.topology.topic_names.get)
-        note.named = named
-        if plan.key == API_VERSIONS and not connection.software_known:
-            connection.software_known = True
-            software = [
-                picked.column(columns, (f"client_software_{what}",)) or "" for what in ("name", "version")
-            ]
-            ground.stats.client_software(ground.cluster, *software)
-        if plan.key == SASL_HANDSHAKE and plan.version == 0:
-            connection.tokens = Tokens(picked.column(columns, ("mechanism",)))
+        note = self.connection.asked(plan, columns)
+        if plan.key == SASL_HANDSHAKE and plan.version == 0 and plan.request is not None:
+            self.connection.tokens = Tokens(plan.request.column(columns, ("mechanism",)))
             self.flows = {}
         return note
 
