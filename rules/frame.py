@@ -28,11 +28,12 @@ class Peer:
 class Frame:
     """`body` is what follows the header. `arrived_ns` is monotonic. `request` is that of a response.
 
-    `only` says which parts (topic, partition, group) the rule that acts has selected; None: all.
+    `only` says which parts (topic, partition, group) the rule that acts has selected; None: all. `names` tells
+    the names of topic ids.
     """
 
     __slots__ = (
-        "api", "arrived_ns", "body", "client_id", "only", "peer", "read", "request", "side", "version",
+        "api", "arrived_ns", "body", "client_id", "names", "only", "peer", "read", "request", "side", "version",
     )  # fmt: skip
 
     def __init__(
@@ -49,6 +50,7 @@ class Frame:
         self.api, self.version, self.side, self.body = api, version, side, body
         self.client_id, self.peer, self.arrived_ns, self.request = client_id, peer, arrived_ns, request
         self.only: Callable[[Part], bool] | None = None
+        self.names: Callable[[bytes], str | None] = _unnamed
         self.read: dict[str, Any] | None = None
 
     @property
@@ -61,3 +63,7 @@ class Frame:
     def become(self, values: dict[str, Any] | None, body: bytes) -> None:
         """What an earlier rule has made of it."""
         self.read, self.body = values, body
+
+
+def _unnamed(topic_id: bytes) -> None:
+    return None

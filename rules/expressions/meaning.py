@@ -1,0 +1,203 @@
+"""What a tree means for one side of one version of an API: checked, and made into closures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from klamm.decoders.compile import Path
+from klamm.decoders.schema import Api, Side
+from klamm.rules.expressions import logic, names
+from klamm.rules.expressions.body import Looking
+from klamm.rules.expressions.comparing import Made, compared, contained, listed
+from klamm.rules.expressions.content import for_any_record
+from klamm.rules.expressions.failure import ExpressionError
+from klamm.rules.expressions.kinds import SAID, Kind
+from klamm.rules.expressions.logic import Get
+from klamm.rules.expressions.scope import Scope
+from klamm.rules.expressions.tree import (
+    Arithmetic,
+    Call,
+    Compare,
+    Constant,
+    IsNone,
+    Item,
+    Listed,
+    Logic,
+    Member,
+    Name,
+    Negative,
+    Node,
+    Not,
+    Quantified,
+)
+from klamm.rules.frame import Frame
+
+WHOLE = frozenset({"array", "struct", "records", "headers"})  # no values of their own
+
+
+class Fitted(NamedTuple):
+    """An expression for one side of one version. `paths` and `request_paths` are what is picked of a frame's
+    body and of its request's; `absent` what this version lacks, where the expression is unknown.
+    """
+
+    kind: Kind
+    of: Callable[[Frame], Any]
+    paths: tuple[Path, ...]
+    request_paths: tuple[Path, ...]
+    absent: tuple[Path, ...]
+    reads_records: bool
+
+
+def fitted(tree: Node, api: Api, version: int, side: Side, condition: bool) -> Fitted:
+    """Raises ExpressionError."""
+    scope = Scope(api, version, side)
+    making = _Making(scope)
+    made = Made(tree, "boolean", making.condition(tree)) if condition else making.make(tree)
+    if made.kind in WHOLE:
+        raise ExpressionError(f"{tree} is {SAID[made.kind]}, not one value", tree.column)
+    if scope.records and not condition:
+        raise ExpressionError("a frame may hold many records: ask in a condition", tree.column)
+    get = for_any_record(made.get, scope.bodies[0]) if scope.records else made.get
+    bodies, variables = scope.bodies, scope.variables
+
+    def of(frame: Frame) -> Any:
+        return get(Looking(frame, bodies, variables))
+
+    own, asked = bodies
+    absent = tuple(dict.fromkeys(own.absent + asked.absent))
+    return Fitted(made.kind, of, tuple(own.wanted), tuple(asked.wanted), absent, scope.records)
+
+
+class _Making:
+    """One walk over a tree."""
+
+    def __init__(self, scope: Scope) -> None:
+        self.scope = scope
+
+    def condition(self, node: Node) -> Get:
+        return self.make(node).read_as("boolean", ": compare it with something")
+
+    def make(self, node: Node) -> Made:
+        match node:
+            case Constant(value, kind):
+                return Made(node, kind, lambda looking: value)
+            case Name() | Member() | Item():
+                return self._named(node)
+            case Arithmetic() | Negative() | Call("len"):
+                return Made(node, "number", self._number(node))
+            case Call("lower" | "json"):
+                return self._called(node)
+        return Made(node, "boolean", self._condition(node))
+
+    def _condition(self, node: Node) -> Get:
+        match node:
+            case Logic(operator, terms):
+                return logic.every([self.condition(term) for term in terms], operator == "or")
+            case Not(of):
+                return logic.negation(self.condition(of))
+            case Quantified():
+                return self._quantified(node)
+            case Compare(first, rest):
+                lefts = (first, *(right for _, right in rest))
+                pairs = zip(lefts, rest, strict=False)
+                return self._for_any(node, lambda: logic.every([self._pair(a, *b) for a, b in pairs], False))
+            case IsNone(of, no):
+                return self._for_any(node, lambda: self._presence(of, no))
+            case Call():
+                return self._for_any(node, lambda: self._called(node).get)
+        raise ExpressionError(f"{node} stands to the right of `in` only", node.column)
+
+    def _named(self, node: Name | Member | Item) -> Made:
+        place = self.scope.place(node)
+        made = self.scope.at(node, place) if place is not None else self.scope.known(node)
+        if made is not None or isinstance(node, Name):
+            assert made is not None
+            return made
+        of, key = self.make(node.of), node.name if isinstance(node, Member) else node.key
+        if of.kind != "json":
+            raise ExpressionError(f"{node.of} is {SAID[of.kind]}: nothing is in it", node.column)
+        return Made(node, "json", logic.through(lambda value: _inside(value, key), of.get))
+
+    def _number(self, node: Node) -> Get:
+        match node:
+            case Negative(of):
+                get = self.make(of).read_as("number", ": - is for numbers")
+                return logic.through(lambda value: -value, get)
+            case Arithmetic(sign, left, right):
+                gets = [self.make(n).read_as("number", f": {sign} is for numbers") for n in (left, right)]
+                return logic.both(logic.reckoned(logic.ARITHMETIC[sign]), *gets)
+            case Call(_, (of,)):
+                place = self.scope.place(of)
+                if place is not None and place.kind == "array":
+                    return logic.through(len, self.scope.bodies[place.source].elements(place))
+                made = self.make(of)
+                if made.kind not in ("text", "bytes", "records", "json"):
+                    raise ExpressionError(f"{of} is {SAID[made.kind]}, and has no length", of.column)
+                return logic.through(
+                    lambda v: len(v) if isinstance(v, str | bytes | list) else None, made.get
+                )
+        raise AssertionError(node)
+
+    def _called(self, node: Call) -> Made:
+        function, (first, *others) = names.FUNCTIONS[node.name], node.arguments
+        made, do = self.make(first), function.do
+        if node.name == "json":
+            if made.kind not in ("bytes", "text"):
+                raise ExpressionError(f"{first} is {SAID[made.kind]}, not bytes or text", first.column)
+            return Made(node, "json", logic.through(function.do, made.get))
+        wrong = f": {node.name} is for text"
+        get = made.read_as("text", wrong)
+        if function.prepare is not None:
+            do = function.prepare(*(other.value for other in others if isinstance(other, Constant)))
+        elif others:
+            other = self.make(others[0]).read_as("text", wrong)
+            return Made(node, function.gives, logic.both(do, get, other))
+        return Made(node, function.gives, logic.through(do, get))
+
+    def _for_any(self, node: Node, make: Callable[[], Get]) -> Get:
+        """True if it is for any of the values that `topic`, `error` and such stand for."""
+        outer, self.scope.compared = self.scope.compared, {}
+        get = make()
+        compared, self.scope.compared = self.scope.compared, outer
+        return self.scope.for_any(get, compared, node.column)
+
+    def _pair(self, left: Node, operator: str, right: Node) -> Get:
+        one = self.make(left)
+        if isinstance(right, Listed):
+            return listed(one, operator, right, [self.make(item) for item in right.items])
+        many = self.make(right)
+        if operator in ("in", "not in"):
+            place = self.scope.place(right) if many.kind == "array" else None
+            return contained(one, operator, many, place.element if place else None)
+        return compared(one, operator, many)
+
+    def _presence(self, of: Node, no: bool) -> Get:
+        place = self.scope.place(of)
+        if place is not None and not place.path:
+            raise ExpressionError(f"{of} is always there", of.column)
+        get = self.make(of).get if place is None else self.scope.bodies[place.source].presence(place)
+        return (lambda looking: get(looking) is not None) if no else (lambda looking: get(looking) is None)
+
+    def _quantified(self, node: Quantified) -> Get:
+        """From the inside out: an array's length is that of any column in it that is read anyway."""
+        is_any, loops = node.word == "any", []
+        with self.scope.inner():
+            for loop in node.loops:
+                variable, place = self.scope.enter(loop)
+                given = [self.condition(condition) for condition in loop.conditions]
+                loops.append((variable, place, given))
+            get = self.condition(node.holds)
+            for variable, place, given in reversed(loops):
+                terms = given if is_any else [logic.negation(condition) for condition in given]
+                get = logic.every([*terms, get], not is_any)
+                elements = self.scope.bodies[place.source].elements(place)
+                get = logic.turns(variable, elements, get, is_any)
+        return get
+
+
+def _inside(value: Any, key: str | int) -> Any:
+    """What a JSON object or array has there."""
+    if isinstance(value, dict):
+        return value.get(key)
+    return value[key] if isinstance(value, list) and isinstance(key, int) and key < len(value) else None
