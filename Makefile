@@ -10,7 +10,7 @@ export PYTHON ?= python3
 JARS := $(patsubst tests/brokers/%/pom.xml,.jars/%,$(wildcard tests/brokers/*/pom.xml)) \
 	$(patsubst tests/oracle/%/pom.xml,.jars/oracle-%,$(wildcard tests/oracle/*/pom.xml))
 TEST_PACKAGES := javac=openjdk-17-jdk-headless mvn=maven openssl=openssl setpriv=util-linux \
-	ip=iproute2 iptables=iptables prometheus=prometheus kcat=kcat
+	ip=iproute2 iptables=iptables prometheus=prometheus kcat=kcat go=golang-go
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
@@ -18,10 +18,10 @@ help:  ## list the targets
 demo: .venv/demo.installed  ## three brokers, klamm in front, and what it sees (needs Python only)
 	@exec .venv/bin/klamm demo
 
-test: test-packages .venv/test.installed $(JARS)  ## unit tests, and tests against real Kafka brokers
+test: test-packages .venv/test.installed $(JARS) .go/reactions  ## unit tests, and tests against real Kafka brokers
 	@.venv/bin/python -m pytest tests -q -m "not long"
 
-test-long: test-packages .venv/test.installed $(JARS)  ## the tests that take minutes
+test-long: test-packages .venv/test.installed $(JARS) .go/reactions  ## the tests that take minutes
 	@.venv/bin/python -m pytest tests -q -m long
 
 fuzz: .venv/fuzz.installed  ## any bytes at the decoders, ten minutes each
@@ -43,6 +43,7 @@ bench: .venv/bench.installed  ## speed and memory, beside HAProxy where it is th
 	@tools/packages.sh haproxy=haproxy || echo "make bench goes on without HAProxy" >&2
 	@.venv/bin/python -m benchmarks
 	@.venv/bin/python -m benchmarks decode
+	@.venv/bin/python -m benchmarks rules
 
 wire-check: .venv/test.installed  ## the tables against the schemas of one Kafka: make wire-check KAFKA=4.3.1
 	@tools/packages.sh java=openjdk-17-jdk-headless mvn=maven
@@ -66,5 +67,8 @@ test-packages:
 
 .jars/%: tests/brokers/%/pom.xml
 	@tools/jars.sh $< $@
+
+.go/reactions: $(wildcard tests/clients/go/*)
+	@cd $(<D) && CGO_ENABLED=0 go build -buildvcs=false -o $(CURDIR)/$@
 
 .PHONY: help demo test test-long fuzz check format bench wire-check docs clean test-packages

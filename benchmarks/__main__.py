@@ -1,4 +1,6 @@
-"""proxies: klamm beside HAProxy (the default). decode: the decoders. check: are the frames valid?"""
+"""proxies: klamm beside HAProxy (the default). decode: the decoders. rules: klamm with rules and without.
+check: are the frames valid?
+"""
 
 import argparse
 import contextlib
@@ -14,7 +16,7 @@ from typing import Any
 
 from rich.console import Console
 
-from benchmarks import broker, measure, peers, report, workloads
+from benchmarks import broker, measure, peers, report, where, workloads
 from benchmarks.workloads import API_NAMES
 
 RESULTS = Path(__file__).parent / "results"
@@ -22,7 +24,7 @@ RESULTS = Path(__file__).parent / "results"
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("what", nargs="?", choices=("proxies", "decode", "check"), default="proxies")
+    parser.add_argument("what", nargs="?", choices=("proxies", "decode", "rules", "check"), default="proxies")
     parser.add_argument("--quick", action="store_true", help="about a minute: for a look, not for a claim")
     parser.add_argument(
         "--only", default=",".join(peers.NAMES), metavar="PEER,...", help="some of %(default)s"
@@ -42,6 +44,13 @@ def main() -> int:
         from benchmarks import decode
 
         result, failed = decode.run(console, quick=options.quick), False
+    elif options.what == "rules":
+        pace = replace(measure.FULL, rounds=options.rounds or measure.FULL.rounds)
+        result, failed = _proxies(console, list(peers.RULED), "200 B 4 x 16", pace, peers.KLAMM_FULL)
+        result["where"] = where.run()
+        for row in result["where"]:
+            name, ratio = row["name"], row["ratio"]
+            console.print(f"{row['median_us']:.1f} us, {ratio:.3f} of reading all: {name}", markup=False)
     else:
         wanted = [peers.DIRECT, *(name for name in options.only.split(",") if name != peers.DIRECT)]
         unknown = [name for name in wanted if name not in peers.NAMES]
@@ -77,7 +86,7 @@ def _machine() -> dict[str, Any]:
 
 
 def _proxies(
-    console: Console, wanted: list[str], part: str, pace: measure.Pace
+    console: Console, wanted: list[str], part: str, pace: measure.Pace, base: str = peers.HAPROXY
 ) -> tuple[dict[str, Any], bool]:
     cpus = sorted(os.sched_getaffinity(0))
     proxy_cpus, generator_cpus = {cpus[-1]}, set(cpus[:-1]) or {cpus[-1]}
@@ -102,9 +111,9 @@ def _proxies(
         slices, memory = measure.run(rows, started, process.pid, pace, console.print)
         compared = [peer for peer in started if peer.admin]
         differences = [line for peer in compared for line in peers.differences(peer)]
-    found, load = report.rows(slices), report.loads(slices)
+    found, load = report.rows(slices, base), report.loads(slices)
     if found[0].values:
-        console.print(report.cpu_table(found))
+        console.print(report.cpu_table(found, base))
         console.print(report.memory_table(memory))
     console.print(report.load_table(load))
     for line in differences:

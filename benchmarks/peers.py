@@ -23,8 +23,16 @@ DIRECT, SPLICE, HAPROXY, KLAMM_HEADER, KLAMM_FULL = (
     "klamm-header",
     "klamm-full",
 )
+OTHER_RULES, HEADER_RULE = "klamm-1000-rules", "klamm-header-rule"
 KLAMMS = (KLAMM_HEADER, KLAMM_FULL)
 NAMES = (DIRECT, SPLICE, HAPROXY, KLAMM_HEADER, KLAMM_FULL)
+RULED = (DIRECT, KLAMM_FULL, OTHER_RULES, HEADER_RULE)
+RULES = {
+    OTHER_RULES: "".join(
+        f"  - {{api: {api}, error: 41}}\n" for api in ("CreateTopics", "OffsetCommit") * 500
+    ),
+    HEADER_RULE: "  - {api: [Produce, Fetch], versions: 3+, chance: 0.000000001, delay: 1ms}\n",
+}
 
 Address = tuple[str, int]
 HOST = "127.0.0.1"
@@ -113,10 +121,13 @@ def _klamm(name: str, level: str, broker: Address, folder: Path, cpus: set[int])
     if not program.exists():
         raise Absent(f"{program.name} is not installed beside {Path(sys.executable).name} (pip install -e .)")
     first, admin = free_ports(2), free_ports(1)
-    config = folder / f"klamm-{level}.yaml"
+    config = folder / f"{name}.yaml"
     config.write_text(f"metrics:\n  level: {level}\n")
+    rules = folder / f"{name}-rules.yaml"
+    rules.write_text(f"rules:\n{RULES.get(name, '  []')}")
     command = [str(program), "run", f"{broker[0]}:{broker[1]}", "--listen", f"{HOST}:{first}"]
     command += ["--admin", f"{HOST}:{admin}", "--config", str(config)]
+    command += ["--rules", str(rules), "--seed", "1"] if name in RULES else []
     peer = _start(name, (HOST, first), command, folder, cpus)
     peer.admin = f"http://{HOST}:{admin}"
     return peer
@@ -128,6 +139,8 @@ _STARTERS: dict[str, Callable[[Address, Path, set[int]], Peer]] = {
     HAPROXY: _haproxy,
     KLAMM_HEADER: lambda *where: _klamm(KLAMM_HEADER, "header", *where),
     KLAMM_FULL: lambda *where: _klamm(KLAMM_FULL, "full", *where),
+    OTHER_RULES: lambda *where: _klamm(OTHER_RULES, "full", *where),
+    HEADER_RULE: lambda *where: _klamm(HEADER_RULE, "full", *where),
 }
 
 

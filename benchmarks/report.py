@@ -10,13 +10,24 @@ from rich.text import Text
 
 from benchmarks.client import Slice
 from benchmarks.measure import Memory, Slices
-from benchmarks.peers import DIRECT, HAPROXY, KLAMM_FULL, KLAMM_HEADER, KLAMMS, NAMES
+from benchmarks.peers import (
+    DIRECT,
+    HAPROXY,
+    HEADER_RULE,
+    KLAMM_FULL,
+    KLAMM_HEADER,
+    KLAMMS,
+    NAMES,
+    OTHER_RULES,
+    RULED,
+)
 from benchmarks.workloads import LARGE_BYTES, Workload, size_text
 
 MIB = 1 << 20
 REST_LIMIT, GROWTH_LIMIT = 64 * MIB, 16 * MIB
 _LARGE_FRAME = {KLAMM_HEADER: 1.05, KLAMM_FULL: 1.1}
 _PIPELINED = {KLAMM_HEADER: 1.4, KLAMM_FULL: 1.7}
+_RULED = {OTHER_RULES: 1.05, HEADER_RULE: 2.0}  # of klamm without rules
 _ADDED_P50 = {KLAMM_HEADER: 1.3, KLAMM_FULL: 1.3}
 
 Measure = Callable[[Slice, Slice], float]
@@ -78,20 +89,25 @@ def _metrics(workload: Workload) -> list[tuple[Metric, dict[str, float]]]:
     return [(CPU_PER_REQUEST, _PIPELINED)]
 
 
-def rows(slices: Slices) -> list[Row]:
+def rows(slices: Slices, base: str = HAPROXY) -> list[Row]:
+    """Ratios are to `base`; targets are told for HAProxy, and for klamm without rules."""
     found = []
-    proxies = [name for name in NAMES if name != DIRECT and any(peer == name for _, peer in slices)]
+    proxies = [
+        name
+        for name in dict.fromkeys((*NAMES, *RULED))
+        if name != DIRECT and any(peer == name for _, peer in slices)
+    ]
     for workload in dict.fromkeys(workload for workload, _ in slices):
         shape = (workload.api, workload.blobs.size_bytes, workload.connections, workload.in_flight)
         for metric, targets in _metrics(workload):
-            row = Row(*shape, metric.name, metric.unit, targets=targets)
+            row = Row(*shape, metric.name, metric.unit, targets=_RULED if base != HAPROXY else targets)
             direct = slices[workload, DIRECT]
             pairs = {name: zip(slices[workload, name], direct, strict=True) for name in proxies}
             taken = {name: [metric.take(*pair) for pair in paired] for name, paired in pairs.items()}
             for name, values in taken.items():
                 row.values[name] = Spread.of(values)
-                if HAPROXY in taken:
-                    ratios = [v / base for v, base in zip(values, taken[HAPROXY], strict=True) if base > 0]
+                if base in taken:
+                    ratios = [v / of for v, of in zip(values, taken[base], strict=True) if of > 0]
                     if ratios:
                         row.ratios[name] = Spread.of(ratios)
             found.append(row)
@@ -122,9 +138,9 @@ def memory_rows(memory: dict[str, Memory]) -> list[dict[str, Any]]:
     return [{"peer": name, **asdict(used), "growth": used.growth} for name, used in memory.items()]
 
 
-def cpu_table(found: list[Row]) -> Table:
+def cpu_table(found: list[Row], base: str = HAPROXY) -> Table:
     proxies = list(found[0].values)
-    beside = ", and x HAProxy (least-greatest of the rounds)" if HAPROXY in proxies else ""
+    beside = f", and x {base} (least-greatest of the rounds)" if base in proxies else ""
     table = Table(title=f"Cost of the proxies: median{beside}")
     for heading in ("API", "records", "conns x in flight", "measure"):
         table.add_column(heading)
@@ -139,7 +155,7 @@ def cpu_table(found: list[Row]) -> Table:
 
 def _cell(row: Row, name: str) -> Text:
     value = Text(f"{row.values[name].median:.3g}")
-    if name == HAPROXY or name not in row.ratios:
+    if name not in row.ratios or (name not in row.targets and row.ratios[name] == Spread(1.0, 1.0, 1.0)):
         return value
     ratio = row.ratios[name]
     value.append(f"  {ratio.median:.2f}x", style="bold")

@@ -31,6 +31,7 @@ class Hit(NamedTuple):
     tally: Tally
     draw: Draws
     only: Callable[[Part], bool] | None
+    key: Hashable  # what it was counted for
 
 
 # What was decided from a header: rules to ask when the frame is whole, in the order of the file. A Hit is
@@ -134,6 +135,29 @@ class Gate:
                 pending.append(hit)
         return tuple(pending)
 
+    def quiet(self, tallies: tuple[Tally, ...], count: int, now: int) -> int:
+        """How many of so many frames, from the first on, a rule that stands on chance alone surely lets pass:
+        its numbers are drawn here without a call for each. 0 says nothing: `look`.
+        """
+        if len(tallies) != 1 or tallies[0].conditional or tallies[0].reads or tallies[0].counts:
+            return 0
+        tally = tallies[0]
+        start, match = self._stream(tally.rule)
+        chance, passed = tally.rule.when.chance, 0
+        while passed < count and number(start, (match + passed + 1) * PER_MATCH) >= chance:
+            passed += 1
+        if passed and tally.first_match_ns is None:
+            tally.first_match_ns = now
+        tally.matches += passed
+        self.streams[tally.rule.name][1] += passed
+        return passed
+
+    def _stream(self, rule: Rule) -> list[int]:
+        known = self.streams.get(rule.name)
+        if known is None:
+            known = self.streams[rule.name] = [stream(self.engine.seed, rule.name, self.peer.key), -1]
+        return known
+
     def orders(self, frame: Frame, look: Look, now: int) -> list[Order]:
         """What all rules ask for of a frame that is whole. An edit is seen by the rules after it."""
         if self.engine.learns_from(frame.api, frame.side):
@@ -142,12 +166,19 @@ class Gate:
         tracked = frame.api.key == FETCH and any(map(_by_topic, look))
         if tracked and frame.side == "request" and self.sessions.unknown(frame):
             return [Answer({"error_code": SESSION_NOT_FOUND})]
+        end: list[Order] = []
         for pending in look:
+            if end and not _observes(pending):
+                if isinstance(pending, Hit):
+                    pending.tally.give_back(pending.key)
+                continue
             hit = pending if isinstance(pending, Hit) else self._read(pending, frame, now)
             if hit is not None and not hit.tally.rule.dry:
                 asked += self._act(hit, frame)
                 if asked and isinstance(asked[-1], ENDING):
-                    return asked
+                    end.append(asked.pop())
+        if end:
+            return asked + end
         if tracked and frame.side == "request":
             self.sessions.asks(frame)
             asked.append(OnAnswer(self._session_answered))
@@ -174,11 +205,13 @@ class Gate:
         """What the rule's actions say, one after another; each sees what those before it have done."""
         frame.only = hit.only
         said: list[Order] = []
+        end: list[Order] = []
         for action in hit.tally.rule.do:
-            said += self._safely(hit.tally.rule.name, frame, partial(action.act, draw=hit.draw))
-            if said and isinstance(said[-1], ENDING):
-                break
-        return said
+            if not end or getattr(action, "observes", False):
+                said += self._safely(hit.tally.rule.name, frame, partial(action.act, draw=hit.draw))
+                if said and isinstance(said[-1], ENDING):
+                    end.append(said.pop())
+        return said + end
 
     def _safely(self, rule: str, frame: Frame, ask: Callable[[Frame], Iterable[Order]]) -> list[Order]:
         """An action that fails, or asks for what cannot be sent, does nothing, and is said."""
@@ -263,15 +296,13 @@ class Gate:
     ) -> Hit | None:
         """One more match: is it a hit?"""
         rule = tally.rule
-        known = self.streams.get(rule.name)
-        if known is None:
-            known = self.streams[rule.name] = [stream(self.engine.seed, rule.name, self.peer.key), -1]
+        known = self._stream(rule)
         known[1] += 1
         start, match = known
         if not tally.count(key, now) or number(start, match * PER_MATCH) >= rule.when.chance:
             return None
         tally.hit(key)
-        return Hit(tally, Draws(start, match), only)
+        return Hit(tally, Draws(start, match), only, key)
 
     def _counted_by(self, rule: Rule, frame: Frame, only: Callable[[Part], bool] | None) -> Hashable:
         match rule.when.per:
@@ -286,6 +317,12 @@ class Gate:
         fields = frame.api.fields(frame.side)
         found = parts(fields, frame.version, frame.values, self.name_of)
         return frozenset((p.get("topic"), p.get("partition")) for p in found if only is None or only(p))
+
+
+def _observes(pending: Tally | Hit) -> bool:
+    """Does the rule leave frames alone? Then it sees also what another has ended."""
+    rule = pending.tally.rule if isinstance(pending, Hit) else pending.rule
+    return all(getattr(action, "observes", False) for action in rule.do)
 
 
 def _by_topic(pending: Tally | Hit) -> bool:
