@@ -18,6 +18,7 @@ COMMANDS = {
     "demo": "watch it work: a cluster, clients and klamm in one command",
     "decode": "read frames, and print each as a tree of its fields",
     "wire": "print the layout of one API at one version",
+    "rules": "check or explain a file of rules: injected errors, delays, cuts",
     "errors": "explain an error of Kafka by its code or name",
 }
 

@@ -8,12 +8,12 @@ from klamm.proxy.config import Address
 from klamm.proxy.snapshot import ClusterState
 
 
-def banner(clusters: list[ClusterState], admin: Address | None) -> str:
+def banner(clusters: list[ClusterState], admin: Address | None, rules: str = "") -> str:
     """Lines for people; the addresses are the ones that clients are told."""
     lines = [line for cluster in clusters for line in _cluster(cluster)]
     if admin is not None:
         lines.append(f"metrics and health: http://{admin}/")
-    return "\n".join(lines)
+    return "\n".join([*lines, rules] if rules else lines)
 
 
 def _cluster(cluster: ClusterState) -> Iterator[str]:

@@ -12,7 +12,19 @@ from typing import Any
 from klamm.cli.banner import banner
 from klamm.cli.config_file import checked, parse
 from klamm.cli.scalars import scalars
-from klamm.proxy.config import Address, Admin, ApiName, Cluster, Config, Host, InputFile, Listen, Tls
+from klamm.proxy.config import (
+    Address,
+    Admin,
+    ApiName,
+    Cluster,
+    Config,
+    Count,
+    Host,
+    InputFile,
+    Listen,
+    Rules,
+    Tls,
+)
 from klamm.rules.typed_yaml import BROKEN, ConfigError, Document, Mistake, Path, Place, choose
 
 DESCRIPTION = """\
@@ -26,6 +38,7 @@ examples:
   klamm run kafka-1:9093 --upstream-tls --upstream-ca ca.pem      TLS to the brokers; SASL passes through
   klamm run kafka-1:9092 --listen 0.0.0.0:19092-19120 --advertise proxy.example.com
   klamm run kafka-1:9092 --log all                                one line per request and response
+  klamm run kafka-1:9092 --rules rules.yaml                       injected errors, delays, cuts
   klamm run --config klamm.yaml                                   more than one cluster; docs/configuration.md
 """
 
@@ -40,6 +53,8 @@ OPTIONS = [  # option, its value (empty: none is taken), help with the default i
     ("--log", "API,...", "a line per request and response of these APIs, or of all [none]"),
     ("--log-format", "FORMAT", "json, console, or auto: console on a terminal [auto]"),
     ("--metering", "LEVEL", "header, or full: errors and topics too [full]"),
+    ("--rules", "FILE", "what is done to frames: docs/rules.md; read again when it changes [none]"),
+    ("--seed", "N", "decides the rules' chances [the file's, or one that is made up and printed]"),
     ("--config", "FILE", "klamm.yaml; options override what it says"),
 ]
 
@@ -63,19 +78,28 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         config = configure(arguments)
     except ConfigError as error:
-        for mistake in error.mistakes:
-            print(mistake, file=sys.stderr)
-        count = len(error.mistakes)
-        print(f"klamm run: {count} mistake{'s' * (count > 1)}, nothing was started", file=sys.stderr)
-        return 2
+        return _wrong(error)
     from klamm.proxy.serve import CannotServe, serve  # brings in uvloop, which a mistake does not need
 
     try:
-        serve(config, lambda proxy, admin: print(banner(list(proxy.clusters()), admin), flush=True))
+        serve(
+            config,
+            lambda proxy, admin: print(banner(list(proxy.clusters()), admin, proxy.rules.said()), flush=True),
+        )
+    except ConfigError as error:
+        return _wrong(error)
     except CannotServe as error:
         print(f"klamm run: {error}", file=sys.stderr)
         return 1
     return 0
+
+
+def _wrong(error: ConfigError) -> int:
+    for mistake in error.mistakes:
+        print(mistake, file=sys.stderr)
+    count = len(error.mistakes)
+    print(f"klamm run: {count} mistake{'s' * (count > 1)}, nothing was started", file=sys.stderr)
+    return 2
 
 
 def configure(arguments: argparse.Namespace) -> Config:
@@ -104,7 +128,25 @@ class _Overrides:
             admin=self.value("--admin", ("admin",), Admin, config.admin),
             log=self.section(config.log, "log", log),
             metrics=self.section(config.metrics, "metrics", {"level": ("--metering", ("header", "full"))}),
+            rules=self.rules(config.rules),
         )
+
+    def rules(self, written: Rules | None) -> Rules | None:
+        """The file's, with another path or seed."""
+        file, seed = (
+            self.value("--rules", ("rules", "file"), InputFile),
+            self.value("--seed", ("rules", "seed"), Count),
+        )
+        if not isinstance(written, Rules | None):  # BROKEN
+            return written
+        if file is not None:
+            written = Rules(file) if written is None else replace(written, file=file)
+        if seed is None:
+            return written
+        if written is None:
+            self.mistakes.append(Mistake(Place("--seed"), (), "there are no rules: add --rules FILE"))
+            return None
+        return replace(written, seed=seed)
 
     def clusters(self, written: tuple[Cluster, ...]) -> tuple[Cluster, ...]:
         """The options of a cluster are those of the only one."""

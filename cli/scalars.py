@@ -24,6 +24,7 @@ from klamm.proxy.config import (
     Listen,
     OutputFile,
     Port,
+    Rules,
     Seconds,
     Tls,
 )
@@ -221,4 +222,5 @@ def scalars(folder: Path) -> dict[Any, Scalar]:
         OutputFile: Scalar(output_file(folder), "a file"),
         Admin: Scalar(admin, "HOST:PORT or none"),
         Tls: Scalar(tls, "true or false"),
+        Rules: Scalar(lambda text: Rules(input_file(folder)(text)), "a file"),
     }

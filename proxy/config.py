@@ -131,6 +131,18 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
+class Rules:
+    """What is done to frames; docs/rules.md."""
+
+    file: InputFile
+    """Read again when it changes."""
+    seed: Count | None = None
+    """Decides all chances; None takes the file's, or else one that is made up and said."""
+    plugins: tuple[InputFile, ...] = ()
+    """Python files with actions of your own, besides those that the file names."""
+
+
+@dataclass(frozen=True, slots=True)
 class Config:
     """All of it."""
 
@@ -139,3 +151,4 @@ class Config:
     log: Log = Log()
     metrics: Metrics = Metrics()
     limits: Limits = Limits()
+    rules: Rules | None = None

@@ -42,6 +42,7 @@ def counters(snapshot: Snapshot) -> dict[str, Any]:
         "software": _rows(stats.software, "cluster", "name", "version"),
         "problems": _rows(stats.problems, "cluster", "api", "kind"),
         "in_flight": _rows(snapshot.in_flight, "cluster", "broker"),
+        "rules": [asdict(rule) for rule in snapshot.rules],
         "log_dropped": snapshot.log_dropped,
     }
 
@@ -62,7 +63,9 @@ def _lane(lane: Lane) -> dict[str, Any]:
         "unanswered": lane.unanswered,
         "request_bytes": lane.request_bytes,
         "response_bytes": lane.response_bytes,
-        "errors": _errors(lane),
+        "errors": _errors(lane.errors),
+        "own_answers": lane.own_answers,
+        "own_errors": _errors(lane.own_errors),
         "latency": _histogram(lane.latency),
         "own": _histogram(lane.own),
     }
@@ -74,13 +77,13 @@ def _topic_lane(lane: TopicLane) -> dict[str, Any]:
         "topic": lane.topic,
         "api": lane.api,
         "requests": lane.requests,
-        "errors": _errors(lane),
+        "errors": _errors(lane.errors),
         "latency": _histogram(lane.latency),
     }
 
 
-def _errors(lane: Lane | TopicLane) -> dict[str, int]:
-    return {error_name(code): times for code, times in lane.errors.items()}
+def _errors(codes: Mapping[int, int]) -> dict[str, int]:
+    return {error_name(code): times for code, times in codes.items()}
 
 
 def _histogram(histogram: Histogram) -> dict[str, Any]:

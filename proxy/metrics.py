@@ -22,7 +22,7 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
 from klamm.decoders.error_codes import error_name
-from klamm.proxy.snapshot import Snapshot
+from klamm.proxy.snapshot import RuleState, Snapshot
 from klamm.proxy.stats import BOUNDS_NS, OWN_BOUNDS_NS, Histogram, Stats
 
 NS = 1_000_000_000
@@ -54,6 +54,7 @@ class _Families(Collector):
         yield from _requests(self.snapshot.stats)
         yield from _topics(self.snapshot.stats)
         yield from _connections(self.snapshot)
+        yield from _rules(self.snapshot.rules)
 
 
 def _process(snapshot: Snapshot) -> Iterator[Metric]:
@@ -85,19 +86,29 @@ def _requests(stats: Stats) -> Iterator[Metric]:
         yield _counter(name, description, LANE, ((labels, getattr(lane, slot)) for labels, lane in lanes))
 
     errors: Counter[Labels] = Counter()
+    own_answers: Counter[Labels] = Counter()
     latency: defaultdict[Labels, Histogram] = defaultdict(lambda: Histogram(BOUNDS_NS))
     own: defaultdict[Labels, Histogram] = defaultdict(lambda: Histogram(OWN_BOUNDS_NS))
     for lane in stats.lanes.values():
         api = (lane.cluster, lane.broker, lane.api)
         _add(latency[api], lane.latency)
         _add(own[api], lane.own)
-        for code, times in lane.errors.items():
-            errors[*api, error_name(code)] += times
+        for origin, codes in (("broker", lane.errors), ("klamm", lane.own_errors)):
+            for code, times in codes.items():
+                errors[*api, error_name(code), origin] += times
+        if lane.own_answers:
+            own_answers[api] += lane.own_answers
     yield _counter(
         "klamm_errors",
-        "Kafka errors in responses, one for each place that carries one.",
-        (*API, "error"),
+        "Kafka errors in responses, one for each place that carries one, and whose they are.",
+        (*API, "error", "origin"),
         errors.items(),
+    )
+    yield _counter(
+        "klamm_own_answers",
+        "Requests that klamm answered itself, as rules say: the broker did not see them.",
+        API,
+        own_answers.items(),
     )
     yield _histograms(
         "klamm_request_duration_seconds",
@@ -167,6 +178,16 @@ def _connections(snapshot: Snapshot) -> Iterator[Metric]:
         ("cluster", "api", "kind"),
         stats.problems.items(),
     )
+
+
+def _rules(rules: Iterable[RuleState]) -> Iterator[Metric]:
+    rows = list(rules)
+    for name, description, slot in (
+        ("klamm_rule_matches", "Frames or connections that a rule selects.", "matches"),
+        ("klamm_rule_hits", "Matches on which the rule acted, or would have, were it not dry.", "hits"),
+        ("klamm_rule_failures", "Actions of the rule that failed: the frame went on as it was.", "failures"),
+    ):
+        yield _counter(name, description, ("rule",), (((row.name,), getattr(row, slot)) for row in rows))
 
 
 def _counter(name: str, description: str, labels: Sequence[str], rows: Rows) -> Metric:

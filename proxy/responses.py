@@ -98,18 +98,27 @@ class Responses:
         ruling, rules, answers = self.connection.ruling, flow.rules[1], self.answers
         if ruling is None or (run.fate is None and rules is None):
             return answers.meet(data, pos, length, flow)
-        held = ruling.looks(flow, "response", rules, now) or run.fate is not None
-        size = length + 4
+        fate, size = run.fate, length + 4
+        swallowed = fate is not None and fate.swallow  # the second answer to a request sent twice
+        new = ruling.look["response"] is None
+        held = swallowed or ruling.looks(flow, "response", rules, now) or fate is not None
         if held and size > self.connection.ground.held_limit:
+            if swallowed:
+                self.connection.refuse(flow.plan, f"{size} bytes are more than a rule may hold")
+                return None
+            if new:
+                self.connection.too_large(flow.plan, "response", size)
             ruling.give_up("response")
-            self.connection.too_large(flow.plan, "response", size)
             held = False
         if held and len(data) - pos < size:
             answers.need = size
             return None
         met = answers.meet(data, pos, length, flow)
         flow.answer = NO_MEMO
-        if met is None or not held:
+        if met is None:
+            return None
+        if not held:
+            ruling.passed("response")
             return met
         note, replaced = met
         whole = data[pos : pos + size] if replaced is None else b"".join(replaced)

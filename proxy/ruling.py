@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from klamm.decoders import API, encode
-from klamm.decoders.compile import skip_tags
+from klamm.decoders import API, DecodeError, decode, encode
+from klamm.decoders.compile import UNREADABLE, skip_tags
 from klamm.proxy.connection import SIZE, Connection, Effect, Flow, Piece, Run
 from klamm.rules.engine import Engine, Gate, Look
+from klamm.rules.error_answers import error_answer
 from klamm.rules.frame import Frame, Peer
+from klamm.rules.plan import PRODUCE
 from klamm.rules.state import Tally
 from klamm.rules.verdict import (
     FOREVER,
@@ -62,9 +64,11 @@ class Ruling:
         frame = Frame(API["ApiVersions"], 0, "request", b"", None, self.peer, now)
         pieces: list[Piece | Effect] = []
         for order in self.gate.connecting(frame, now):
-            if self._carry(order, pieces, "response", b"", frame, now):
+            at_once = self.gate.answered((order.act,), frame) if isinstance(order, OnAnswer) else (order,)
+            if any(self._carry(each, pieces, "response", b"", frame) for each in at_once):
                 break
-        return [piece for piece in pieces if isinstance(piece, tuple)]
+        effects, self.connection.effects = self.connection.effects, []
+        return [*(piece for piece in pieces if isinstance(piece, tuple)), *effects]
 
     def concerned(self, flow: Flow, side: Side) -> Concern | None:
         """The rules for such frames; None where none reads or acts on them."""
@@ -80,7 +84,7 @@ class Ruling:
     def passes(self, flow: Flow, count: int, now: int) -> int:
         """How many of these requests, from the first on, no rule wants. What it wants of the next is kept."""
         tallies, client_id = flow.rules[0].tallies, flow.lane.client_id
-        for number in range(count):
+        for number in range(self.gate.quiet(tallies, count, now), count):
             look = self.gate.look(tallies, client_id, now)
             if look:
                 self.look["request"] = look
@@ -88,19 +92,20 @@ class Ruling:
         return count
 
     def looks(self, flow: Flow, side: Side, concern: Concern | None, now: int) -> bool:
-        """Must the frame be held until it is whole?"""
-        if self.look[side] is not None:
-            return True
+        """Must the frame be held until it is whole? Decided once for each frame, until it has passed."""
         if concern is None:
             return False
-        look = self.gate.look(concern.tallies, flow.lane.client_id, now)
-        if not look and not concern.learns:
-            return False
-        self.look[side] = look
-        return True
+        look = self.look[side]
+        if look is None:
+            look = self.look[side] = self.gate.look(concern.tallies, flow.lane.client_id, now)
+        return bool(look) or concern.learns
 
     def give_up(self, side: Side) -> None:
         """A frame that is too large to be held."""
+        self.look[side] = ()
+
+    def passed(self, side: Side) -> None:
+        """A frame that is not held is on its way: the next one is looked at anew."""
         self.look[side] = None
 
     def request(
@@ -111,8 +116,7 @@ class Ruling:
         """
         look, self.look["request"] = self.look["request"], None
         frame, answered = self._frame(flow, "request", body, now), flow.note.answered
-        assert look is not None
-        orders = self.gate.orders(frame, look, now)
+        orders = self.gate.orders(frame, look or (), now)
         if not orders:
             return None
         pieces: list[Piece | Effect] = []
@@ -136,18 +140,23 @@ class Ruling:
                         )
                     return pieces, runs
                 case _:
-                    done = self._carry(order, pieces, "request", head, frame, now)
+                    done = self._carry(order, pieces, "request", head, frame)
                     if done:
                         return pieces, runs
         whole = SIZE.pack(len(head) - 4 + len(frame.body)) + head[4:] + frame.body
         pieces += [whole] * times
-        if answered:
-            fate = Fate(frame, tuple(acts)) if acts else None
-            runs.append(Run(flow, flow.note, now, [correlation], len(whole) - 4, (), fate))
-            if times == 2:
-                runs.append(
-                    Run(flow, flow.note, now, [correlation], len(whole) - 4, (), Fate(frame, (), True))
-                )
+        heard = _is_heard(orders, frame, answered)
+        if answered and not heard:
+            values = error_answer(
+                frame.api, frame.version, decode(body, PRODUCE, frame.version, "request"), 0
+            )
+            assert values is not None
+            return pieces, [self._made(flow, values, correlation, acts, frame, now)]
+        if heard:
+            sent = Run(flow, flow.note, now, [correlation], len(whole) - 4)
+            unheard = sent._replace(fate=Fate(frame, (), True))
+            first = sent._replace(fate=Fate(frame, tuple(acts))) if acts else sent
+            runs += [first if answered else unheard] + [unheard] * (times - 1)
         return pieces, runs
 
     def response(self, flow: Flow, run: Run, data: bytes, now: int) -> list[Piece | Effect] | None:
@@ -156,7 +165,7 @@ class Ruling:
         fate: Fate | None = run.fate
         if fate is not None and fate.swallow:
             return []
-        start = skip_tags(data, 9, len(data), data[8]) if flow.plan.response_tags else 8
+        start = _body(data, flow.plan.response_tags)
         frame = self._frame(flow, "response", data[start:], now, fate.request if fate else None)
         orders: list[Order] = []
         whole = frame.body
@@ -170,15 +179,13 @@ class Ruling:
             self.connection.edited(flow, self._frame(flow, "response", whole, now).values, frame.values)
         pieces: list[Piece | Effect] = []
         for order in orders:
-            if isinstance(order, Drop):
-                return [*pieces, ("hold", "client", FOREVER)]
-            if self._carry(order, pieces, "response", data[:start], frame, now):
+            if self._carry(order, pieces, "response", data[:start], frame):
                 return pieces
         pieces.append(SIZE.pack(start - 4 + len(frame.body)) + data[4:start] + frame.body)
         return pieces
 
     def _carry(
-        self, order: Order, pieces: list[Piece | Effect], side: Side, head: bytes, frame: Frame, now: int
+        self, order: Order, pieces: list[Piece | Effect], side: Side, head: bytes, frame: Frame
     ) -> bool:
         """What is the same on both sides. True if nothing comes after it."""
         match order:
@@ -190,8 +197,11 @@ class Ruling:
                 whole = head and SIZE.pack(len(head) - 4 + len(frame.body)) + head[4:] + frame.body
                 pieces += [whole[:sent], ("cut", TO[side], how)]
                 return True
-            case Mute():
-                pieces.append(("mute",))
+            case Drop():
+                pieces.append(("hold", "client", FOREVER))
+                return True
+            case Mute(close_after_ns):
+                pieces.append(("mute", close_after_ns))
                 return True
             case Shape():
                 pieces.append(("shape", TO[order.direction], order, self.gate.draws()))
@@ -215,7 +225,7 @@ class Ruling:
         pieces: list[Piece | Effect] = []
         frame = self._frame(flow, "response", body, now, request)
         for order in self.gate.answered(acts, frame):
-            if self._carry(order, pieces, "response", head, frame, now):
+            if self._carry(order, pieces, "response", head, frame):
                 return Run(None, flow.note, now, [correlation], 0, tuple(pieces))
         pieces.append(SIZE.pack(len(head) - 4 + len(frame.body)) + head[4:] + frame.body)
         run = Run(None, flow.note, now, [correlation], len(request.body), tuple(pieces))
@@ -224,4 +234,24 @@ class Ruling:
 
     def _frame(self, flow: Flow, side: Side, body: bytes, now: int, request: Frame | None = None) -> Frame:
         plan = flow.plan
-        return Frame(API[plan.key], plan.version, side, body, flow.lane.client_id, self.peer, now, request)
+        frame = Frame(API[plan.key], plan.version, side, body, flow.lane.client_id, self.peer, now, request)
+        frame.names = self.gate.name_of
+        return frame
+
+
+def _body(data: bytes, tagged: bool) -> int:
+    """Where a response's body begins; a header that does not decode is of its least size."""
+    try:
+        return skip_tags(data, 9, len(data), data[8]) if tagged else 8
+    except UNREADABLE:
+        return 8
+
+
+def _is_heard(orders: list[Order], frame: Frame, answered: bool) -> bool:
+    """Does the broker answer what it gets of a request that is `answered`? Rules can change the acks."""
+    if frame.api.key != PRODUCE or not any(isinstance(order, Edit) for order in orders):
+        return answered
+    try:
+        return bool(frame.values["acks"] != 0)
+    except DecodeError:
+        return answered

@@ -19,9 +19,9 @@ import uvloop
 from klamm.proxy.cluster import Proxied
 from klamm.proxy.config import ALL_APIS, Address, Cluster, Config
 from klamm.proxy.log import EventLog, open_log
-from klamm.proxy.snapshot import ClusterState
+from klamm.proxy.rule_reload import RuleReload
+from klamm.proxy.snapshot import ClusterState, RuleState
 from klamm.proxy.stats import Stats
-from klamm.rules.engine import Engine
 from klamm.rules.plan import Planner, Wishes
 
 LONELY_S = 15.0  # without a client: time to say how clients find klamm
@@ -40,7 +40,7 @@ class CannotServe(Exception):
 
 
 class Proxy:
-    """Everything that runs. Implements snapshot.State."""
+    """Everything that runs. Implements snapshot.State. Raises CannotServe, and ConfigError for its rules."""
 
     def __init__(self, config: Config, log: EventLog) -> None:
         self.config, self.log = config, log
@@ -51,11 +51,11 @@ class Proxy:
         planner = Planner(Wishes(config.metrics.level, logged))
         possible = connections_possible()
         limits = replace(config.limits, connections=min(config.limits.connections or possible, possible))
-        self.engine = Engine(0, time.time_ns() - time.monotonic_ns())
+        self.rules = RuleReload(config.rules, log)
         self.proxied: list[Proxied] = []
         for settings in config.clusters:
             try:
-                self.proxied.append(Proxied(settings, limits, planner, self.engine, self.stats, log))
+                self.proxied.append(Proxied(settings, limits, planner, self.rules.engine, self.stats, log))
             except (OSError, ssl.SSLError) as error:
                 raise CannotServe(tls_error(settings, error)) from error
 
@@ -67,6 +67,9 @@ class Proxy:
         for proxied in self.proxied:
             total.update(proxied.in_flight())
         return total
+
+    def rule_states(self) -> Sequence[RuleState]:
+        return [RuleState.of(tally) for tally in self.rules.engine.tallies]
 
     def log_dropped(self) -> int:
         return self.log.dropped
@@ -95,6 +98,7 @@ class Proxy:
             except OSError as error:
                 raise CannotServe(error.strerror) from error
         followers = [loop.create_task(proxied.follow()) for proxied in self.proxied]
+        ruler = loop.create_task(self.rules.follow())
         greeter = loop.create_task(self._greet(announce, admin.address if admin else None))
         sys.setswitchinterval(SWITCH_S)
         gc.collect()
@@ -110,9 +114,9 @@ class Proxy:
                 if failure is not None:
                     raise failure
         finally:
-            for task in (stopping, greeter, *followers):
+            for task in (stopping, greeter, ruler, *followers):
                 task.cancel()
-            await asyncio.gather(stopping, greeter, *followers, return_exceptions=True)
+            await asyncio.gather(stopping, greeter, ruler, *followers, return_exceptions=True)
             for proxied in self.proxied:
                 await proxied.stop()
             if admin is not None:
@@ -144,7 +148,7 @@ def connections_possible() -> int:
 
 
 def serve(config: Config, announce: Announce) -> None:
-    """Run until a signal. Raises CannotServe."""
+    """Run until a signal. Raises CannotServe, and ConfigError for rules with mistakes."""
     try:
         log = open_log(config.log)
     except OSError as error:

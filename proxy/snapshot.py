@@ -14,6 +14,7 @@ from typing import Literal, Protocol
 from klamm.proxy.config import Address
 from klamm.proxy.stats import Histogram, Lane, Stats, TopicLane
 from klamm.proxy.topology import Node
+from klamm.rules.state import Tally
 
 TURN = 200  # lanes copied before the loop may do something else: less than half a millisecond
 NO_ERRORS: Counter[int] = Counter()  # shared by the copies of the many lanes without an error
@@ -47,6 +48,20 @@ class ClusterState:
     nodes: tuple[NodeState, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class RuleState:
+    """A rule in force: what it matched, on what of it the rule acted, and actions that failed."""
+
+    name: str
+    matches: int
+    hits: int
+    failures: int
+
+    @classmethod
+    def of(cls, tally: Tally) -> RuleState:
+        return cls(tally.rule.name, tally.matches, tally.hits, tally.failures)
+
+
 class State(Protocol):
     """What a running proxy tells about itself. Called on the loop: the methods return at once."""
 
@@ -65,6 +80,9 @@ class State(Protocol):
     def in_flight(self) -> Mapping[tuple[str, str], int]:
         """(cluster, broker) -> requests that wait for their response."""
 
+    def rule_states(self) -> Sequence[RuleState]:
+        """The rules in force, in the order of their file."""
+
     def log_dropped(self) -> int:
         """Log lines that were dropped because the queue was full, ever."""
 
@@ -81,6 +99,7 @@ class Snapshot:
     clusters: tuple[ClusterState, ...]
     stats: Stats
     in_flight: Mapping[tuple[str, str], int]
+    rules: tuple[RuleState, ...]
     log_dropped: int
 
 
@@ -95,6 +114,7 @@ async def take(state: State) -> Snapshot:
         clusters=tuple(state.clusters()),
         stats=await _copy_of(state.stats),
         in_flight=dict(state.in_flight()),
+        rules=tuple(state.rule_states()),
         log_dropped=state.log_dropped(),
     )
 

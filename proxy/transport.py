@@ -270,8 +270,9 @@ class Link:
             return
         for item in out:
             if item in ("fin", "rst"):
-                self._deafen()
+                self._mute(0)
                 self._cut(item == "rst", WRITING_S)
+                return
             elif item == "close":
                 side.transport.close()
             elif item == "eof":
@@ -282,17 +283,13 @@ class Link:
 
     def _mute(self, close_after_ns: int) -> None:
         """Nobody hears anything more, nor is heard; the end of either is seen."""
-        self._line("client").mute()
-        self._line("broker").mute()
-        self._deafen()
+        for to, side in (("client", self.client), ("broker", self.broker)):
+            self._line(to).mute()
+            if side is not None:
+                side.receive = _deaf
         if close_after_ns:
             later = asyncio.get_running_loop().call_later
             self.timers["mute"] = later(close_after_ns / 1e9, self._finish, "cut by a rule")
-
-    def _deafen(self) -> None:
-        for side in (self.client, self.broker):
-            if side is not None:
-                side.receive = _deaf
 
     def _cut(self, reset: bool, patience_s: float) -> None:
         """End both sides; a reset, which drops what is not out yet, when all is, or patience ends."""
@@ -327,8 +324,9 @@ class Link:
         """One end has sent its last byte: so has the other's counterpart, once all before it is out."""
         ours = side is self.client
         other: _Side | None = self.broker if ours else self.client
-        if self.stalled:
-            self._finish("closed by client")
+        if any(line.muted for line in self.lines.values()):
+            self._finish(_closed_by(side), now=True)
+            return
         if other is None:  # the client ended first: begin() comes back to it
             return
         self.carry(self.session.client_closed() if ours else self.session.broker_closed())

@@ -8,7 +8,7 @@ import pytest
 from klamm.cli import FAILED, USAGE, Parser, main
 from klamm.cli import run as command
 from klamm.proxy import serve
-from klamm.proxy.config import Address, Admin, Cluster, Config, Listen, Log, Metrics, Tls
+from klamm.proxy.config import Address, Admin, Cluster, Config, Listen, Log, Metrics, Rules, Tls
 from klamm.rules.typed_yaml import ConfigError
 
 
@@ -63,6 +63,16 @@ def test_every_option_has_its_place() -> None:
     )
     expected = Config((cluster,), Admin(None), Log(("Produce", "Fetch"), "console"), Metrics("header"))
     assert configured(options) == expected
+
+
+def test_rules_come_from_an_option_or_the_file(folder: Path) -> None:
+    for name in ("rules.yaml", "other.yaml"):
+        (folder / name).touch()
+    (folder / "ruled.yaml").write_text("clusters: [{bootstrap: a:1}]\nrules: rules.yaml\n")
+    assert configured("a:1").rules is None
+    assert configured("a:1 --rules rules.yaml --seed 7").rules == Rules("rules.yaml", 7)
+    assert configured("--config ruled.yaml").rules == Rules("rules.yaml")
+    assert configured("--config ruled.yaml --seed 7 --rules other.yaml").rules == Rules("other.yaml", 7)
 
 
 def test_tls_without_a_file_trusts_the_systems_certificates() -> None:
@@ -129,6 +139,8 @@ def test_the_mistakes_of_all_options_and_of_the_file_are_reported_together(folde
             "--listen: ports 20000-20099 meet those of admin (20005): "
             "give each a range of its own, such as 0.0.0.0:20006-20105",
         ),
+        ("a:1 --seed 7", "--seed: there are no rules: add --rules FILE"),
+        ("a:1 --rules no.yaml", "--rules: cannot read no.yaml: No such file or directory"),
         ("a:1 --config missing.yaml", "missing.yaml: cannot read missing.yaml: No such file or directory"),
     ],
 )

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import msgspec
 
 from klamm.proxy.counters import counters
-from klamm.proxy.snapshot import ClusterState, NodeState, take
+from klamm.proxy.snapshot import ClusterState, NodeState, RuleState, take
 from klamm.proxy.stats import Stats
 
 STARTED_AT = 1_700_000_000.0
@@ -67,6 +67,7 @@ class FakeState:
                     latency_ns = int(median_ms * 1e6 * draw.lognormvariate(0, 0.4))
                     lane.requests += 1
                     lane.responses += 1
+                    lane.own_answers += api == "Heartbeat"
                     lane.request_bytes += request_bytes
                     lane.response_bytes += response_bytes
                     lane.latency.add(latency_ns)
@@ -94,6 +95,9 @@ class FakeState:
 
     def in_flight(self) -> dict[tuple[str, str], int]:
         return {("demo", "1"): 3, ("demo", "2"): 2, ("demo", "3"): 2}
+
+    def rule_states(self) -> list[RuleState]:
+        return [RuleState("refuse-orders", 40, 3, 1)]
 
     def log_dropped(self) -> int:
         return 0

@@ -10,7 +10,7 @@ import pytest
 
 from klamm.cli.config_file import load
 from klamm.cli.scalars import scalars
-from klamm.cli.typed_yaml import shape
+from klamm.rules.typed_yaml import shape
 from klamm.proxy.config import Address, Config, Listen
 
 GUIDE = (Path(__file__).parents[2] / "docs" / "configuration.md").read_text()

@@ -12,6 +12,7 @@ from prometheus_client import Metric
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
+from klamm.proxy.counters import counters
 from klamm.proxy.metrics import render
 from klamm.proxy.snapshot import TURN, Snapshot, take
 from klamm.proxy.stats import Histogram, Lane, Stats, TopicLane
@@ -65,8 +66,32 @@ def test_latency_is_summed_over_clients_and_versions() -> None:
 
 def test_errors_carry_kafkas_names(snapshot: Snapshot) -> None:
     errors = {"cluster": "demo", "api": "Metadata", "error": "UNKNOWN_TOPIC_OR_PARTITION"}
-    assert value(snapshot, "klamm_errors_total", **errors, broker="1") == 30
+    assert value(snapshot, "klamm_errors_total", **errors, broker="1", origin="broker") == 30
     assert value(snapshot, "klamm_topic_errors_total", **errors, topic="no-such-topic") == 60
+
+
+def test_what_rules_made_is_counted_apart() -> None:
+    state = FakeState()
+    lane = state.stats.lane("demo", "1", "a", "Produce", 9)
+    lane.errors.update([6])
+    lane.own_errors.update([6, 6, 7])
+    lane.own_answers = 2
+    snapshot = asyncio.run(take(state))
+    produce = {"cluster": "demo", "broker": "1", "api": "Produce"}
+    errors = {**produce, "error": "NOT_LEADER_OR_FOLLOWER"}
+    assert value(snapshot, "klamm_errors_total", **errors, origin="klamm") == 2
+    assert value(snapshot, "klamm_errors_total", **errors, origin="broker") == 1
+    assert value(snapshot, "klamm_own_answers_total", **produce) == 2
+    (row,) = counters(snapshot)["lanes"]
+    assert row["own_errors"] == {"NOT_LEADER_OR_FOLLOWER": 2, "REQUEST_TIMED_OUT": 1}
+    assert row["own_answers"] == 2
+
+
+def test_rules_are_counted_by_their_names() -> None:
+    snapshot = asyncio.run(take(FakeState()))
+    for kind, count in (("matches", 40), ("hits", 3), ("failures", 1)):
+        assert value(snapshot, f"klamm_rule_{kind}_total", rule="refuse-orders") == count
+    assert counters(snapshot)["rules"] == [{"name": "refuse-orders", "matches": 40, "hits": 3, "failures": 1}]
 
 
 def test_a_cluster_that_is_not_ready_says_so() -> None:

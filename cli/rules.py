@@ -1,0 +1,106 @@
+"""`klamm rules`: a rule file checked, explained, and its schema for editors."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from typing import Any
+
+from klamm.cli.tables import print_json
+from klamm.rules.rule_file import RuleFile, load
+from klamm.rules.typed_yaml import Mistake, dotted
+
+DESCRIPTION = """\
+Look at rule files without running them.
+"""
+
+EXAMPLES = """\
+examples:
+  klamm rules check rules.yaml
+  klamm rules explain rules.yaml
+  klamm rules schema > rules.schema.json      then, as the first line of a file:
+                                              # yaml-language-server: $schema=rules.schema.json
+
+The exit code of check is 0 if the files can be used, 1 if there are mistakes. docs/rules.md describes rules.
+"""
+
+USAGE = """\
+klamm rules check FILE... [--plugin FILE]... [--json]
+       klamm rules explain FILE... [--plugin FILE]...
+       klamm rules schema"""
+
+COMMANDS = {
+    "check": "say everything that is wrong with rule files, and what is doubtful",
+    "explain": "say for each rule in words what it is for, when it acts, what it does, and what it costs",
+    "schema": "print the JSON Schema of rule files, for editors",
+}
+
+
+def add_parser(subparsers: Any) -> None:
+    """Declare the command."""
+    parser = subparsers.add_parser("rules", usage=USAGE, description=DESCRIPTION, epilog=EXAMPLES)
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for name, text in COMMANDS.items():
+        command = commands.add_parser(name, help=text, prog=f"klamm rules {name}")
+        if name != "schema":
+            command.add_argument("files", nargs="+", metavar="FILE", help="rule files")
+            text = "a Python file with actions; repeatable"
+            command.add_argument("--plugin", action="append", default=[], metavar="FILE", help=text)
+        if name == "check":
+            command.add_argument("--json", action="store_true", help="one object a line for each mistake")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """0 fine, 1 mistakes."""
+    if arguments.command == "schema":
+        from klamm.rules.json_schema import json_schema
+
+        print_json(json_schema())
+        return 0
+    found = [load(file, arguments.plugin, time.time_ns()) for file in arguments.files]
+    for each in found:
+        if arguments.command == "check" and arguments.json:
+            _print_objects(each)
+        elif arguments.command == "check" or each.mistakes:
+            _print_lines(each)
+        else:
+            _explain(each)
+    return int(any(each.mistakes for each in found))
+
+
+def _explain(found: RuleFile) -> None:
+    from klamm.rules.explain import explain
+
+    for line in explain(found):
+        print(line)
+
+
+def _print_lines(found: RuleFile) -> None:
+    for mistake in found.mistakes:
+        print(mistake)
+    for doubt in found.warnings:
+        print(doubt._replace(reason=f"warning: {doubt.reason}"))
+    rules, mistakes, doubts = len(found.rules), len(found.mistakes), len(found.warnings)
+    warned = f", {doubts} warning{'s' * (doubts > 1)}" if doubts else ""
+    if mistakes:
+        print(f"{found.source}: {mistakes} mistake{'s' * (mistakes > 1)}{warned}")
+    else:
+        print(f"{found.source}: {rules} rule{'s' * (rules != 1)}{warned}, ready to use")
+
+
+def _print_objects(found: RuleFile) -> None:
+    for severity, mistakes in (("error", found.mistakes), ("warning", found.warnings)):
+        for mistake in mistakes:
+            print_json(_object(severity, mistake))
+
+
+def _object(severity: str, mistake: Mistake) -> dict[str, Any]:
+    place = mistake.place
+    return {
+        "file": place.source,
+        "line": place.line,
+        "column": place.column,
+        "key": dotted(mistake.path),
+        "severity": severity,
+        "reason": mistake.reason,
+    }

@@ -1,0 +1,114 @@
+"""The rules in force: read at the start, and again, whole or not at all, when their files change."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+from secrets import randbelow
+from typing import Protocol
+
+from klamm.proxy.config import Rules
+from klamm.proxy.log import Level
+from klamm.rules.engine import Engine
+from klamm.rules.rule_file import RuleFile, load
+from klamm.rules.typed_yaml import ConfigError
+
+LOOK_S = 0.5  # between two looks at the files; a change is taken once two looks see the same
+SHOWN = 3  # mistakes in one line of the log
+SEEDS = 2**32
+
+Identities = dict[str, tuple[int, ...] | None]  # file -> what changes when it does
+
+
+class EventSink(Protocol):
+    """What an EventLog does."""
+
+    def event(
+        self, kind: str, message: str, level: Level = ..., *, per: object = ..., **fields: object
+    ) -> None: ...
+
+
+class RuleReload:
+    """Raises ConfigError where the rules have mistakes at the start. Without settings there are no rules."""
+
+    def __init__(self, settings: Rules | None, log: EventSink) -> None:
+        self.settings, self.log = settings, log
+        self.source = ""
+        self.loaded: Identities = {}
+        self.waiting: Identities = {}
+        seed = settings.seed if settings is not None else 0
+        found = None
+        if settings is not None:
+            found = self._read(settings)
+            if found.mistakes:
+                raise ConfigError(found.mistakes)
+            seed = found.seed if seed is None else seed
+        chosen = randbelow(SEEDS) if seed is None else seed
+        self.engine = Engine(chosen, time.time_ns() - time.monotonic_ns())
+        if found is not None:
+            self._take(found)
+
+    def said(self) -> str:
+        """One line for people; nothing where there are no rules."""
+        if not self.source:
+            return ""
+        return f"rules: {len(self.engine.tallies)} from {self.source}, seed {self.engine.seed}"
+
+    async def follow(self) -> None:
+        """Look at the files, and say what failed, until cancelled."""
+        while True:
+            await asyncio.sleep(LOOK_S)
+            self.tell_failures()
+            if self.changed():
+                await self.reload()
+
+    def changed(self) -> bool:
+        """Is there something new, that was the same at the last look?"""
+        now = {file: _identity(file) for file in self.loaded}
+        settled, self.waiting = now == self.waiting, now
+        return settled and now != self.loaded
+
+    async def reload(self) -> None:
+        """Read the files again; with mistakes the rules stay as they are."""
+        assert self.settings is not None
+        found = await asyncio.to_thread(self._read, self.settings)
+        if found.mistakes:
+            texts = [str(mistake) for mistake in found.mistakes]
+            more = f"; and {len(texts) - SHOWN} more" if len(texts) > SHOWN else ""
+            message = f"the rules stay as they were: {'; '.join(texts[:SHOWN])}{more}"
+            self.log.event("rules_rejected", message, "error", per=str(self.loaded), file=found.source)
+        else:
+            self._take(found)
+
+    def tell_failures(self) -> None:
+        """What actions raised, in the log: once a minute for each rule."""
+        failed = self.engine.failed[:]
+        del self.engine.failed[: len(failed)]
+        for rule, why in failed:
+            message = f"the rule {rule} failed: {why}" if rule else f"a rule failed: {why}"
+            self.log.event("rule_failed", message, "error", per=rule, rule=rule)
+
+    def _read(self, settings: Rules) -> RuleFile:
+        known = (settings.file, *settings.plugins, *self.loaded)
+        before = {file: _identity(file) for file in known}
+        found = load(settings.file, settings.plugins, time.time_ns())
+        # with mistakes, too: any of these files may be what has to be corrected
+        self.loaded = self.waiting = {file: before.get(file) or _identity(file) for file in found.files}
+        return found
+
+    def _take(self, found: RuleFile) -> None:
+        self.source = found.source
+        self.engine.load(found.rules, time.monotonic_ns())
+        self.log.event("rules_loaded", self.said(), rules=len(found.rules), seed=self.engine.seed)
+        for warning in found.warnings:
+            self.log.event("rule_doubt", str(warning), "warning", per=str(warning))
+
+
+def _identity(file: str) -> tuple[int, ...] | None:
+    """Changes whenever a file, or what a link leads to, does; None where there is none."""
+    try:
+        found = Path(file).stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size

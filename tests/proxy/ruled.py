@@ -1,0 +1,95 @@
+"""Sessions with rules: what they do, in the words of a test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from klamm.decoders import API
+from klamm.proxy.connection import Ground
+from klamm.proxy.session import Session
+from klamm.rules.actions import ACTIONS
+from klamm.rules.engine import Engine
+from klamm.rules.rule import Action, Rule
+from tests.proxy.traffic import TOPIC_ID, Cut, Exchanged, Outcome, ground, whole
+
+CLIENT = "10.0.0.7:50000"
+
+
+def act(name: str, /, *fields: Any, **named: Any) -> Action:
+    return ACTIONS[name](*fields, **named)
+
+
+def rule(*do: Action, api: str | None = None, name: str = "", **more: Any) -> Rule:
+    """A rule on requests; its name is that of its first action."""
+    keys = frozenset() if api is None else frozenset({API[api].key})
+    return Rule(name or do[0].name, do, keys=keys, **more)
+
+
+def ruled(*rules: Rule, seed: int = 1, **settings: Any) -> Ground:
+    """What sessions with these rules stand on."""
+    engine = Engine(seed)
+    engine.load(rules, 0)
+    at = replace(ground(**settings), engine=engine)
+    at.topology.learn_topic(TOPIC_ID, "orders")
+    return at
+
+
+def engine_of(at: Ground) -> Engine:
+    assert at.engine is not None
+    return at.engine
+
+
+class Talk:
+    """One connection under rules, at times of one's choosing; it ends where its transport would."""
+
+    def __init__(self, at: Ground, client: str = CLIENT) -> None:
+        self.at, self.session = at, Session(at, "1", "klamm.example", client)
+        self.outcome = Outcome()
+        self.ended = self.ends(self.session.connecting(0))
+
+    def ends(self, effects: Any) -> bool:
+        return any(effect[0] in ("cut", "mute", "close") for effect in effects)
+
+    def client(self, *requests: Exchanged | bytes, cut: Cut = whole, now: int = 0) -> Outcome:
+        """The client sends: what follows from it."""
+        return self._take(
+            "broker", self.session.from_client, [_bytes(r, "request") for r in requests], cut, now
+        )
+
+    def broker(self, *answers: Exchanged | bytes, cut: Cut = whole, now: int = 0) -> Outcome:
+        return self._take(
+            "client", self.session.from_broker, [_bytes(a, "answer") for a in answers], cut, now
+        )
+
+    def _take(self, side: str, receive: Any, data: Iterable[bytes], cut: Cut, now: int) -> Outcome:
+        before, self.outcome = self.outcome, Outcome()
+        for piece in cut(b"".join(data)):
+            if self.ended:
+                break
+            effects = receive(piece, now)
+            if effects is not piece and self.ends(effects):
+                stop = next(n for n, effect in enumerate(effects) if self.ends([effect]))
+                self.ended, effects = True, effects[: stop + 1]
+            self.outcome.take(self.session, side, effects, piece, self.at)
+        fresh, self.outcome = self.outcome, before
+        self.outcome.broker += fresh.broker
+        self.outcome.client += fresh.client
+        self.outcome.events += fresh.events
+        return fresh
+
+
+def _bytes(one: Exchanged | bytes, side: str) -> bytes:
+    return one if isinstance(one, bytes) else getattr(one, side) or b""
+
+
+def frames(data: bytes) -> list[bytes]:
+    """Whole frames, sizes included."""
+    found = []
+    while data:
+        end = 4 + int.from_bytes(data[:4], "big")
+        assert len(data) >= end, f"cut short: {data!r}"
+        found.append(data[:end])
+        data = data[end:]
+    return found
