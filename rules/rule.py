@@ -35,7 +35,8 @@ class Action(Protocol):
     """One thing that can be done to a frame. Its fields are its parameters; plugins are no different.
 
     `act` is asked on the side that the rule matches on. It may raise: the frame then goes on as it was.
-    `name` is its key in the file; `sides` where it may be used: "request", "response", "connect".
+    `name` is its key in the file; `sides` where it may be used: "request", "response", "connect". One with
+    `observes` true leaves the frame alone, and sees it also when a rule before it has ended it.
     """
 
     name: ClassVar[str]

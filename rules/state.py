@@ -76,6 +76,12 @@ class Tally:
         if self.counts:
             self.hits_per[key] += 1
 
+    def give_back(self, key: Hashable) -> None:
+        """A hit that came to nothing: a rule before this one has ended the frame. It was a match all the same."""
+        self.hits -= 1
+        if self.counts:
+            self.hits_per[key] -= 1
+
     def reset(self, now: int) -> None:
         self.started_ns, self.first_match_ns = now, None
         self.matches = self.hits = self.failures = 0

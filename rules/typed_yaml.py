@@ -2,14 +2,19 @@
 
 A scalar gets its type from the dataclass, not from YAML: a name written 0123 or on is text. What can be read:
 str, int, float, bool, Literal, `X | None`, tuple[X, ...], Mapping[K, V], dataclasses, and every type that the
-caller has a parser for (a NewType, or a dataclass that may also be written as one scalar).
+caller has a parser for (a NewType, or a dataclass that may also be written as one scalar). A NewType of
+object is a text with places in it. The keys of a dataclass with `entries` are those of the mapping in its
+field of that name. A key that is a
+keyword of Python has a field with an underscore after it: from_.
 """
 
 from __future__ import annotations
 
 import types
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
+from functools import lru_cache
+from pathlib import Path as FilePath
 from typing import Any, Literal, NamedTuple, NewType, Union, get_args, get_origin, get_type_hints
 
 import yaml
@@ -42,6 +47,14 @@ class Scalar(NamedTuple):
 
     parse: Callable[[str], Any]
     shape: str
+
+
+class Misplaced(ValueError):
+    """A reason, and the column in the text, from 1, at which it shows."""
+
+    def __init__(self, reason: str, column: int) -> None:
+        super().__init__(reason)
+        self.column = column
 
 
 class Place(NamedTuple):
@@ -83,6 +96,15 @@ class Document:
     value: Any = BROKEN
     places: dict[Path, Place] = field(default_factory=dict)
     mistakes: list[Mistake] = field(default_factory=list)
+    texts: dict[Path, yaml.ScalarNode] = field(default_factory=dict)  # those with places in them
+
+    def place_of(self, path: Path, column: int | None = None) -> Place:
+        """Where a path, or else the nearest thing around it, was written; or a column in its text, from 1."""
+        if column is not None and path in self.texts:
+            mark = _at(self.texts[path], column).start_mark
+            return Place(self.source, mark.line + 1, mark.column + 1)
+        around = (path[:length] for length in range(len(path), -1, -1))
+        return next((self.places[part] for part in around if part in self.places), Place(self.source))
 
 
 def dotted(path: Path) -> str:
@@ -91,6 +113,20 @@ def dotted(path: Path) -> str:
     for step in path:
         text += f"[{step}]" if isinstance(step, int) else f".{step}" if text else step
     return text
+
+
+def read_file(file: str, kind: type, scalars: Mapping[Any, Scalar]) -> Document:
+    """What a file says as one dataclass. Raises nothing: look at `mistakes`."""
+    try:
+        text = FilePath(file).read_bytes().decode()
+    except OSError as problem:
+        return Document(file, mistakes=[Mistake(Place(file), (), f"cannot read {file}: {problem.strerror}")])
+    except UnicodeDecodeError as problem:
+        line = problem.object.count(b"\n", 0, problem.start) + 1
+        column = problem.start - problem.object.rfind(b"\n", 0, problem.start)
+        reason = f"not UTF-8: byte 0x{problem.object[problem.start]:02x}"
+        return Document(file, mistakes=[Mistake(Place(file, line, column), (), reason)])
+    return read(text, file, kind, scalars)
 
 
 def read(text: str, source: str, kind: type, scalars: Mapping[Any, Scalar]) -> Document:
@@ -176,7 +212,12 @@ class _Reading:
         try:
             if get_origin(hint) is Literal:
                 return choose(node.value, get_args(hint))
-            return (self.scalars.get(hint) or BUILTIN[hint]).parse(node.value)
+            found = (self.scalars.get(hint) or BUILTIN[hint]).parse(node.value)
+            if isinstance(hint, NewType) and hint.__supertype__ is object:
+                self.document.texts[path] = node
+            return found
+        except Misplaced as problem:
+            return self.wrong(_at(node, problem.column), path, str(problem))
         except ValueError as problem:
             return self.wrong(node, path, str(problem))
 
@@ -204,22 +245,25 @@ class _Reading:
     def struct(self, node: yaml.Node, kind: Any, path: Path) -> Any:
         if isinstance(node, yaml.ScalarNode) and kind in self.scalars:
             return self.scalar(node, kind, path)
-        hints = get_type_hints(kind)
+        hints = keys(kind)
         if not isinstance(node, yaml.MappingNode):
-            return self.wrong(
-                node, path, f"must be a mapping with {', '.join(hints)}, not {FORMS[type(node)]}"
-            )
+            short = f"{self.scalars[kind].shape}, or " if kind in self.scalars else ""
+            reason = f"must be {short}a mapping with {', '.join(hints)}, not {FORMS[type(node)]}"
+            return self.wrong(node, path, reason)
+        entries = getattr(kind, "entries", "")
+        if entries:
+            return kind(**{entries: self.mapping(node, hints[entries], path)})
         found: dict[str, Any] = {}
         for key_node, value_node, name in self.entries(node, path):
             if name in hints:
                 found[name] = self.value(value_node, hints[name], (*path, name))
             else:
                 self.wrong(key_node, (*path, name), "unknown key" + _advice(name, hints))
-        for f in fields(kind):
-            if f.name not in found and f.default is MISSING and f.default_factory is MISSING:
-                reason = f"the key {f.name} is missing: {self.shape(hints[f.name])}"
-                found[f.name] = self.wrong(node, path, reason)
-        return kind(**found)
+        for key, f in zip(hints, _written(kind), strict=True):
+            if key not in found and f.default is MISSING and f.default_factory is MISSING:
+                found[key] = self.wrong(node, path, f"the key {key} is missing: {self.shape(hints[key])}")
+        names = zip(hints, _written(kind), strict=True)
+        return kind(**{f.name: found[key] for key, f in names if key in found})
 
     def entries(self, node: yaml.MappingNode, path: Path) -> Iterator[tuple[yaml.Node, yaml.Node, str]]:
         """Key node, value node and key of each entry with a usable key; reports the others."""
@@ -233,6 +277,26 @@ class _Reading:
             else:
                 lines[key_node.value] = key_node.start_mark.line + 1
                 yield key_node, value_node, key_node.value
+
+
+def _written(kind: Any) -> list[Field[Any]]:
+    return [f for f in fields(kind) if f.init]
+
+
+@lru_cache(256)
+def keys(kind: Any) -> dict[str, Any]:
+    """The keys of a dataclass in a file, with their types."""
+    hints = get_type_hints(kind)
+    return {f.name.removesuffix("_"): hints[f.name] for f in _written(kind)}
+
+
+def _at(node: yaml.ScalarNode, column: int) -> yaml.ScalarNode:
+    """A place in the text of a scalar, if it stands in one line; else the scalar."""
+    mark, quotes = node.start_mark, node.style in ("'", '"')
+    if node.style in ("|", ">") or mark.line != node.end_mark.line:
+        return node
+    start = yaml.Mark(mark.name, 0, mark.line, mark.column + column - 1 + quotes, None, 0)
+    return yaml.ScalarNode(node.tag, node.value, start, node.end_mark)
 
 
 def shape(hint: Any, scalars: Mapping[Any, Scalar]) -> str:
@@ -262,9 +326,9 @@ def _parts(node: yaml.ScalarNode) -> Iterator[yaml.ScalarNode]:
 def _advice(name: str, hints: Mapping[str, Any]) -> str:
     """The key that was meant, or the place where this one belongs."""
     near = nearest(name, hints)
-    owners = [key for key, hint in hints.items() if any(name in get_type_hints(s) for s in _structs(hint))]
+    owners = [key for key, hint in hints.items() if any(name in keys(s) for s in _structs(hint))]
     if near is None and owners:
-        return f" here; it belongs under {owners[0]}"
+        return f" here; it belongs under {' or '.join(owners[:3])}"
     return suggestion(name, hints)
 
 

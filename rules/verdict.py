@@ -58,7 +58,11 @@ class Cut(NamedTuple):
 
 
 class Mute(NamedTuple):
-    """This connection's client hears nothing more, and nothing more of it is heard. Ends it."""
+    """This connection's client hears nothing more, and nothing more of it is heard. Ends it. The connection
+    is closed after so long; 0: never.
+    """
+
+    close_after_ns: int = 0
 
 
 class Twice(NamedTuple):
@@ -77,6 +81,7 @@ class Shape(NamedTuple):
     close_after_ns: int = 0  # an end that closes is told of so much later
     loss: float = 0.0  # the share of segments that stall for a retransmission
     loss_ns: int = 0  # which takes so long, doubled for each further loss in a row
+    loss_correlation: float = 0.0  # how much each chance of a loss is that of the one before
 
 
 class Log(NamedTuple):

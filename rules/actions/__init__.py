@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
-from klamm.rules.actions import advertise, delay, disconnect, error, refuse, streams, throttle
+from klamm.rules.actions import (
+    advertise,
+    assign,
+    corrupt,
+    delay,
+    disconnect,
+    duplicate,
+    error,
+    refuse,
+    require,
+    streams,
+    throttle,
+)
 from klamm.rules.rule import Action
 
 ACTIONS: dict[str, type[Action]] = {
@@ -14,6 +26,9 @@ ACTIONS: dict[str, type[Action]] = {
         disconnect.Blackhole,
         disconnect.Disconnect,
         disconnect.Down,
+        disconnect.Refuse,
+        disconnect.Stall,
+        disconnect.Reset,
         streams.Bandwidth,
         streams.Slicer,
         streams.LimitData,
@@ -23,7 +38,10 @@ ACTIONS: dict[str, type[Action]] = {
         throttle.Rate,
         refuse.Block,
         refuse.Deny,
-        refuse.Duplicate,
+        require.Require,
+        duplicate.Duplicate,
+        corrupt.Corrupt,
+        assign.Set,
         refuse.Count,
         refuse.Say,
         advertise.Clamp,

@@ -14,6 +14,7 @@ from klamm.rules.rule import Draw
 from klamm.rules.verdict import Edit, OnAnswer, Order
 
 Values = dict[str, Any]
+UNSUPPORTED = (35).to_bytes(2, "big")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,8 @@ class Hide:
 
 def advertised(answer: Frame, key: int, most: Versions) -> list[Order]:
     """An ApiVersions answer with at most these versions of one API."""
+    if answer.body.startswith(UNSUPPORTED):  # in the layout of version 0, for a version that nobody knows
+        return []
     rows: list[Values] = []
     for row in answer.values["api_keys"]:
         if row["api_key"] == key:
@@ -73,8 +76,9 @@ class StaleMetadata:
     sides: ClassVar[Sequence[str]] = ("request",)
     apis: ClassVar[Sequence[str]] = ("Metadata",)
 
-    leaders: bool = True
-    """Each partition's former leader; where klamm has seen none, another of its replicas."""
+    leaders: bool | None = None
+    """Each partition's former leader; where klamm has seen none, another of its replicas. By default where
+    nothing is missing."""
     missing_brokers: tuple[int, ...] = ()
     """Node ids that are left out."""
     missing_topics: tuple[str, ...] = ()
@@ -99,7 +103,8 @@ class StaleMetadata:
         return [OnAnswer(stale)]
 
     def _stale(self, topic: Values) -> Values:
-        if not self.leaders:
+        missing = self.missing_brokers or self.missing_topics
+        if not (not missing if self.leaders is None else self.leaders):
             return topic
         return {**topic, "partitions": [self._led(topic["name"], row) for row in topic["partitions"]]}
 

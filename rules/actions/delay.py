@@ -8,6 +8,7 @@ from math import cos as cosine
 from math import log, pi, sqrt
 from typing import ClassVar, Literal
 
+from klamm.rules.actions.answers import is_answered
 from klamm.rules.frame import Frame
 from klamm.rules.quantities import Duration
 from klamm.rules.rule import Draw
@@ -33,11 +34,12 @@ class Delay:
     distribution: Distribution = "uniform"
     """uniform, normal, or exponential with `time` as its mean."""
     of: Literal["answer", "request"] = "answer"
-    """Which is late: the answer to what matched, or the request on its way to the broker."""
+    """Which is late: the answer to what matched, or the request on its way to the broker, as is one that is
+    not answered (acks=0)."""
 
     def act(self, frame: Frame, draw: Draw) -> Iterable[Order]:
         later = Later(max(0, round(self._time(draw))))
-        if frame.side == "request" and self.of == "answer":
+        if frame.side == "request" and self.of == "answer" and is_answered(frame):
             return [OnAnswer(lambda _: [later])]
         return [later]
 

@@ -6,9 +6,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
+from klamm.rules.actions.answers import is_answered
 from klamm.rules.frame import Frame
+from klamm.rules.quantities import Duration
 from klamm.rules.rule import Draw
-from klamm.rules.verdict import Cut, Drop, How, Mute, OnAnswer, Order
+from klamm.rules.verdict import Cut, Delay, Drop, How, Mute, OnAnswer, Order
 
 # Where a connection is cut -> is the request sent, and how much of the answer is heard
 Moment = Literal["before", "after", "answered", "mid frame"]
@@ -21,8 +23,6 @@ class Dropping:
     name: ClassVar[str] = "drop"
     sides: ClassVar[Sequence[str]] = ("request", "response")
 
-    drop: bool = True
-    """true."""
     sent: bool = False
     """The broker gets the request all the same."""
 
@@ -37,11 +37,25 @@ class Blackhole:
     name: ClassVar[str] = "blackhole"
     sides: ClassVar[Sequence[str]] = ("request", "response", "connect")
 
-    blackhole: bool = True
-    """true."""
+    time: Duration = Duration(0)
+    """Until the connection is closed; 0: it is left open."""
 
     def act(self, frame: Frame, draw: Draw) -> Iterable[Order]:
-        return [Mute()]
+        return [Mute(self.time)]
+
+
+@dataclass(frozen=True, slots=True)
+class Stall:
+    """A connection that opens, and no more: it leads nowhere, and nothing is heard on it."""
+
+    name: ClassVar[str] = "stall"
+    sides: ClassVar[Sequence[str]] = ("connect",)
+
+    time: Duration = Duration(0)
+    """Until it is closed; 0: it is left open."""
+
+    def act(self, frame: Frame, draw: Draw) -> Iterable[Order]:
+        return [Mute(self.time)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +67,17 @@ class Disconnect:
 
     when: Moment = "after"
     """before: the broker does not get the request; after: it does, and its answer is lost; mid frame: half
-    of the answer is heard; answered: all of it."""
+    of the answer is heard; answered: all of it. A request that gets no answer (acks=0) is sent in the last
+    three."""
     how: How = "rst"
     """rst is a reset, fin a close."""
 
     def act(self, frame: Frame, draw: Draw) -> Iterable[Order]:
-        if frame.side == "request" and self.when != "before":
-            return [OnAnswer(self._cut)]
-        return self._cut(frame) if frame.side == "response" else [Cut(self.how)]
+        if frame.side == "response":
+            return self._cut(frame)
+        if self.when == "before":
+            return [Cut(self.how)]
+        return [OnAnswer(self._cut)] if is_answered(frame) else [Cut(self.how, None)]
 
     def _cut(self, answer: Frame) -> list[Order]:
         sent = {"mid frame": 4 + len(answer.body) // 2, "answered": None}.get(self.when, 0)
@@ -68,14 +85,41 @@ class Disconnect:
 
 
 @dataclass(frozen=True, slots=True)
+class Reset:
+    """Reset a connection that opens, at once or later. Until then its client hears nothing."""
+
+    name: ClassVar[str] = "reset"
+    sides: ClassVar[Sequence[str]] = ("connect",)
+
+    time: Duration = Duration(0)
+    """Until it is reset."""
+
+    def act(self, frame: Frame, draw: Draw) -> Iterable[Order]:
+        return [Delay(self.time), Cut("rst")] if self.time else [Cut("rst")]
+
+
+@dataclass(frozen=True, slots=True)
+class Refuse:
+    """Let no connection open: to the client the broker is not there."""
+
+    name: ClassVar[str] = "refuse"
+    sides: ClassVar[Sequence[str]] = ("connect",)
+
+    how: How = "rst"
+    """rst is a reset, fin a close."""
+
+    def act(self, frame: Frame, draw: Draw) -> Iterable[Order]:
+        return [Cut(self.how)]
+
+
+@dataclass(frozen=True, slots=True)
 class Down:
-    """The broker is not there: new connections are refused, and old ones cut when they say anything."""
+    """The broker is not there: with `event: connect`, connections are refused; with frames, those that are
+    open are cut when they say anything.
+    """
 
     name: ClassVar[str] = "down"
     sides: ClassVar[Sequence[str]] = ("request", "connect")
-
-    down: bool = True
-    """true."""
 
     def act(self, frame: Frame, draw: Draw) -> Iterable[Order]:
         return [Cut("rst")]

@@ -1,4 +1,4 @@
-"""block, deny: errors that policies give; duplicate: a request twice; count, log: seen, and left alone."""
+"""block, deny: errors that policies give; count, log: seen, and left alone."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from klamm.rules.actions.error import Error
 from klamm.rules.frame import Frame
 from klamm.rules.quantities import ErrorCode
 from klamm.rules.rule import Draw
-from klamm.rules.verdict import Cut, Log, Mute, Order, Twice
+from klamm.rules.verdict import Cut, Log, Mute, Order
 
 POLICY_VIOLATION = ErrorCode(ERRORS["POLICY_VIOLATION"].code)
 # What a request is about -> the error of who may not do it, in the order in which it is asked.
@@ -22,11 +22,15 @@ UNAUTHORIZED: tuple[tuple[frozenset[str], str], ...] = (
     (frozenset({TOPIC, TOPIC_ID}), "TOPIC_AUTHORIZATION_FAILED"),
 )
 BY_TOPIC = {"Produce", "Fetch", "Metadata", "ListOffsets"}  # though they may name something else first
+TRANSACTION = 1  # FindCoordinator's key type; else a group's
 OPEN = {"ApiVersions", "SaslHandshake", "SaslAuthenticate"}  # asked before anybody knows who asks
 
 
 def unauthorized(frame: Frame) -> ErrorCode:
     """The authorization error of a request's API."""
+    if frame.api.name == "FindCoordinator":
+        of = "TRANSACTIONAL_ID" if frame.values.get("key_type") == TRANSACTION else "GROUP"
+        return ErrorCode(ERRORS[f"{of}_AUTHORIZATION_FAILED"].code)
     fields = [f for _, f in walk(frame.api.request, frame.version)]
     about = {f.name for f in fields} | {f.mark for f in fields}
     if frame.api.name in BY_TOPIC:
@@ -42,8 +46,6 @@ class Block:
     name: ClassVar[str] = "block"
     sides: ClassVar[Sequence[str]] = ("request",)
 
-    block: bool = True
-    """true."""
     how: Literal["error", "reset", "silent"] = "error"
     """An error, a reset of the connection, or silence."""
 
@@ -72,25 +74,12 @@ class Deny:
 
 
 @dataclass(frozen=True, slots=True)
-class Duplicate:
-    """The broker gets the request twice; the client hears the first answer."""
-
-    name: ClassVar[str] = "duplicate"
-    sides: ClassVar[Sequence[str]] = ("request",)
-
-    duplicate: bool = True
-    """true."""
-
-    def act(self, frame: Frame, draw: Draw) -> Iterable[Order]:
-        return [Twice()]
-
-
-@dataclass(frozen=True, slots=True)
 class Count:
     """Count the frame, under the rule's name, and do nothing else."""
 
     name: ClassVar[str] = "count"
     sides: ClassVar[Sequence[str]] = ("request", "response")
+    observes: ClassVar[bool] = True
 
     label: str = ""
     """For people; the counters carry the rule's name."""
@@ -105,6 +94,7 @@ class Say:
 
     name: ClassVar[str] = "log"
     sides: ClassVar[Sequence[str]] = ("request", "response")
+    observes: ClassVar[bool] = True
 
     message: str = "seen"
     """What it says."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from klamm.rules.frame import Frame
 from klamm.rules.quantities import Bytes, Duration, Share
@@ -14,6 +14,13 @@ from klamm.rules.rule import Draw
 from klamm.rules.verdict import Direction, Order, Shape
 
 EVERYWHERE: tuple[str, ...] = ("request", "response", "connect")
+Directions = Literal["request", "response", "both"]
+
+
+def shaped(directions: Directions, shape: Shape) -> list[Order]:
+    """The same for each of the directions; `shape` is that of responses."""
+    ways: tuple[Direction, ...] = ("request", "response") if directions == "both" else (directions,)
+    return [shape._replace(direction=way) for way in ways]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,11 +32,11 @@ class Bandwidth:
 
     rate: Bytes
     """Bytes a second."""
-    side: Direction = "response"
-    """Which of the two directions."""
+    side: Directions = "response"
+    """What requests or responses flow in, or both."""
 
     def act(self, frame: Frame, draw: Draw) -> Iterable[Order]:
-        return [Shape(self.side, bytes_per_s=self.rate)]
+        return shaped(self.side, Shape("response", bytes_per_s=self.rate))
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +52,14 @@ class Slicer:
     """At most so much more or less."""
     pause: Duration = Duration(0)
     """Between two pieces."""
-    side: Direction = "response"
-    """Which of the two directions."""
+    side: Directions = "response"
+    """What requests or responses flow in, or both."""
 
     def act(self, frame: Frame, draw: Draw) -> Iterable[Order]:
-        return [Shape(self.side, slice_bytes=self.size, slice_spread=self.variation, slice_gap_ns=self.pause)]
+        return shaped(
+            self.side,
+            Shape("response", slice_bytes=self.size, slice_spread=self.variation, slice_gap_ns=self.pause),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +71,11 @@ class LimitData:
 
     size: Bytes
     """Of what passes before the end."""
-    side: Direction = "response"
-    """Which of the two directions."""
+    side: Directions = "response"
+    """What requests or responses flow in, or both."""
 
     def act(self, frame: Frame, draw: Draw) -> Iterable[Order]:
-        return [Shape(self.side, limit_bytes=self.size)]
+        return shaped(self.side, Shape("response", limit_bytes=self.size))
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +87,11 @@ class SlowClose:
 
     delay: Duration
     """Between the end and its being told."""
-    side: Direction = "response"
-    """Which of the two directions."""
+    side: Directions = "response"
+    """What requests or responses flow in, or both."""
 
     def act(self, frame: Frame, draw: Draw) -> Iterable[Order]:
-        return [Shape(self.side, close_after_ns=self.delay)]
+        return shaped(self.side, Shape("response", close_after_ns=self.delay))
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +105,13 @@ class PacketLoss:
     """The share of segments that are lost."""
     timeout: Duration = Duration(200_000_000)
     """Until a lost one is sent again; doubled for each further loss in a row. Linux begins with 200 ms."""
-    side: Direction = "response"
-    """Which of the two directions."""
+    correlation: Share = Share(0.0)
+    """How much each chance is that of the segment before: losses come in bursts."""
+    side: Directions = "response"
+    """What requests or responses flow in, or both."""
 
     def act(self, frame: Frame, draw: Draw) -> Iterable[Order]:
-        return [Shape(self.side, loss=self.loss, loss_ns=self.timeout)]
+        return shaped(
+            self.side,
+            Shape("response", loss=self.loss, loss_ns=self.timeout, loss_correlation=self.correlation),
+        )

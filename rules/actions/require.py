@@ -1,0 +1,87 @@
+"""require: a policy; requests that do not meet it are refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+from klamm.decoders import records
+from klamm.decoders.records import RecordsError
+from klamm.rules.actions.error import Error
+from klamm.rules.actions.refuse import OPEN, POLICY_VIOLATION
+from klamm.rules.frame import Frame
+from klamm.rules.glob import Glob
+from klamm.rules.quantities import Bytes, ErrorCode
+from klamm.rules.rule import Draw
+from klamm.rules.scalars import NamePattern, Number
+from klamm.rules.verdict import Log, Order
+
+Acks = Literal["0", "1", "-1", "all"]
+Codec = Literal["none", "gzip", "snappy", "lz4", "zstd"]
+PRODUCE = "Produce"
+ALL_ACKS = {"all": "-1"}
+
+
+@dataclass(frozen=True, slots=True)
+class Require:
+    """Requests must be like this, or are answered with an error. What is not said is not asked for; what is
+    said of records is asked of Produce alone.
+    """
+
+    name: ClassVar[str] = "require"
+    sides: ClassVar[Sequence[str]] = ("request",)
+
+    client_id: tuple[NamePattern, ...] = ()
+    """Patterns that client ids follow."""
+    acks: tuple[Acks, ...] = ()
+    """Which acks producers may ask for."""
+    compression: tuple[Codec, ...] = ()
+    """Which codecs batches may have."""
+    max_batch: Bytes = Bytes(0)
+    """The largest batch."""
+    max_request: Bytes = Bytes(0)
+    """The largest request."""
+    oldest: Number = Number(0)
+    """The oldest version of the API."""
+    error: ErrorCode = POLICY_VIOLATION
+    """What those are answered that are not like this: a name or code of Kafka's errors."""
+
+    def act(self, frame: Frame, draw: Draw) -> Iterable[Order]:
+        reason = next(self._wrong(frame), None)
+        if reason is None or frame.api.name in OPEN:
+            return []
+        said = Log(f"refused: {reason}", {"version": frame.version, "client_id": frame.client_id})
+        return [said, *Error(self.error).act(frame, draw)]
+
+    def _wrong(self, frame: Frame) -> Iterator[str]:
+        """What is not as it must be."""
+        if self.client_id and not Glob(*self.client_id)(frame.client_id or ""):
+            yield f"the client id {frame.client_id!r} is not like {', '.join(self.client_id)}"
+        if frame.version < self.oldest:
+            yield f"version {frame.version} is older than {self.oldest}"
+        if self.max_request and len(frame.body) > self.max_request:
+            yield f"{len(frame.body)} bytes are more than {self.max_request}"
+        if frame.api.name != PRODUCE or not (self.acks or self.compression or self.max_batch):
+            return
+        acks = str(frame.values["acks"])
+        if self.acks and acks not in {ALL_ACKS.get(each, each) for each in self.acks}:
+            yield f"acks of {acks} are none of {', '.join(self.acks)}"
+        for topic in frame.values["topic_data"]:
+            yield from self._wrong_batches(frame, topic)
+
+    def _wrong_batches(self, frame: Frame, topic: dict[str, Any]) -> Iterator[str]:
+        named = {
+            name: topic[key] for key, name in (("name", "topic"), ("topic_id", "topic_id")) if key in topic
+        }
+        for row in topic["partition_data"]:
+            if frame.only is not None and not frame.only({**named, "partition": row["index"]}):
+                continue
+            try:
+                for batch in records.batches(row["records"] or b""):
+                    if self.compression and batch.codec not in self.compression:
+                        yield f"a batch with compression {batch.codec}, none of {', '.join(self.compression)}"
+                    if self.max_batch and batch.size > self.max_batch:
+                        yield f"a batch of {batch.size} bytes, more than {self.max_batch}"
+            except RecordsError as wrong:
+                yield str(wrong)

@@ -1,0 +1,157 @@
+"""The faults of test_reactions.py, what the protocol asks of clients, and where a client does otherwise."""
+
+from typing import Any, NamedTuple
+
+from tests.e2e.reactions import Fault
+
+CLIENTS = ("librdkafka", "java", "franz-go", "aiokafka", "kafka-python")
+TRANSACTION: dict[str, Any] = {"n": 2, "id": "{name}"}
+REFRESHED = ("asks for metadata", "asks again", "succeeds")
+
+
+def _produce(error: str, shows: tuple[str, ...], text: str = "once", **more: Any) -> Fault:
+    rule = {"api": "Produce", "topic": "{name}", "error": error} | ({"times": 1} if text == "once" else {})
+    return Fault(f"{error} on Produce", text, "Produce", error, (rule,), shows, **more)
+
+
+def _group(api: str, error: str, shows: tuple[str, ...], **more: Any) -> Fault:
+    """An error of the group's coordinator; `anew` counts joins with an empty member id after it."""
+    rules = (
+        {"api": api, "group": "{name}", "error": error, "times": 1},
+        {
+            "name": "{name} anew",
+            "api": "JoinGroup",
+            "group": "{name}",
+            "where": 'member_id == ""',
+            "once_hit": "{name}",
+            "count": True,
+        },
+    )
+    return Fault(f"{error} on {api}", "once", api, error, rules, shows, "consume", **more)
+
+
+def _heartbeat(error: str, proof: str, shows: tuple[str, ...], **more: Any) -> Fault:
+    options = {"n": 2, "group": "{name}"}
+    return _group("Heartbeat", error, shows, options=options, records=1, proof=proof, **more)
+
+
+def _fetch(error: str, shows: tuple[str, ...], n: int, **rule: Any) -> Fault:
+    rules = ({"api": "Fetch", "topic": "{name}", "error": error, **rule},)
+    options = {"n": n, "group": "{name}"}
+    return Fault(f"{error} on Fetch", "once", "Fetch", error, rules, shows, "consume", options, records=3)
+
+
+def _transaction(api: str, error: str, shows: tuple[str, ...], **rule: Any) -> Fault:
+    rules = ({"api": api, "error": error, **rule},)
+    return Fault(f"{error} on {api}", "always", api, error, rules, shows, "transaction", TRANSACTION)
+
+
+JOINED: dict[str, Any] = {"options": {"n": 3, "group": "{name}"}, "records": 3}
+OURS = {"where": 'transactional_id == "{name}"'}
+FATAL = ("tells the application that it is fatal", "nothing is committed")
+FAULTS = (
+    _produce("NOT_LEADER_OR_FOLLOWER", REFRESHED),
+    _produce("UNKNOWN_TOPIC_OR_PARTITION", REFRESHED),
+    _produce("KAFKA_STORAGE_ERROR", REFRESHED),
+    _produce("CORRUPT_MESSAGE", ("asks again", "succeeds")),
+    _produce("NOT_ENOUGH_REPLICAS", ("asks again", "succeeds")),
+    _produce("TOPIC_AUTHORIZATION_FAILED", ("tells the application", "does not insist"), "always"),
+    Fault(
+        "UNKNOWN_TOPIC_OR_PARTITION on Metadata",
+        "once",
+        "Metadata",
+        "UNKNOWN_TOPIC_OR_PARTITION",
+        ({"api": "Metadata", "topic": "{name}", "error": "UNKNOWN_TOPIC_OR_PARTITION", "times": 1},),
+        ("asks again", "succeeds"),
+    ),
+    Fault(
+        "TOPIC_AUTHORIZATION_FAILED on Metadata",
+        "always",
+        "Metadata",
+        "TOPIC_AUTHORIZATION_FAILED",
+        ({"api": "Metadata", "topic": "{name}", "error": "TOPIC_AUTHORIZATION_FAILED"},),
+        ("tells the application", "does not insist"),
+        options={"n": 1, "timeout_ms": 6000},
+    ),
+    Fault(
+        "REBOOTSTRAP_REQUIRED on Metadata",
+        "after NOT_LEADER_OR_FOLLOWER on Produce, once",
+        "Metadata",
+        "REBOOTSTRAP_REQUIRED",
+        (
+            {
+                "api": "Metadata",
+                "versions": "13+",
+                "where": 'any(each.name == "{name}" for each in topics)',
+                "once_hit": "{name} moved",
+                "error": "REBOOTSTRAP_REQUIRED",
+                "times": 1,
+            },
+            {
+                "name": "{name} moved",
+                "api": "Produce",
+                "topic": "{name}",
+                "error": "NOT_LEADER_OR_FOLLOWER",
+                "times": 1,
+            },
+        ),
+        ("goes back to the bootstrap address", "succeeds"),
+        long=True,
+    ),
+    Fault(
+        "connection cut after the broker wrote, idempotent",
+        "once",
+        "Produce",
+        "",
+        ({"api": "Produce", "topic": "{name}", "disconnect": {"when": "after"}, "times": 1},),
+        ("asks again", "succeeds", "each record is stored once"),
+        options={"n": 3, "idempotent": True},
+    ),
+    Fault(
+        "throttled for 1 s on Produce",
+        "once",
+        "Produce",
+        "",
+        ({"api": "Produce", "topic": "{name}", "throttle": "1s", "times": 1},),
+        ("waits as long as it was told", "succeeds"),
+        options={"n": 3},
+    ),
+    _group("JoinGroup", "NOT_COORDINATOR", ("looks up the coordinator", "asks again", "succeeds"), **JOINED),
+    _heartbeat("NOT_COORDINATOR", "FindCoordinator", ("looks up the coordinator", "asks again", "succeeds")),
+    _group(
+        "OffsetCommit", "NOT_COORDINATOR", ("looks up the coordinator", "asks again", "succeeds"), **JOINED
+    ),
+    _heartbeat("REBALANCE_IN_PROGRESS", "SyncGroup", ("joins again", "keeps its member id", "succeeds")),
+    _heartbeat("UNKNOWN_MEMBER_ID", "SyncGroup", ("joins again", "has an empty member id", "succeeds")),
+    _fetch("OFFSET_OUT_OF_RANGE", ("lists offsets", "reads from the beginning", "succeeds"), n=6, nth=2),
+    _fetch("KAFKA_STORAGE_ERROR", REFRESHED, n=3, times=1),
+    _transaction(
+        "Produce",
+        "INVALID_PRODUCER_EPOCH",
+        ("aborts the transaction", "nothing is committed"),
+        topic="{name}",
+    )._replace(text="always"),
+    _transaction("EndTxn", "PRODUCER_FENCED", FATAL, **OURS),
+    _transaction("AddPartitionsToTxn", "PRODUCER_FENCED", FATAL, topic="{name}"),
+    Fault(
+        "SASL_AUTHENTICATION_FAILED on SaslAuthenticate",
+        "always",
+        "SaslAuthenticate",
+        "SASL_AUTHENTICATION_FAILED",
+        ({"api": "SaslAuthenticate", "error": "SASL_AUTHENTICATION_FAILED"},),
+        ("tells the application that it is not authenticated",),
+        options={"n": 1, "timeout_ms": 6000, "username": "alice", "password": "alice-secret"},
+        sasl=True,
+    ),
+)
+BY_NAME = {fault.name: fault for fault in FAULTS}
+
+
+class Difference(NamedTuple):
+    """What a client does not do of what the protocol asks for, and why."""
+
+    missing: tuple[str, ...]
+    why: str
+
+
+KNOWN_DIFFERENCES: dict[tuple[str, str], Difference] = {}
