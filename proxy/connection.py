@@ -126,6 +126,15 @@ class Connection:
     closing: bool = False
     clean: bool = True  # the broker's last read ended with a frame
     ruling: Ruling | None = None
+    over: set[str] = field(default_factory=set)  # "client", "broker": nothing more goes there, behind a cut
+
+    def ends(self, pieces: Sequence[Piece | Effect]) -> bool:
+        """Do these end what goes on? Then nothing behind them is looked at."""
+        last = pieces[-1] if pieces else None
+        if not isinstance(last, tuple) or last[0] not in ("cut", "mute"):
+            return False
+        self.over |= {"client", "broker"} if last[0] == "mute" else {last[1]}
+        return True
 
     def problem(self, kind: str, api: str, message: str) -> None:
         """Count it and say it; the traffic goes on."""
@@ -164,8 +173,9 @@ class Connection:
         """An answer made by klamm: at once, or when its turn comes."""
         if self.in_flight or not self.clean:
             self.in_flight.append(run)
-        else:
+        elif "client" not in self.over:
             self.effects += sends("client", list(run.made))
+            self.ends(run.made)
 
     def too_large(self, plan: Plan, side: Side, size: int) -> None:
         message = f"a {plan.name} {side} of {size} bytes is more than a rule may hold; passed on as it is"

@@ -66,7 +66,7 @@ class Requests:
     def receive(self, data: bytes, now: int) -> bytes | list[Effect]:
         """The same object when all of it goes on; else effects."""
         connection = self.connection
-        if connection.closing:
+        if connection.closing or "broker" in connection.over:
             return []
         ruling = connection.ruling
         if ruling is not None and self.rules_revision != ruling.engine.revision:
@@ -117,6 +117,8 @@ class Requests:
                             start, self.instead = pos + length + 4, []
                         pos += length + 4
                         arrived = now
+                        if "broker" in connection.over:
+                            data, size = data[:pos], pos
                         continue
                 current, prefix, least, began = code, flow.prefix, flow.least, pos
                 ids = self._continued(flow, now)
@@ -286,6 +288,7 @@ class Requests:
         if ruled is None:
             return noted
         self.instead, runs = ruled
+        connection.ends(self.instead)
         _count(flow, 1, size)
         for run in runs:
             if run.flow is None:

@@ -45,7 +45,7 @@ class Responses:
     def receive(self, data: bytes, now: int) -> bytes | list[Effect]:
         """The same object when all of it goes on; else effects."""
         connection = self.connection
-        if connection.closing:
+        if connection.closing or "client" in connection.over:
             return []
         if connection.clean and connection.in_flight and self._same(connection.in_flight, data, now):
             return data
@@ -62,7 +62,7 @@ class Responses:
         if self.kept:
             self.kept.append(data[offset:])
             self.kept_size += len(data) - offset
-        elif not self.connection.closing:
+        elif not connection.closing and "client" not in connection.over:
             self._scan(data, offset, now, now, pieces)
         passing = self.passing
         connection.clean = not (
@@ -150,6 +150,8 @@ class Responses:
                 pieces += (part(data, start, pos), *run.made)
                 start = pos
                 in_flight.popleft()
+                if connection.ends(run.made):
+                    return
                 continue
             memo = flow.answer if run.fate is None else NO_MEMO
             least, most, first, second, second_at, third, third_at, note = memo
@@ -208,6 +210,8 @@ class Responses:
                     connection.exchange(flow, run, correlation, note, length, arrived - run.arrived)
                 else:
                     passing.logged = (run, correlation, length, arrived - run.arrived)
+            if connection.ruling is not None and connection.ends(pieces):
+                return
             pos += length + 4
             arrived = now
             turn += 1
@@ -219,6 +223,8 @@ class Responses:
             start = passing.feed(data, passing.body, size, False, start, pieces)
         if in_flight and in_flight[0].flow is None and pos <= size and not connection.closing:
             start = self._release(data, start, pos, pieces)
+            if "client" in connection.over:
+                return
         if pos < size and connection.tokens is not None and not self.answers.blocked:
             pos = self._short_tokens(data, pos, size)
         if pos >= size:
@@ -263,8 +269,11 @@ class Responses:
         """Answers made by klamm whose turn has come."""
         in_flight = self.connection.in_flight
         while in_flight and in_flight[0].flow is None:
-            pieces += (part(data, start, pos), *in_flight.popleft().made)
+            made = in_flight.popleft().made
+            pieces += (part(data, start, pos), *made)
             start = pos
+            if self.connection.ends(made):
+                break
         return start
 
     def _count(self, flow: Flow, run: Run, note: AnswerNote, times: int, size: int, elapsed: int) -> None:

@@ -89,7 +89,7 @@ async def _abort(producer: AIOKafkaProducer) -> bool:
     begin = time.monotonic()
     try:
         await producer.abort_transaction()
-    except KafkaError as error:
+    except (KafkaError, AssertionError) as error:  # after a fatal error, aiokafka asserts that there was none
         failure("abort", error, begin, fatal=True, abortable=False)
         return False
     say("aborted", ms=since(begin))

@@ -132,7 +132,8 @@ def consume(bootstrap: str, topic: str, options: Options) -> None:
     while not (committed or (is_late(options) and not count)) and errors < options["errors"]:
         where = "poll"
         try:
-            for each in [each for batch in consumer.poll(timeout_ms=100).values() for each in batch]:
+            # Not less: a poll that ends amid a rebalance may lose the assignment (kafka-python 3.0.12).
+            for each in [each for batch in consumer.poll(timeout_ms=1000).values() for each in batch]:
                 count += 1
                 value = each.value.decode()
                 say("record", partition=each.partition, offset=each.offset, value=value, ms=since(begin))

@@ -6,6 +6,8 @@ from tests.e2e.reactions import Fault
 
 CLIENTS = ("librdkafka", "java", "franz-go", "aiokafka", "kafka-python")
 TRANSACTION: dict[str, Any] = {"n": 2, "id": "{name}"}
+JOINED: dict[str, Any] = {"options": {"n": 3, "group": "{name}"}, "records": 3}
+ASKED = 'any(each.name == "{name}" for each in topics)'
 REFRESHED = ("asks for metadata", "asks again", "succeeds")
 
 
@@ -31,14 +33,14 @@ def _group(api: str, error: str, shows: tuple[str, ...], **more: Any) -> Fault:
 
 
 def _heartbeat(error: str, proof: str, shows: tuple[str, ...], **more: Any) -> Fault:
-    options = {"n": 2, "group": "{name}"}
-    return _group("Heartbeat", error, shows, options=options, records=1, proof=proof, **more)
+    return _group("Heartbeat", error, shows, options={"n": 1, "group": "{name}"}, proof=proof, **more)
 
 
-def _fetch(error: str, shows: tuple[str, ...], n: int, **rule: Any) -> Fault:
-    rules = ({"api": "Fetch", "topic": "{name}", "error": error, **rule},)
-    options = {"n": n, "group": "{name}"}
-    return Fault(f"{error} on Fetch", "once", "Fetch", error, rules, shows, "consume", options, records=3)
+def _fetch(error: str, shows: tuple[str, ...]) -> Fault:
+    rules = ({"api": "Fetch", "topic": "{name}", "error": error, "times": 1},)
+    return Fault(
+        f"{error} on Fetch", "once", "Fetch", error, rules, shows, "consume", **JOINED, unlogged=True
+    )
 
 
 def _transaction(api: str, error: str, shows: tuple[str, ...], **rule: Any) -> Fault:
@@ -46,13 +48,12 @@ def _transaction(api: str, error: str, shows: tuple[str, ...], **rule: Any) -> F
     return Fault(f"{error} on {api}", "always", api, error, rules, shows, "transaction", TRANSACTION)
 
 
-JOINED: dict[str, Any] = {"options": {"n": 3, "group": "{name}"}, "records": 3}
 OURS = {"where": 'transactional_id == "{name}"'}
 FATAL = ("tells the application that it is fatal", "nothing is committed")
 FAULTS = (
     _produce("NOT_LEADER_OR_FOLLOWER", REFRESHED),
     _produce("UNKNOWN_TOPIC_OR_PARTITION", REFRESHED),
-    _produce("KAFKA_STORAGE_ERROR", REFRESHED),
+    _produce("KAFKA_STORAGE_ERROR", REFRESHED, long=CLIENTS),
     _produce("CORRUPT_MESSAGE", ("asks again", "succeeds")),
     _produce("NOT_ENOUGH_REPLICAS", ("asks again", "succeeds")),
     _produce("TOPIC_AUTHORIZATION_FAILED", ("tells the application", "does not insist"), "always"),
@@ -61,17 +62,27 @@ FAULTS = (
         "once",
         "Metadata",
         "UNKNOWN_TOPIC_OR_PARTITION",
-        ({"api": "Metadata", "topic": "{name}", "error": "UNKNOWN_TOPIC_OR_PARTITION", "times": 1},),
+        (
+            {
+                "api": "Metadata",
+                "topic": "{name}",
+                "where": ASKED,
+                "error": "UNKNOWN_TOPIC_OR_PARTITION",
+                "times": 1,
+            },
+        ),
         ("asks again", "succeeds"),
+        unlogged=True,
     ),
     Fault(
         "TOPIC_AUTHORIZATION_FAILED on Metadata",
         "always",
         "Metadata",
         "TOPIC_AUTHORIZATION_FAILED",
-        ({"api": "Metadata", "topic": "{name}", "error": "TOPIC_AUTHORIZATION_FAILED"},),
+        ({"api": "Metadata", "topic": "{name}", "where": ASKED, "error": "TOPIC_AUTHORIZATION_FAILED"},),
         ("tells the application", "does not insist"),
         options={"n": 1, "timeout_ms": 6000},
+        unlogged=True,
     ),
     Fault(
         "REBOOTSTRAP_REQUIRED on Metadata",
@@ -82,7 +93,7 @@ FAULTS = (
             {
                 "api": "Metadata",
                 "versions": "13+",
-                "where": 'any(each.name == "{name}" for each in topics)',
+                "where": ASKED,
                 "once_hit": "{name} moved",
                 "error": "REBOOTSTRAP_REQUIRED",
                 "times": 1,
@@ -96,7 +107,7 @@ FAULTS = (
             },
         ),
         ("goes back to the bootstrap address", "succeeds"),
-        long=True,
+        long=CLIENTS,
     ),
     Fault(
         "connection cut after the broker wrote, idempotent",
@@ -106,6 +117,7 @@ FAULTS = (
         ({"api": "Produce", "topic": "{name}", "disconnect": {"when": "after"}, "times": 1},),
         ("asks again", "succeeds", "each record is stored once"),
         options={"n": 3, "idempotent": True},
+        unlogged=True,
     ),
     Fault(
         "throttled for 1 s on Produce",
@@ -115,16 +127,28 @@ FAULTS = (
         ({"api": "Produce", "topic": "{name}", "throttle": "1s", "times": 1},),
         ("waits as long as it was told", "succeeds"),
         options={"n": 3},
+        unlogged=True,
     ),
-    _group("JoinGroup", "NOT_COORDINATOR", ("looks up the coordinator", "asks again", "succeeds"), **JOINED),
+    _group(
+        "JoinGroup",
+        "NOT_COORDINATOR",
+        ("looks up the coordinator", "asks again", "succeeds"),
+        **JOINED,
+        long=CLIENTS,
+    ),
     _heartbeat("NOT_COORDINATOR", "FindCoordinator", ("looks up the coordinator", "asks again", "succeeds")),
     _group(
         "OffsetCommit", "NOT_COORDINATOR", ("looks up the coordinator", "asks again", "succeeds"), **JOINED
     ),
     _heartbeat("REBALANCE_IN_PROGRESS", "SyncGroup", ("joins again", "keeps its member id", "succeeds")),
-    _heartbeat("UNKNOWN_MEMBER_ID", "SyncGroup", ("joins again", "has an empty member id", "succeeds")),
-    _fetch("OFFSET_OUT_OF_RANGE", ("lists offsets", "reads from the beginning", "succeeds"), n=6, nth=2),
-    _fetch("KAFKA_STORAGE_ERROR", REFRESHED, n=3, times=1),
+    _heartbeat(
+        "UNKNOWN_MEMBER_ID",
+        "SyncGroup",
+        ("joins again", "has an empty member id", "succeeds"),
+        long=CLIENTS[2:],
+    ),
+    _fetch("OFFSET_OUT_OF_RANGE", ("lists offsets", "asks again", "succeeds")),
+    _fetch("KAFKA_STORAGE_ERROR", REFRESHED),
     _transaction(
         "Produce",
         "INVALID_PRODUCER_EPOCH",
@@ -139,7 +163,7 @@ FAULTS = (
         "SaslAuthenticate",
         "SASL_AUTHENTICATION_FAILED",
         ({"api": "SaslAuthenticate", "error": "SASL_AUTHENTICATION_FAILED"},),
-        ("tells the application that it is not authenticated",),
+        ("tells the application that it is not authenticated", "does not insist"),
         options={"n": 1, "timeout_ms": 6000, "username": "alice", "password": "alice-secret"},
         sasl=True,
     ),

@@ -37,9 +37,11 @@ class Line(NamedTuple):
 class Fault(NamedTuple):
     """A fault and the reaction that the protocol asks for.
 
-    In `rules`, {name} stands for the name that is the topic, group and transactional id of one run; the first
-    rule injects `error` (any answer, where it is empty) into `api`. Before the client starts, its topic has
-    `records`; where there is a `proof`, one more is sent when klamm has seen such a request after the fault.
+    In `rules`, {name} stands for the name that is the topic, group and transactional id of one run; the
+    first rule injects `error` into `api`. Where `unlogged`, the log shows no error, and the
+    first exchange on the topic is the one with the fault. Before the client starts, its topic has `records`;
+    where there is a `proof`, one more is sent when klamm has seen such a request after the fault. Runs of the
+    clients in `long` take too long for `make test`.
     """
 
     name: str
@@ -53,7 +55,8 @@ class Fault(NamedTuple):
     records: int = 0
     proof: str = ""
     sasl: bool = False
-    long: bool = False
+    unlogged: bool = False
+    long: tuple[str, ...] = ()
 
 
 class Seen(NamedTuple):
@@ -72,9 +75,9 @@ class Seen(NamedTuple):
         return next((line for line in self.lines if self.is_injected(line)), None)
 
     def is_injected(self, line: Line) -> bool:
-        if line.api != self.fault.api or (line.topics and self.topic not in line.topics):
+        if line.api != self.fault.api:
             return False
-        return not self.fault.error or self.fault.error in line.errors
+        return self.topic in line.topics if self.fault.unlogged else self.fault.error in line.errors
 
     @property
     def after(self) -> list[Line]:
@@ -117,8 +120,12 @@ class Seen(NamedTuple):
         return [each["value"] for each in self.of("record")]
 
 
-def _asked(api: str) -> Callable[[Seen], bool]:
+def _before_success(api: str) -> Callable[[Seen], bool]:
     return lambda seen: any(line.api == api for line in seen.until_success)
+
+
+def _later(api: str) -> Callable[[Seen], bool]:
+    return lambda seen: any(line.api == api for line in seen.after)
 
 
 def _succeeds(seen: Seen) -> bool:
@@ -152,17 +159,16 @@ def _bootstraps(seen: Seen) -> bool:
 
 
 FACTS: dict[str, Callable[[Seen], bool]] = {
-    "asks for metadata": _asked("Metadata"),
-    "looks up the coordinator": _asked("FindCoordinator"),
-    "lists offsets": _asked("ListOffsets"),
+    "asks for metadata": _before_success("Metadata"),
+    "looks up the coordinator": _later("FindCoordinator"),
+    "lists offsets": _later("ListOffsets"),
     "asks again": lambda seen: any(line.api == seen.fault.api for line in seen.after),
     "does not insist": lambda seen: sum(map(seen.is_injected, seen.lines)) < INSISTS,
-    "joins again": _asked("JoinGroup"),
+    "joins again": _later("JoinGroup"),
     "keeps its member id": lambda seen: not seen.hits[f"{seen.topic} anew"],
     "has an empty member id": lambda seen: bool(seen.hits[f"{seen.topic} anew"]),
     "waits as long as it was told": _waits,
     "goes back to the bootstrap address": _bootstraps,
-    "reads from the beginning": lambda seen: len(seen.values) == 2 * len(set(seen.values)),
     "succeeds": _succeeds,
     "each record is stored once": lambda seen: sorted(seen.stored) == sorted(
         str(index) for index in range(seen.fault.options["n"])

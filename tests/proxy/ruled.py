@@ -12,7 +12,7 @@ from klamm.proxy.session import Session
 from klamm.rules.actions import ACTIONS
 from klamm.rules.engine import Engine
 from klamm.rules.rule import Action, Rule
-from tests.proxy.traffic import TOPIC_ID, Cut, Exchanged, Outcome, ground, whole
+from tests.proxy.traffic import TOPIC_ID, Cut, Exchanged, Outcome, bind_all, ground, whole
 
 CLIENT = "10.0.0.7:50000"
 
@@ -42,15 +42,17 @@ def engine_of(at: Ground) -> Engine:
 
 
 class Talk:
-    """One connection under rules, at times of one's choosing; it ends where its transport would."""
+    """One connection under rules, at times of one's choosing. Nothing goes to an end that is `over`."""
 
     def __init__(self, at: Ground, client: str = CLIENT) -> None:
         self.at, self.session = at, Session(at, "1", "klamm.example", client)
         self.outcome = Outcome()
-        self.ended = self.ends(self.session.connecting(0))
+        self.over: set[str] = set()
+        self._done(self.session.connecting(0), Outcome())
 
-    def ends(self, effects: Any) -> bool:
-        return any(effect[0] in ("cut", "mute", "close") for effect in effects)
+    @property
+    def ended(self) -> bool:
+        return bool(self.over)
 
     def client(self, *requests: Exchanged | bytes, cut: Cut = whole, now: int = 0) -> Outcome:
         """The client sends: what follows from it."""
@@ -64,20 +66,30 @@ class Talk:
         )
 
     def _take(self, side: str, receive: Any, data: Iterable[bytes], cut: Cut, now: int) -> Outcome:
-        before, self.outcome = self.outcome, Outcome()
+        fresh = Outcome()
         for piece in cut(b"".join(data)):
-            if self.ended:
-                break
             effects = receive(piece, now)
-            if effects is not piece and self.ends(effects):
-                stop = next(n for n, effect in enumerate(effects) if self.ends([effect]))
-                self.ended, effects = True, effects[: stop + 1]
-            self.outcome.take(self.session, side, effects, piece, self.at)
-        fresh, self.outcome = self.outcome, before
+            self._done([("send", side, piece)] if effects is piece else effects, fresh)
         self.outcome.broker += fresh.broker
         self.outcome.client += fresh.client
         self.outcome.events += fresh.events
         return fresh
+
+    def _done(self, effects: list[Any], outcome: Outcome) -> None:
+        """As the transport carries them out."""
+        for effect in effects:
+            kind, *rest = effect
+            if kind == "send" and rest[0] in self.over:
+                raise AssertionError(f"{rest} goes to an end that is over")
+            if kind == "bind":
+                bind_all(self.at)
+                self._done(self.session.bound(0), outcome)
+                continue
+            outcome.take(self.session, "", [effect], b"", self.at)
+            if kind == "cut":
+                self.over.add(rest[0])
+            elif kind in ("mute", "close"):
+                self.over |= {"client", "broker"}
 
 
 def _bytes(one: Exchanged | bytes, side: str) -> bytes:

@@ -33,7 +33,17 @@ MS = 1_000_000
 SEEDS = range(400)
 seeds = pytest.mark.parametrize("seed", SEEDS)
 BATCH = batch_of(b"one", b"\0\0\0\0\7two")
-ACTS: list[Action] = [
+SIDES = "request", "request", "response"
+KEYS = frozenset[int](), frozenset({0}), frozenset({1}), frozenset({3}), frozenset({0, 12})
+EVERY = {0, 1, 3, 8, 12, 18}  # keys of the traffic
+EVERYDAY = {0, 1, 8, 12}  # others come where a rule is about them
+TOPICS = None, None, None, Glob("orders"), Glob("topic-*"), Glob("!orders")
+PER = "rule", "connection", "client", "topic", "group"
+
+
+def acts() -> list[Action]:
+    """All, fresh: some remember."""
+    return [
     act("error", 6), act("error", 6, applied=True), act("error", 41), act("delay", MS),
     act("delay", MS, of="request"), act("delay", MS, distribution="exponential"), act("drop"),
     act("drop", sent=True), act("blackhole"), act("disconnect", "before"), act("disconnect", "after"),
@@ -48,20 +58,16 @@ ACTS: list[Action] = [
     *(act("corrupt", what, 3) for what in ("crc", "records", "value", "schema id")),
     act("set", {"acks": "1"}), act("set", {"acks": "0"}),
     act("set", {"topics.partitions.leader_id": "-1"}), act("set", {"timeout_ms": "=acks + 100"}),
-]  # fmt: skip
-SIDES = "request", "request", "response"
-KEYS = frozenset[int](), frozenset({0}), frozenset({1}), frozenset({3}), frozenset({0, 12})
-EVERY = {0, 1, 3, 8, 12, 18}  # keys of the traffic
-TOPICS = None, None, None, Glob("orders"), Glob("topic-*"), Glob("!orders")
-PER = "rule", "connection", "client", "topic", "group"
+    ]  # fmt: skip
 
 
 def any_rule(random: Random, number: int) -> Rule:
     """One that could stand in a file."""
     one: Callable[[Any], Any] = random.choice
     side = one(SIDES)
-    do = [act for act in (one(ACTS) for _ in range(random.randint(1, 2))) if side in act.sides] or [ACTS[0]]
-    only = {api for act in do for api in getattr(act, "apis", ())}
+    chosen = random.sample(acts(), random.randint(1, 2))
+    do = [each for each in chosen if side in each.sides] or [act("count")]
+    only = {api for each in do for api in getattr(each, "apis", ())}
     when = When(
         chance=one([1.0, 1.0, 0.5]), times=one([None, None, 1, 2]), every=one([1, 1, 2]),
         nth=one([(), (), (2, 3)]), per=one(PER),
@@ -135,6 +141,9 @@ def play(seed: int, cut: Cut | None = None, rules: bool = True) -> Played:
     random = Random(seed)
     given = [any_rule(random, number) for number in range(random.randint(1, 4))]
     kinds = random.sample(KINDS, random.randint(1, 4))
+    kinds += [
+        make for make in KINDS if any(key_of(make(1).request) in rule.keys - EVERYDAY for rule in given)
+    ]
     exchanges = [random.choice(kinds)(number) for number in range(1, random.randint(2, 10))]
     batch = random.randint(1, 8)
     cut = cut or random.choice(CUTS)(random)
@@ -244,9 +253,13 @@ def test_the_cuts_of_a_stream_change_nothing(seed: int) -> None:
         assert counted == counted_again
 
 
-def told(talk: Talk) -> list[Any]:
-    """Events without what cannot be compared: the numbers drawn for a shape."""
-    return [event[:3] if event[0] == "shape" else event for event in talk.outcome.events]
+def told(talk: Talk) -> dict[str, list[Any]]:
+    """Events by where they go, without what cannot be compared: the numbers drawn for a shape."""
+    found: dict[str, list[Any]] = {}
+    for event in talk.outcome.events:
+        where = event[1] if event[0] in ("hold", "cut", "shape") else event[0]
+        found.setdefault(where, []).append(event[:3] if event[0] == "shape" else event)
+    return found
 
 
 def test_these_rules_do_everything_that_rules_can_do() -> None:
