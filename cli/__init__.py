@@ -18,7 +18,14 @@ COMMANDS = {
     "demo": "watch it work: a cluster, clients and klamm in one command",
     "decode": "read frames, and print each as a tree of its fields",
     "wire": "print the layout of one API at one version",
-    "rules": "check or explain a file of rules: injected errors, delays, cuts",
+    "tail": "print requests and answers of a running klamm as they happen",
+    "connections": "list or close connections of clients",
+    "inject": "answer requests of a running klamm with an error",
+    "delay": "let answers come later",
+    "block": "refuse what a client asks",
+    "down": "let a broker seem gone",
+    "rules": "list, add and end rules; check or explain a file of them",
+    "scenario": "play faults in phases on a running klamm, and judge how clients take them",
     "errors": "explain an error of Kafka by its code or name",
 }
 
@@ -28,7 +35,7 @@ klamm: a transparent Kafka proxy that shows what clients and brokers say to each
 usage: klamm COMMAND [OPTION...]
 
 commands:
-{chr(10).join(f"  {name:<8}{line}" for name, line in COMMANDS.items())}
+{chr(10).join(f"  {name:<13}{line}" for name, line in COMMANDS.items())}
 
 options:
   -h, --help     this text; `klamm COMMAND --help` is about one command

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from klamm.cli.scalars import scalars
 from klamm.proxy.config import Address, Admin, Cluster, Config, Limits, Listen, Tls
+from klamm.proxy.loopback import is_loopback
 from klamm.rules.typed_yaml import BROKEN, ConfigError, Document, Mistake, Path, Place, read_file
 
 WILDCARDS = {"0.0.0.0", "::"}
@@ -56,6 +57,7 @@ def faults(config: Config) -> Iterator[tuple[Path, str]]:
         for key, reason in _cluster_faults(cluster):
             yield path + key, reason
     yield from _port_faults(list(_claims(config.admin, clusters)))
+    yield from _admin_faults(config.admin)
     yield from _limit_faults(config.limits)
 
 
@@ -132,6 +134,17 @@ def _clash(early: _Claim, late: _Claim) -> str:
         f"ports {late.ports[0]}-{late.ports[-1]} meet those of {early.owner} ({taken}): "
         f"give each a range of its own, such as {Address(late.host, free)}-{free + 99}"
     )
+
+
+def _admin_faults(admin: Admin) -> Iterator[tuple[Path, str]]:
+    if not isinstance(admin, Admin) or not isinstance(admin.listen, Address) or admin.token_file is not None:
+        return
+    if not is_loopback(admin.listen.host):
+        yield (
+            ("admin",),
+            f"others than this machine can reach {admin.listen}, and change what klamm does: "
+            "add --admin-token-file FILE",
+        )
 
 
 def _limit_faults(limits: Limits) -> Iterator[tuple[Path, str]]:

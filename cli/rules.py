@@ -6,18 +6,22 @@ import argparse
 import time
 from typing import Any
 
+from klamm.cli import rules_live
+from klamm.cli.rules_live import add_commands
 from klamm.cli.tables import print_json
 from klamm.rules.rule_file import RuleFile, load
 from klamm.rules.typed_yaml import Mistake, dotted
 
 DESCRIPTION = """\
-Look at rule files without running them.
+Look at rule files without running them; list, add, switch and remove the rules of a running klamm.
 """
 
 EXAMPLES = """\
 examples:
   klamm rules check rules.yaml
   klamm rules explain rules.yaml
+  klamm rules add '{api: Fetch, topic: orders, delay: 200ms, for: 1m}'
+  klamm rules off --all
   klamm rules schema > rules.schema.json      then, as the first line of a file:
                                               # yaml-language-server: $schema=rules.schema.json
 
@@ -27,7 +31,11 @@ The exit code of check is 0 if the files can be used, 1 if there are mistakes. d
 USAGE = """\
 klamm rules check FILE... [--plugin FILE]... [--json]
        klamm rules explain FILE... [--plugin FILE]...
-       klamm rules schema"""
+       klamm rules schema
+       klamm rules list [--json]
+       klamm rules add RULE
+       klamm rules on|off|rm|reset NAME...
+       klamm rules off --all"""
 
 COMMANDS = {
     "check": "say everything that is wrong with rule files, and what is doubtful",
@@ -48,10 +56,13 @@ def add_parser(subparsers: Any) -> None:
             command.add_argument("--plugin", action="append", default=[], metavar="FILE", help=text)
         if name == "check":
             command.add_argument("--json", action="store_true", help="one object a line for each mistake")
+    add_commands(commands)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """0 fine, 1 mistakes."""
+    if arguments.command in rules_live.COMMANDS:
+        return rules_live.run(arguments)
     if arguments.command == "schema":
         from klamm.rules.json_schema import json_schema
 

@@ -50,6 +50,12 @@ OPTIONS = [  # option, its value (empty: none is taken), help with the default i
     ("--upstream-tls", "", "TLS to the brokers"),
     ("--upstream-ca", "FILE", "certificates to trust [the system's]; implies --upstream-tls"),
     ("--admin", "HOST:PORT", "metrics and health over HTTP, or none [127.0.0.1:19091]"),
+    (
+        "--admin-token-file",
+        "FILE",
+        "callers of the admin API show it; needed beyond this machine [none]",
+    ),
+    ("--read-only", "", "refuse all changes through the admin API"),
     ("--log", "API,...", "a line per request and response of these APIs, or of all [none]"),
     ("--log-format", "FORMAT", "json, console, or auto: console on a terminal [auto]"),
     ("--metering", "LEVEL", "header, or full: errors and topics too [full]"),
@@ -125,11 +131,22 @@ class _Overrides:
         return replace(
             config,
             clusters=self.clusters(config.clusters),
-            admin=self.value("--admin", ("admin",), Admin, config.admin),
+            admin=self.admin(config.admin),
             log=self.section(config.log, "log", log),
             metrics=self.section(config.metrics, "metrics", {"level": ("--metering", ("header", "full"))}),
             rules=self.rules(config.rules),
         )
+
+    def admin(self, written: Any) -> Any:
+        """Where it listens, and whom it answers."""
+        listen = self.value("--admin", ("admin",), Admin)
+        token = self.value("--admin-token-file", ("admin", "token_file"), InputFile)
+        if BROKEN in (written, listen, token):
+            return BROKEN
+        given = {} if listen is None else {"listen": listen.listen}
+        given |= {} if token is None else {"token_file": token}
+        given |= {"read_only": True} if self.arguments.read_only else {}
+        return replace(written, **given)
 
     def rules(self, written: Rules | None) -> Rules | None:
         """The file's, with another path or seed."""

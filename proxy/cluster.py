@@ -22,25 +22,25 @@ from klamm.proxy.discovery import (
     why_unreachable,
 )
 from klamm.proxy.log import EventLog, Level
+from klamm.proxy.opened import Opened, opened_now
 from klamm.proxy.session import Session
 from klamm.proxy.snapshot import ClusterState, NodeState
+from klamm.proxy.sockets import tls_context
 from klamm.proxy.stats import Stats
 from klamm.proxy.topology import Node, NodeKey, Topology, broker_label
-from klamm.proxy.transport import ClientSide, Link, tls_context
+from klamm.proxy.transport import ClientSide, Link
 from klamm.rules.engine import Engine
 from klamm.rules.plan import Planner
 
 BACKLOG = 1024
-MORE_ROOM = (
-    "each connection takes two open files: raise limits.connections, or the limit of the system (ulimit -n)"
-)
+MORE_ROOM = "each takes two open files: raise limits.connections, or the limit of the system (ulimit -n)"
 REFRESH_S = 30.0  # between two looks at the cluster
 RETRY_FIRST_S, RETRY_LAST_S = 0.5, 15.0  # while the bootstrap servers do not answer
 ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 
 
 class Proxied:
-    """Implements transport.Host. `announced` is set when clients may come."""
+    """Implements host.Host. `announced` is set when clients may come."""
 
     def __init__(
         self,
@@ -69,7 +69,8 @@ class Proxied:
         tls = settings.tls
         context = None if tls is None else tls_context(tls.ca, tls.cert, tls.key, tls.verify)
         self.way = Way(settings.connect_timeout_s, context, tls.server_name if tls else None)
-        self.links: set[Link] = set()
+        self.links: dict[Link, Opened] = {}
+        self.exchanged: Callable[[dict[str, Any]], None] = log.exchange
         self.servers: dict[NodeKey | None, asyncio.Server] = {}
         self.own: set[tuple[str, int]] = set()  # where they listen, and what was found to lead there
         self.dialled: set[tuple[NodeKey, Address]] = set()
@@ -88,7 +89,7 @@ class Proxied:
     def opened(self, link: Link) -> bool:
         """False if there is no room for it."""
         self.had_client = True
-        self.links.add(link)
+        self.links[link] = opened_now()
         where = self.settings.name, broker_label(link.target)
         self.stats.connections[where] += 1
         self.stats.opened[where] += 1
@@ -100,7 +101,7 @@ class Proxied:
 
     def closed(self, link: Link, reason: str) -> None:
         if link in self.links:
-            self.links.remove(link)
+            del self.links[link]
             self.stats.connections[self.settings.name, broker_label(link.target)] -= 1
             self.stats.closed[self.settings.name, reason] += 1
 
@@ -140,8 +141,7 @@ class Proxied:
         self._say_changes()
 
     def say(self, link: Link, kind: str, api: str, message: str, more: dict[str, Any] | None = None) -> None:
-        fields: dict[str, Any] = {"cluster": self.settings.name, "broker": broker_label(link.target)}
-        fields |= more or {}
+        fields = {"cluster": self.settings.name, "broker": broker_label(link.target), **(more or {})}
         fields["connection"] = str(Address(*link.client_address))
         if api:
             fields["api"] = api
@@ -150,7 +150,7 @@ class Proxied:
     def exchange(self, link: Link, fields: dict[str, Any]) -> None:
         fields["cluster"], fields["broker"] = self.settings.name, broker_label(link.target)
         fields["connection"] = str(Address(*link.client_address))
-        self.log.exchange(fields)
+        self.exchanged(fields)
 
     def failed(self, link: Link, error: Exception) -> None:
         self.stats.problems[self.settings.name, "", "defect"] += 1

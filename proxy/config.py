@@ -89,10 +89,14 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True)
 class Admin:
-    """The HTTP server with /metrics, /healthz, /readyz and /v1/counters."""
+    """The HTTP server: /metrics, /healthz, /readyz, and the admin API below /v1 (docs/admin-api.md)."""
 
     listen: Address | None = Address("127.0.0.1", 19091)
     """None runs without it; port 0 takes a free one."""
+    token_file: InputFile | None = None
+    """Holds what callers have to show for /v1; an address that is not a loopback needs it."""
+    read_only: bool = False
+    """True refuses whatever would change something."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -163,11 +163,11 @@ class Connection:
             note = AnswerNote([(None, code) for code in codes])
             self.exchange(flow, run, run.ids[0], note, length, 0, "klamm")
 
-    def edited(self, flow: Flow, before: dict[str, Any], after: dict[str, Any]) -> None:
-        """Rules have changed an answer: the errors that are theirs."""
-        flow.lane.own_errors.update(
-            Counter(error_codes(flow.plan, after)) - Counter(error_codes(flow.plan, before))
-        )
+    def edited(self, flow: Flow, before: dict[str, Any], after: dict[str, Any]) -> list[int]:
+        """Rules have changed an answer: its errors now, of which theirs are counted."""
+        codes = error_codes(flow.plan, after)
+        flow.lane.own_errors.update(Counter(codes) - Counter(error_codes(flow.plan, before)))
+        return codes
 
     def due(self, run: Run) -> None:
         """An answer made by klamm: at once, or when its turn comes."""

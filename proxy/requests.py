@@ -11,7 +11,6 @@ from klamm.proxy import alike
 from klamm.proxy.api_versions import unsupported
 from klamm.proxy.connection import (
     NO_LENGTH,
-    NO_MEMO,
     SIZE,
     Connection,
     Effect,
@@ -169,9 +168,7 @@ class Requests:
         """The rules have changed: what was decided for each API and version is decided again."""
         self.rules_revision, self.steady, self.passed = ruling.engine.revision, None, 0
         ruling.passed("request")
-        for flow in self.known.values():
-            flow.rules = (ruling.concerned(flow, "request"), ruling.concerned(flow, "response"))
-            flow.least, flow.answer = NO_LENGTH, NO_MEMO
+        ruling.rule_anew(self.known)
 
     def _steady(self, flow: Flow, data: bytes, last: int, length: int) -> None:
         """A read that ended with a frame, at `last`: the next may be whole frames like it."""

@@ -114,7 +114,7 @@ class Responses:
             answers.need = size
             return None
         met = answers.meet(data, pos, length, flow)
-        flow.answer = NO_MEMO
+        flow.answer, ruling.heard = NO_MEMO, None
         if met is None:
             return None
         if not held:
@@ -124,6 +124,14 @@ class Responses:
         whole = data[pos : pos + size] if replaced is None else b"".join(replaced)
         ruled = ruling.response(flow, run, whole, now)
         return met if ruled is None else (note, ruled)
+
+    def _heard(self, note: AnswerNote) -> tuple[AnswerNote, str]:
+        """What the log says of an answer: its own errors, or those that rules have put into it; and whose."""
+        ruling = self.connection.ruling
+        if ruling is None or ruling.heard is None:
+            return note, "broker"
+        codes, ruling.heard = ruling.heard, None
+        return AnswerNote([(None, code) for code in codes], note.shown), "klamm"
 
     def _scan(self, data: bytes, offset: int, now: int, arrived: int, pieces: list[Piece | Effect]) -> None:
         """Take data from an offset on, which is where the last call ended; what may go on is added to
@@ -207,7 +215,8 @@ class Responses:
             self._count(flow, run, note, 1, length + 4, arrived - run.arrived)
             if flow.plan.logged:
                 if passing.walk is None:
-                    connection.exchange(flow, run, correlation, note, length, arrived - run.arrived)
+                    said, origin = self._heard(note)
+                    connection.exchange(flow, run, correlation, said, length, arrived - run.arrived, origin)
                 else:
                     passing.logged = (run, correlation, length, arrived - run.arrived)
             if connection.ruling is not None and connection.ends(pieces):

@@ -10,6 +10,7 @@ from typing import Protocol
 
 from klamm.proxy.config import Rules
 from klamm.proxy.log import Level
+from klamm.proxy.rule_book import RuleBook
 from klamm.rules.engine import Engine
 from klamm.rules.rule_file import RuleFile, load
 from klamm.rules.typed_yaml import ConfigError
@@ -46,6 +47,7 @@ class RuleReload:
             seed = found.seed if seed is None else seed
         chosen = randbelow(SEEDS) if seed is None else seed
         self.engine = Engine(chosen, time.time_ns() - time.monotonic_ns())
+        self.book = RuleBook(self.engine)
         if found is not None:
             self._take(found)
 
@@ -53,13 +55,15 @@ class RuleReload:
         """One line for people; nothing where there are no rules."""
         if not self.source:
             return ""
-        return f"rules: {len(self.engine.tallies)} from {self.source}, seed {self.engine.seed}"
+        return f"rules: {len(self.book.file)} from {self.source}, seed {self.engine.seed}"
 
     async def follow(self) -> None:
         """Look at the files, and say what failed, until cancelled."""
         while True:
             await asyncio.sleep(LOOK_S)
             self.tell_failures()
+            for name in self.book.expire():
+                self.log.event("rule_ended", f"the rule {name}, made by hand, has ended", rule=name)
             if self.changed():
                 await self.reload()
 
@@ -99,7 +103,10 @@ class RuleReload:
 
     def _take(self, found: RuleFile) -> None:
         self.source = found.source
-        self.engine.load(found.rules, time.monotonic_ns())
+        for name in self.book.of_file(found):
+            self.log.event(
+                "rule_replaced", f"{found.source} has a rule {name} now: the one by hand ends", rule=name
+            )
         self.log.event("rules_loaded", self.said(), rules=len(found.rules), seed=self.engine.seed)
         for warning in found.warnings:
             self.log.event("rule_doubt", str(warning), "warning", per=str(warning))

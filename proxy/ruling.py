@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from klamm.decoders import API, DecodeError, decode, encode
 from klamm.decoders.compile import UNREADABLE, skip_tags
-from klamm.proxy.connection import SIZE, Connection, Effect, Flow, Piece, Run
+from klamm.proxy.connection import NO_LENGTH, NO_MEMO, SIZE, Connection, Effect, Flow, Piece, Run
 from klamm.rules.engine import Engine, Gate, Look
 from klamm.rules.error_answers import error_answer
 from klamm.rules.frame import Frame, Peer
@@ -52,12 +52,16 @@ class Concern(NamedTuple):
 
 
 class Ruling:
-    """`look`: what was decided from the header of a frame that is not whole yet."""
+    """`heard`: the errors in an answer that rules have changed, for the log. `look`: what was decided from
+    the header of a frame that is not whole yet.
+    """
 
     def __init__(self, connection: Connection, engine: Engine, peer: Peer) -> None:
         self.connection, self.engine, self.peer = connection, engine, peer
         self.gate = Gate(engine, peer, connection.ground.topology.topic_names.get)
+        self.heard: list[int] | None = None
         self.look: dict[Side, Look | None] = {"request": None, "response": None}
+        self.plans_revision = connection.ground.planner.revision
 
     def connecting(self, now: int) -> list[Effect]:
         """What is done to the connection as it opens."""
@@ -69,6 +73,16 @@ class Ruling:
                 break
         effects, self.connection.effects = self.connection.effects, []
         return [*(piece for piece in pieces if isinstance(piece, tuple)), *effects]
+
+    def rule_anew(self, known: dict[int, Flow]) -> None:
+        """The rules have changed, and maybe what metering and log want: flows are met again then."""
+        planner = self.connection.ground.planner
+        if self.plans_revision != planner.revision:
+            self.plans_revision = planner.revision
+            known.clear()
+        for flow in known.values():
+            flow.rules = (self.concerned(flow, "request"), self.concerned(flow, "response"))
+            flow.least, flow.answer = NO_LENGTH, NO_MEMO
 
     def concerned(self, flow: Flow, side: Side) -> Concern | None:
         """The rules for such frames; None where none reads or acts on them."""
@@ -176,7 +190,8 @@ class Ruling:
         if not orders:
             return None
         if any(isinstance(order, Edit) for order in orders):
-            self.connection.edited(flow, self._frame(flow, "response", whole, now).values, frame.values)
+            before = self._frame(flow, "response", whole, now).values
+            self.heard = self.connection.edited(flow, before, frame.values)
         pieces: list[Piece | Effect] = []
         for order in orders:
             if self._carry(order, pieces, "response", data[:start], frame):

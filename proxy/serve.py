@@ -12,17 +12,22 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 import uvloop
 
 from klamm.proxy.cluster import Proxied
 from klamm.proxy.config import ALL_APIS, Address, Cluster, Config
+from klamm.proxy.exchanges import Exchanges
 from klamm.proxy.log import EventLog, open_log
 from klamm.proxy.rule_reload import RuleReload
 from klamm.proxy.snapshot import ClusterState, RuleState
 from klamm.proxy.stats import Stats
 from klamm.rules.plan import Planner, Wishes
+
+if TYPE_CHECKING:
+    from klamm.proxy.admin_routes import Control
 
 LONELY_S = 15.0  # without a client: time to say how clients find klamm
 GC_THRESHOLD = (50_000, 20, 100)  # the hot path makes tuples that die young; nothing in it makes cycles
@@ -52,10 +57,13 @@ class Proxy:
         possible = connections_possible()
         limits = replace(config.limits, connections=min(config.limits.connections or possible, possible))
         self.rules = RuleReload(config.rules, log)
+        self.exchanges = Exchanges(log, config.metrics.level, logged, planner, self.rules.book)
         self.proxied: list[Proxied] = []
         for settings in config.clusters:
             try:
-                self.proxied.append(Proxied(settings, limits, planner, self.rules.engine, self.stats, log))
+                proxied = Proxied(settings, limits, planner, self.rules.engine, self.stats, log)
+                proxied.exchanged = self.exchanges.told
+                self.proxied.append(proxied)
             except (OSError, ssl.SSLError) as error:
                 raise CannotServe(tls_error(settings, error)) from error
 
@@ -69,7 +77,8 @@ class Proxy:
         return total
 
     def rule_states(self) -> Sequence[RuleState]:
-        return [RuleState.of(tally) for tally in self.rules.engine.tallies]
+        watching = self.rules.book.watching
+        return [RuleState.of(t) for t in self.rules.engine.tallies if t.rule.name not in watching]
 
     def log_dropped(self) -> int:
         return self.log.dropped
@@ -94,7 +103,7 @@ class Proxy:
             from klamm.proxy import admin as admin_server  # 12 MB that only those pay who want it
 
             try:
-                admin = await admin_server.start(self, *self.config.admin.listen)
+                admin = await admin_server.start(self, *self.config.admin.listen, self._control())
             except OSError as error:
                 raise CannotServe(error.strerror) from error
         followers = [loop.create_task(proxied.follow()) for proxied in self.proxied]
@@ -122,6 +131,16 @@ class Proxy:
             if admin is not None:
                 await admin.close()
 
+    def _control(self) -> Control:
+        """What the admin server may do. Raises CannotServe."""
+        from klamm.proxy.admin_routes import Control
+
+        admin = self.config.admin
+        token = None if admin.token_file is None else token_of(admin.token_file)
+        return Control(
+            self, self.config, self.rules.book, self.exchanges, self.proxied, self.log, admin.read_only, token
+        )
+
     async def _greet(self, announce: Announce, admin: Address | None) -> None:
         for proxied in self.proxied:
             await proxied.announced.wait()
@@ -138,6 +157,17 @@ class Proxy:
 
 def tls_error(settings: Cluster, error: OSError | ssl.SSLError) -> str:
     return f"cluster {settings.name}: the TLS files cannot be used: {error}"
+
+
+def token_of(file: str) -> str:
+    """What stands in a file. Raises CannotServe."""
+    try:
+        token = Path(file).read_text().strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise CannotServe(f"the token file {file} cannot be read: {error}") from error
+    if not token:
+        raise CannotServe(f"the token file {file} is empty")
+    return token
 
 
 def connections_possible() -> int:

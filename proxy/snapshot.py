@@ -106,7 +106,7 @@ class Snapshot:
 async def take(state: State) -> Snapshot:
     """A snapshot. Each lane is of one moment; two lanes may be some turns of the loop apart."""
     return Snapshot(
-        version=_version(),
+        version=product_version(),
         pid=os.getpid(),
         started_at=state.started_at,
         now=time.time(),
@@ -169,7 +169,8 @@ def _copy_of_histogram(histogram: Histogram) -> Histogram:
     return copy
 
 
-def _version() -> str:
+def product_version() -> str:
+    """klamm's own."""
     try:
         return version("klamm")
     except PackageNotFoundError:  # run from a folder that was never installed

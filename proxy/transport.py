@@ -6,41 +6,23 @@ Writing that is paused on one side pauses reading on the other. A half-close tra
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import socket
 import ssl
-import struct
 from collections.abc import Awaitable, Callable
 from functools import partial
 from time import monotonic_ns
-from typing import Any, Protocol, cast
+from typing import cast
 
+from klamm.proxy import sockets
 from klamm.proxy.connection import Effect
 from klamm.proxy.discovery import why_tls_ended
+from klamm.proxy.host import Host
 from klamm.proxy.line import FULL, End, Hold, Item, Line
 from klamm.proxy.session import Session
 from klamm.proxy.topology import NodeKey
 from klamm.rules.verdict import How
 
 SAMPLE = 32  # one in so many reads is timed for klamm's own time
-RESET = struct.pack("ii", 1, 0)  # SO_LINGER of 0 s: closing sends RST
 WRITING_S, LOOK_S = 1.0, 0.001  # a reset waits so long for what was written before it, and looks so often
-
-
-class Host(Protocol):
-    """What a link needs from the cluster it belongs to."""
-
-    def opened(self, link: Link) -> bool: ...
-    def closed(self, link: Link, reason: str) -> None: ...
-    def session(self, link: Link) -> Session: ...
-    async def connect(self, link: Link, make: Callable[[], asyncio.Protocol]) -> asyncio.Transport: ...
-    async def bind(self) -> None: ...
-    def say(
-        self, link: Link, kind: str, api: str, message: str, more: dict[str, Any] | None = None
-    ) -> None: ...
-    def exchange(self, link: Link, fields: dict[str, Any]) -> None: ...
-    def failed(self, link: Link, error: Exception) -> None: ...
-    def keep(self, task: Awaitable[None]) -> None: ...
 
 
 class _Side(asyncio.Protocol):
@@ -133,9 +115,9 @@ class ClientSide(_Side):
             return
         self.pause("connect")
         link = self.link
-        link.client_address = _address(peer)
-        link.local_address = _address(transport.get_extra_info("sockname"))
-        transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        link.client_address = sockets.address(peer)
+        link.local_address = sockets.address(transport.get_extra_info("sockname"))
+        sockets.keep_alive(transport)
         if link.host.opened(link):
             link.host.keep(link.safely(link.connect))
         else:
@@ -145,7 +127,7 @@ class ClientSide(_Side):
 class BrokerSide(_Side):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = transport = cast(asyncio.Transport, transport)  # uvloop's are none by type
-        transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        sockets.keep_alive(transport)
 
 
 class Link:
@@ -294,7 +276,7 @@ class Link:
     def _cut(self, reset: bool, patience_s: float) -> None:
         """End both sides; a reset, which drops what is not out yet, when all is, or patience ends."""
         sides = [side for side in (self.client, self.broker) if side is not None and not side.gone]
-        if reset and patience_s > 0 and any(side.transport.get_write_buffer_size() for side in sides):
+        if reset and patience_s > 0 and any(sockets.unsent(side.transport) for side in sides):
             later = asyncio.get_running_loop().call_later
             self.timers["cut"] = later(LOOK_S, self._cut, reset, patience_s - LOOK_S)
         else:
@@ -324,7 +306,7 @@ class Link:
         """One end has sent its last byte: so has the other's counterpart, once all before it is out."""
         ours = side is self.client
         other: _Side | None = self.broker if ours else self.client
-        if any(line.muted for line in self.lines.values()):
+        if any(line.stuck() for line in self.lines.values()):
             self._finish(_closed_by(side), now=True)
             return
         if other is None:  # the client ended first: begin() comes back to it
@@ -385,10 +367,7 @@ class Link:
                 self._put(to, "close")
                 continue
             if reset:
-                sock = side.transport.get_extra_info("socket")
-                with contextlib.suppress(OSError, AttributeError):  # it may be closed, or None, by now
-                    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
-                side.transport.abort()
+                sockets.reset(side.transport)
             else:
                 side.transport.close()
 
@@ -406,20 +385,3 @@ def _deaf(data: bytes, now: int) -> list[Effect]:
 
 def _closed_by(side: _Side) -> str:
     return "closed by client" if isinstance(side, ClientSide) else "closed by broker"
-
-
-def _address(name: Any) -> tuple[str, int]:
-    """(host, port) of a socket name; an IPv4 client of a dual-stack listener in its IPv4 form."""
-    host = str(name[0]).split("%")[0]
-    return host.removeprefix("::ffff:") if "." in host else host, int(name[1])
-
-
-def tls_context(ca: str | None, cert: str | None, key: str | None, verify: bool) -> ssl.SSLContext:
-    """Raises OSError or ssl.SSLError on files that cannot be used."""
-    context = ssl.create_default_context(cafile=ca)
-    if cert is not None:
-        context.load_cert_chain(cert, key)
-    if not verify:
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-    return context

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
@@ -37,6 +38,17 @@ class Hit(NamedTuple):
 # What was decided from a header: rules to ask when the frame is whole, in the order of the file. A Hit is
 # one already.
 Look = tuple[Tally | Hit, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Later:
+    """What a rule does when the answer comes."""
+
+    rule: str
+    act: Callable[[Frame], Iterable[Order]]
+
+    def __call__(self, frame: Frame) -> Iterable[Order]:
+        return self.act(frame)
 
 
 class Engine:
@@ -166,6 +178,8 @@ class Gate:
         tracked = frame.api.key == FETCH and any(map(_by_topic, look))
         if tracked and frame.side == "request" and self.sessions.unknown(frame):
             return [Answer({"error_code": SESSION_NOT_FOUND})]
+        if tracked and frame.side == "request":
+            frame.held = tuple(self.sessions.held(frame))
         end: list[Order] = []
         for pending in look:
             if end and not _observes(pending):
@@ -188,7 +202,7 @@ class Gate:
         """What was decided of an answer when its request was seen, now that the answer is here."""
         asked: list[Order] = []
         for act in acts:
-            asked += self._safely("", frame, act)
+            asked += self._safely(act.rule if isinstance(act, Later) else "", frame, act)
             if asked and isinstance(asked[-1], ENDING):
                 break
         return asked
@@ -203,12 +217,13 @@ class Gate:
 
     def _act(self, hit: Hit, frame: Frame) -> list[Order]:
         """What the rule's actions say, one after another; each sees what those before it have done."""
-        frame.only = hit.only
+        frame.only, name = hit.only, hit.tally.rule.name
         said: list[Order] = []
         end: list[Order] = []
         for action in hit.tally.rule.do:
             if not end or getattr(action, "observes", False):
-                said += self._safely(hit.tally.rule.name, frame, partial(action.act, draw=hit.draw))
+                orders = self._safely(name, frame, partial(action.act, draw=hit.draw))
+                said += [OnAnswer(Later(name, o.act)) if isinstance(o, OnAnswer) else o for o in orders]
                 if said and isinstance(said[-1], ENDING):
                     end.append(said.pop())
         return said + end

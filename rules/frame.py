@@ -28,12 +28,13 @@ class Peer:
 class Frame:
     """`body` is what follows the header. `arrived_ns` is monotonic. `request` is that of a response.
 
-    `only` says which parts (topic, partition, group) the rule that acts has selected; None: all. `names` tells
-    the names of topic ids.
+    `only` says which parts (topic, partition, group) the rule that acts has selected; None: all. `names`
+    tells the names of topic ids. `held`: what a Fetch request is about, its session included.
     """
 
     __slots__ = (
-        "api", "arrived_ns", "body", "client_id", "names", "only", "peer", "read", "request", "side", "version",
+        "api", "arrived_ns", "body", "client_id", "held", "names", "only", "peer", "read", "request", "side",
+        "version",
     )  # fmt: skip
 
     def __init__(
@@ -49,6 +50,7 @@ class Frame:
     ) -> None:
         self.api, self.version, self.side, self.body = api, version, side, body
         self.client_id, self.peer, self.arrived_ns, self.request = client_id, peer, arrived_ns, request
+        self.held: tuple[Part, ...] = ()
         self.only: Callable[[Part], bool] | None = None
         self.names: Callable[[bytes], str | None] = _unnamed
         self.read: dict[str, Any] | None = None

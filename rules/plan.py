@@ -139,7 +139,14 @@ class Planner:
 
     def __init__(self, wishes: Wishes) -> None:
         self.wishes = wishes
+        self.revision = 0  # goes up when the wishes change: plans made before are of no more use
         self._plans: dict[tuple[int, int], Plan] = {}
+
+    def wish(self, wishes: Wishes) -> None:
+        """From now on these."""
+        self.wishes = wishes
+        self.revision += 1
+        self._plans.clear()
 
     def plan(self, key: int, version: int) -> Plan:
         made = self._plans.get((key, version))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from dataclasses import fields as dataclass_fields
 from pathlib import Path as FilePath
@@ -18,7 +18,7 @@ from klamm.rules.faults import doubts, faults, names_of
 from klamm.rules.glob import Glob
 from klamm.rules.reach import Reach, reach, span
 from klamm.rules.rule import Action, Rule, When
-from klamm.rules.typed_yaml import BROKEN, Document, Mistake, Path, Place, read_file
+from klamm.rules.typed_yaml import BROKEN, Document, Mistake, Path, Place, read, read_file
 from klamm.rules.written import file_type, scalars, steps
 
 IN_TEXT = re.compile(r"column (\d+): (.*)", re.DOTALL)
@@ -40,6 +40,7 @@ class RuleFile:
     mistakes: list[Mistake] = field(default_factory=list)
     warnings: list[Mistake] = field(default_factory=list)
     files: tuple[str, ...] = ()
+    texts: tuple[Mapping[str, Any], ...] = ()  # of the rules, as they are written
     actions: Mapping[str, type[Action]] = field(default_factory=lambda: ACTIONS)
 
 
@@ -63,6 +64,18 @@ def load(file: str, plugin_files: Sequence[str] = (), wall_ns: int | None = None
     return found
 
 
+def read_text(
+    text: str, source: str, actions: Mapping[str, type[Action]] = ACTIONS, known: Iterable[str] = ()
+) -> RuleFile:
+    """The same of a text, with these actions, beside rules of these names."""
+    found = RuleFile(source, actions=actions)
+    document = read(text, source, file_type(actions), scalars(actions))
+    found.mistakes += [_with_actions(mistake, actions) for mistake in document.mistakes]
+    if document.value is not BROKEN:
+        _resolve(found, document, None, known)
+    return found
+
+
 def _add(found: RuleFile, files: Sequence[str]) -> None:
     for file in files:
         if file not in found.files:
@@ -72,13 +85,13 @@ def _add(found: RuleFile, files: Sequence[str]) -> None:
             found.files += (file,)
 
 
-def _resolve(found: RuleFile, document: Document, wall_ns: int | None) -> None:
+def _resolve(found: RuleFile, document: Document, wall_ns: int | None, known: Iterable[str] = ()) -> None:
     written = document.value
     if isinstance(written.seed, int):
         found.seed = int(written.seed)
     if not isinstance(written.rules, tuple):
         return
-    names = names_of(written.rules)
+    names = dict.fromkeys(known, -1) | names_of(written.rules)
     made: list[Rule] = []
     apis: list[Mapping[Api, Sequence[int]]] = []
     places: list[Place] = []
@@ -106,6 +119,7 @@ def _resolve(found: RuleFile, document: Document, wall_ns: int | None) -> None:
     found.mistakes.sort()
     if not found.mistakes:
         found.rules, found.apis, found.places = tuple(made), tuple(apis), tuple(places)
+        found.texts = document.written("rules")
 
 
 def _keys_by_rule(document: Document) -> Mapping[Path, Sequence[str]]:

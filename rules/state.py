@@ -77,7 +77,7 @@ class Tally:
             self.hits_per[key] += 1
 
     def give_back(self, key: Hashable) -> None:
-        """A hit that came to nothing: a rule before this one has ended the frame. It was a match all the same."""
+        """A hit that came to nothing, since a rule before this one has ended the frame; it was a match."""
         self.hits -= 1
         if self.counts:
             self.hits_per[key] -= 1

@@ -97,6 +97,7 @@ class Document:
     places: dict[Path, Place] = field(default_factory=dict)
     mistakes: list[Mistake] = field(default_factory=list)
     texts: dict[Path, yaml.ScalarNode] = field(default_factory=dict)  # those with places in them
+    node: yaml.Node | None = None
 
     def place_of(self, path: Path, column: int | None = None) -> Place:
         """Where a path, or else the nearest thing around it, was written; or a column in its text, from 1."""
@@ -105,6 +106,11 @@ class Document:
             return Place(self.source, mark.line + 1, mark.column + 1)
         around = (path[:length] for length in range(len(path), -1, -1))
         return next((self.places[part] for part in around if part in self.places), Place(self.source))
+
+    def written(self, key: str) -> tuple[Any, ...]:
+        """The elements of a list as they stand there; every scalar is its text."""
+        plain = yaml.BaseLoader("").construct_document(self.node) if self.node is not None else {}
+        return tuple(plain.get(key) or ()) if isinstance(plain, dict) else ()
 
 
 def dotted(path: Path) -> str:
@@ -146,6 +152,7 @@ def read(text: str, source: str, kind: type, scalars: Mapping[Any, Scalar]) -> D
     except RecursionError:
         document.mistakes.append(Mistake(Place(source, 1, 1), (), "nested too deeply"))
     else:
+        document.node = node
         if node is None:
             document.value = kind()
         else:

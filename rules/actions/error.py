@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from klamm.rules.error_answers import NoPlace, Path, edit_answer, error_answer
 from klamm.rules.error_split import merge_answers, partial, split_request
-from klamm.rules.frame import Frame
+from klamm.rules.frame import Frame, Part
 from klamm.rules.quantities import ErrorCode, FieldPath
 from klamm.rules.rule import Draw
 from klamm.rules.verdict import Answer, Edit, OnAnswer, Order
@@ -37,6 +37,8 @@ class Error:
         only = frame.only
         if self.applied:
             return [OnAnswer(lambda answer: [self._edited(answer, only)])]
+        if only is not None and frame.held:
+            return self._in_session(frame)
         way = "whole" if only is None else partial(frame.api, frame.version)
         try:
             if way == "split" and only is not None:
@@ -59,6 +61,17 @@ class Error:
             edit_answer(answer.api, answer.version, answer.values, self.code, self._place(), parts, asked)
         )
 
+    def _in_session(self, frame: Frame) -> Iterable[Order]:
+        """A Fetch: within a session answers have only what changed, so refused parts may have to be added."""
+        api, version, only = frame.api, frame.version, frame.only
+        assert only is not None
+        whole = {**frame.values, "session_id": 0, "session_epoch": -1, "topics": _topics(frame.held)}
+        refused = error_answer(api, version, whole, self.code, self._place(), only)
+        assert refused is not None
+        return [
+            OnAnswer(lambda served: [Edit(merge_answers(api, version, served.values, refused, whole, only))])
+        ]
+
     def _split(self, frame: Frame) -> Iterable[Order]:
         """The rest goes on; its answer comes back with the refused parts in it."""
         api, version, request, only = frame.api, frame.version, frame.values, frame.only
@@ -74,3 +87,15 @@ class Error:
             Edit(rest),
             OnAnswer(lambda served: [Edit(merge_answers(api, version, served.values, said, request, only))]),
         ]
+
+
+def _topics(held: tuple[Part, ...]) -> list[dict[str, Any]]:
+    """The topics of a Fetch request that names these parts."""
+    topics: dict[tuple[Any, Any], list[dict[str, Any]]] = {}
+    for part in held:
+        topics.setdefault((part["topic"], part["topic_id"]), []).append({"partition": part["partition"]})
+    return [
+        {name: value for name, value in (("topic", topic), ("topic_id", topic_id)) if value is not None}
+        | {"partitions": partitions}
+        for (topic, topic_id), partitions in topics.items()
+    ]

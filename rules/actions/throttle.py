@@ -134,7 +134,7 @@ class Rate:
             return {frame.peer.key}
         if self.per == "client":
             return {frame.client_id}
-        named = parts(frame.api.request, frame.version, frame.values, lambda _: None)
+        named = parts(frame.api.request, frame.version, frame.values, frame.names)
         keys = ("topic", "topic_id") if self.per == "topic" else ("group",)
         found = {_key(part, keys) for part in named if frame.only is None or frame.only(part)}
         return found - {None} or {frame.client_id}

@@ -129,11 +129,12 @@ def consume(bootstrap: str, topic: str, options: Options) -> None:
         failure("start", error, begin)
         return
     consumer.subscribe([topic], listener=_Told(begin))
+    # Not short: a poll that ends amid a rebalance may lose the assignment (kafka-python 3.0.12).
+    patience_ms = min(1000, options["timeout_ms"] // 4)
     while not (committed or (is_late(options) and not count)) and errors < options["errors"]:
         where = "poll"
         try:
-            # Not less: a poll that ends amid a rebalance may lose the assignment (kafka-python 3.0.12).
-            for each in [each for batch in consumer.poll(timeout_ms=1000).values() for each in batch]:
+            for each in [each for batch in consumer.poll(patience_ms).values() for each in batch]:
                 count += 1
                 value = each.value.decode()
                 say("record", partition=each.partition, offset=each.offset, value=value, ms=since(begin))

@@ -19,7 +19,7 @@ def _produce(error: str, shows: tuple[str, ...], text: str = "once", **more: Any
 def _group(api: str, error: str, shows: tuple[str, ...], **more: Any) -> Fault:
     """An error of the group's coordinator; `anew` counts joins with an empty member id after it."""
     rules = (
-        {"api": api, "group": "{name}", "error": error, "times": 1},
+        {"api": api, "group": "{name}", "error": error, "nth": 3 if api == "Heartbeat" else 1},
         {
             "name": "{name} anew",
             "api": "JoinGroup",
@@ -36,10 +36,22 @@ def _heartbeat(error: str, proof: str, shows: tuple[str, ...], **more: Any) -> F
     return _group("Heartbeat", error, shows, options={"n": 1, "group": "{name}"}, proof=proof, **more)
 
 
-def _fetch(error: str, shows: tuple[str, ...]) -> Fault:
+def _fetch(error: str, shows: tuple[str, ...], proof: str) -> Fault:
     rules = ({"api": "Fetch", "topic": "{name}", "error": error, "times": 1},)
+    options = {"n": 4, "group": "{name}"}
     return Fault(
-        f"{error} on Fetch", "once", "Fetch", error, rules, shows, "consume", **JOINED, unlogged=True
+        f"{error} on Fetch",
+        "once",
+        "Fetch",
+        error,
+        rules,
+        shows,
+        "consume",
+        options,
+        records=3,
+        proof=proof,
+        proof_s=5.0,
+        unlogged=True,
     )
 
 
@@ -147,8 +159,8 @@ FAULTS = (
         ("joins again", "has an empty member id", "succeeds"),
         long=CLIENTS[2:],
     ),
-    _fetch("OFFSET_OUT_OF_RANGE", ("lists offsets", "asks again", "succeeds")),
-    _fetch("KAFKA_STORAGE_ERROR", REFRESHED),
+    _fetch("OFFSET_OUT_OF_RANGE", ("lists offsets", "asks again", "succeeds"), "ListOffsets"),
+    _fetch("KAFKA_STORAGE_ERROR", ("asks for metadata, then or later", "asks again", "succeeds"), "Metadata"),
     _transaction(
         "Produce",
         "INVALID_PRODUCER_EPOCH",
@@ -163,7 +175,7 @@ FAULTS = (
         "SaslAuthenticate",
         "SASL_AUTHENTICATION_FAILED",
         ({"api": "SaslAuthenticate", "error": "SASL_AUTHENTICATION_FAILED"},),
-        ("tells the application that it is not authenticated", "does not insist"),
+        ("tells the application that it is not authenticated",),
         options={"n": 1, "timeout_ms": 6000, "username": "alice", "password": "alice-secret"},
         sasl=True,
     ),
@@ -178,4 +190,50 @@ class Difference(NamedTuple):
     why: str
 
 
-KNOWN_DIFFERENCES: dict[tuple[str, str], Difference] = {}
+FINAL = Difference(("asks again", "succeeds"), "it takes the error as final")
+NO_REBOOTSTRAP = ("goes back to the bootstrap address",)
+OLD_METADATA = Difference(NO_REBOOTSTRAP, "its Metadata requests are older than version 13")
+NOT_TOLD = ("tells the application that it is not authenticated",)
+WAITS = ("waits as long as it was told",)
+KNOWN_DIFFERENCES = {
+    ("CORRUPT_MESSAGE on Produce", "aiokafka"): FINAL,
+    ("CORRUPT_MESSAGE on Produce", "franz-go"): FINAL,
+    ("CORRUPT_MESSAGE on Produce", "kafka-python"): FINAL,
+    ("UNKNOWN_TOPIC_OR_PARTITION on Produce", "franz-go"): Difference(
+        ("asks for metadata",), "it tries the leader that it knows once more"
+    ),
+    ("REBOOTSTRAP_REQUIRED on Metadata", "aiokafka"): OLD_METADATA,
+    ("REBOOTSTRAP_REQUIRED on Metadata", "franz-go"): OLD_METADATA,
+    ("REBOOTSTRAP_REQUIRED on Metadata", "kafka-python"): Difference(
+        NO_REBOOTSTRAP, "it goes on with the brokers that it knows"
+    ),
+    ("throttled for 1 s on Produce", "librdkafka"): Difference(
+        WAITS, "it only reports the time: brokers before 2.0 waited themselves"
+    ),
+    ("throttled for 1 s on Produce", "aiokafka"): Difference(WAITS, "it does not use throttle_time_ms"),
+    ("UNKNOWN_MEMBER_ID on Heartbeat", "franz-go"): Difference(
+        ("has an empty member id", "succeeds"),
+        "it joins with its old id, which the broker still knows, and tells the application of the error",
+    ),
+    ("KAFKA_STORAGE_ERROR on Fetch", "aiokafka"): Difference(
+        ("asks for metadata, then or later",), "it fetches from the same leader again"
+    ),
+    ("INVALID_PRODUCER_EPOCH on Produce", "librdkafka"): Difference(
+        ("aborts the transaction",), "it takes the error as PRODUCER_FENCED, which is fatal"
+    ),
+    ("INVALID_PRODUCER_EPOCH on Produce", "kafka-python"): Difference(
+        ("aborts the transaction",), "it has to be closed: abort_transaction fails"
+    ),
+    ("PRODUCER_FENCED on AddPartitionsToTxn", "java"): Difference(
+        FATAL, "with transactions of version 2 (KIP-890) it sends no AddPartitionsToTxn"
+    ),
+    ("SASL_AUTHENTICATION_FAILED on SaslAuthenticate", "franz-go"): Difference(
+        NOT_TOLD, "it connects again until the time of the record is over"
+    ),
+    ("SASL_AUTHENTICATION_FAILED on SaslAuthenticate", "aiokafka"): Difference(
+        NOT_TOLD, "it says KafkaConnectionError"
+    ),
+    ("SASL_AUTHENTICATION_FAILED on SaslAuthenticate", "kafka-python"): Difference(
+        NOT_TOLD, "it connects again until its time is over, and says KafkaTimeoutError"
+    ),
+}

@@ -37,11 +37,11 @@ class Line(NamedTuple):
 class Fault(NamedTuple):
     """A fault and the reaction that the protocol asks for.
 
-    In `rules`, {name} stands for the name that is the topic, group and transactional id of one run; the
-    first rule injects `error` into `api`. Where `unlogged`, the log shows no error, and the
-    first exchange on the topic is the one with the fault. Before the client starts, its topic has `records`;
-    where there is a `proof`, one more is sent when klamm has seen such a request after the fault. Runs of the
-    clients in `long` take too long for `make test`.
+    In `rules`, {name} stands for the topic, group and transactional id of one run; the first rule
+    injects `error` into `api`. Where `unlogged`, the log shows no error, and the first exchange on the
+    topic is the one with the fault. Before the client starts, its topic has `records`; where there is a
+    `proof`, one more is sent when klamm has seen such a request after the fault, or `proof_s` after the
+    start. Runs of the clients in `long` take too long for `make test`.
     """
 
     name: str
@@ -54,6 +54,7 @@ class Fault(NamedTuple):
     options: dict[str, Any] = {"n": 1}  # noqa: RUF012 - a tuple's default, which nobody changes
     records: int = 0
     proof: str = ""
+    proof_s: float = 8.0
     sasl: bool = False
     unlogged: bool = False
     long: tuple[str, ...] = ()
@@ -121,7 +122,13 @@ class Seen(NamedTuple):
 
 
 def _before_success(api: str) -> Callable[[Seen], bool]:
-    return lambda seen: any(line.api == api for line in seen.until_success)
+    """Asked for while the first good answer was still awaited."""
+
+    def asked(seen: Seen) -> bool:
+        good = seen.until_success
+        return any(line.api == api and line.asked <= good[-1].answered for line in seen.after)
+
+    return asked
 
 
 def _later(api: str) -> Callable[[Seen], bool]:
@@ -160,6 +167,7 @@ def _bootstraps(seen: Seen) -> bool:
 
 FACTS: dict[str, Callable[[Seen], bool]] = {
     "asks for metadata": _before_success("Metadata"),
+    "asks for metadata, then or later": _later("Metadata"),
     "looks up the coordinator": _later("FindCoordinator"),
     "lists offsets": _later("ListOffsets"),
     "asks again": lambda seen: any(line.api == seen.fault.api for line in seen.after),
@@ -204,8 +212,8 @@ class Row(NamedTuple):
 
 def did(facts: Sequence[str], missing: Sequence[str], why: str) -> str:
     """What the document says of a reaction."""
-    said = ", ".join(facts) or "none of it"
-    return f"{said}; not: {', '.join(missing)} ({why})" if missing else said
+    done = [", ".join(facts)] if facts else []
+    return "; ".join(done + [f"**not**: {', '.join(missing)} ({why})"] if missing else done)
 
 
 def rows(text: str) -> Iterator[Row]:

@@ -36,8 +36,8 @@ EQUAL = Difference((), "")
 HEAD = """\
 # How clients take faults
 
-For each fault: the rules that inject it, what the protocol asks of a client, and what clients did. A run is on
-Kafka {kafka} with three brokers, through klamm; `{{name}}` is its topic, group and transactional id.
+For each fault: the rules that inject it, what the protocol asks of a client, and what clients did. A run is
+on Kafka {kafka} with three brokers, through klamm; `{{name}}` is its topic, group and transactional id.
 *Took* is the time from the fault to the next good answer to the same API, or else until the application
 heard of an error; *requests* are those that klamm saw in this time. `tests/e2e/test_reactions.py` makes these
 runs, holds each of them against what is asked, and writes this page where `KLAMM_WRITE_DOCS` is set.
@@ -99,7 +99,7 @@ class Bench:
 
     def _feed(self, fault: Fault, topic: str, client: str, klamm: Klamm, position: int) -> None:
         """Send the last record when klamm has seen the proof of a reaction, or when there was time for it."""
-        deadline = time.monotonic() + 8
+        deadline = time.monotonic() + fault.proof_s
         while time.monotonic() < deadline:
             with klamm.process.log.open("rb") as log:
                 log.seek(position)
@@ -205,7 +205,7 @@ def written() -> Iterator[list[Row]]:
     made: list[Row] = []
     yield made
     if os.environ.get("KLAMM_WRITE_DOCS"):
-        assert len(made) == len(RUNS), "the document needs all runs: select no tests by -k or -m"
+        assert len(made) == len(RUNS), "the document needs all runs, and that they pass"
         DOCUMENT.write_text(document(made))
 
 
@@ -246,15 +246,17 @@ def test_a_client_takes_a_fault_as_the_protocol_asks(
 ) -> None:
     seen = runs[fault, client].result(timeout=280)
     facts, known = expected(BY_NAME[fault], client)
-    written.append(Row.of(seen, client, did(facts, *known)))
     said = "\n".join(map(str, [*seen.events, *seen.lines, seen.hits.get(seen.topic)]))
     assert shown(seen) == facts, said
+    written.append(Row.of(seen, client, did(facts, *known)))
 
 
 TEST = test_a_client_takes_a_fault_as_the_protocol_asks
 
 
 def test_the_document_says_of_every_client_and_fault_what_the_runs_show() -> None:
+    if os.environ.get("KLAMM_WRITE_DOCS"):
+        pytest.skip("the document is written at the end of this run")
     said = {(row.fault, row.client): row.did for row in rows(DOCUMENT.read_text())}
     wanted = {}
     for fault in FAULTS:

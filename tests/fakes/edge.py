@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import AsyncIterator, Hashable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from functools import cached_property
+from tempfile import NamedTemporaryFile
+from time import monotonic_ns
 from typing import Any, NamedTuple
 
 from klamm.proxy import config
@@ -15,6 +17,7 @@ from klamm.proxy.topology import NodeKey
 from klamm.proxy.transport import Link
 from klamm.rules.engine import Engine
 from klamm.rules.plan import Planner, Wishes
+from klamm.rules.rule_file import load
 from tests.fakes.broker import Broker, Cluster
 from tests.fakes.client import Client, connect
 from tests.fakes.waiting import PATIENCE_S, eventually
@@ -92,6 +95,21 @@ class Edge:
             client.transport.abort()
         await self.proxied.stop()
         await self.empty()
+
+    def rule(self, text: str) -> None:
+        """These rules, in the words of a rule file, from now on instead of those before."""
+        with NamedTemporaryFile("w", suffix=".yaml") as file:
+            file.write(f"rules:\n{text}\n" if text else "rules: []\n")
+            file.flush()
+            found = load(file.name)
+        assert found.mistakes == []
+        self.engine.load(found.rules, monotonic_ns())
+
+    @property
+    def engine(self) -> Engine:
+        engine = self.proxied.ground.engine
+        assert engine is not None
+        return engine
 
     async def links(self, count: int) -> list[Link]:
         """klamm's connections, when there are so many."""

@@ -10,8 +10,8 @@ import pytest
 
 from klamm.cli.config_file import load
 from klamm.cli.scalars import scalars
-from klamm.rules.typed_yaml import shape
 from klamm.proxy.config import Address, Config, Listen
+from klamm.rules.typed_yaml import shape
 
 GUIDE = (Path(__file__).parents[2] / "docs" / "configuration.md").read_text()
 ROW = re.compile(r"^\| `([a-z_.\[\]]+)` \| (.+?) \| (.+?) \| (.+?) \|$", re.MULTILINE)

@@ -15,8 +15,8 @@ from klamm.decoders import API
 from klamm.decoders.headers import response_frame
 from klamm.proxy.config import Address
 from klamm.proxy.discovery import Found, Unanswered, Way, discover
+from klamm.proxy.sockets import tls_context
 from klamm.proxy.topology import NodeKey
-from klamm.proxy.transport import tls_context
 from tests.fakes import tls
 from tests.fakes.broker import Broker, Cluster, Connection, Request, closes, framed, resets
 from tests.fakes.waiting import on_uvloop

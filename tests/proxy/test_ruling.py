@@ -285,7 +285,9 @@ def test_an_action_that_fails_changes_nothing_and_is_said(cut: Any, how: Any) ->
     talk, one = Talk(at), produce(9, 1)
     assert talk.client(one, cut=cut).broker == one.request
     assert talk.broker(one, cut=cut).client == one.answer
-    assert len(engine_of(at).failed) == 1
+    ((name, _),) = engine_of(at).failed
+    assert name == "broken"
+    assert engine_of(at).by_name["broken"].failures == 1
 
 
 @cuts

@@ -215,7 +215,7 @@ async def test_too_many_connections_are_reset_with_a_line_and_klamm_recovers(tmp
             assert len(clients) == 6
             await eventually(lambda: klamm.lines("too_many_connections"))
             [line] = klamm.lines("too_many_connections")
-            assert "more than 6; each connection" in line["message"]
+            assert line["message"].startswith("more than 6;")
             assert "ulimit -n" in line["message"]
             for client in clients:
                 client.transport.abort()

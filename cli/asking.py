@@ -1,0 +1,70 @@
+"""What the commands that ask a running klamm share: where it is, and how they fail."""
+
+from __future__ import annotations
+
+import argparse
+import getpass
+import os
+import sys
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+
+from klamm.client import ApiError, Klamm, Refused
+
+ADMIN = "127.0.0.1:19091"
+USAGE = 2
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Where klamm is. KLAMM_ADMIN and KLAMM_TOKEN_FILE stand in for them."""
+    text = f"where klamm answers [KLAMM_ADMIN, or {ADMIN}]"
+    parser.add_argument(
+        "--admin", metavar="HOST:PORT", default=os.environ.get("KLAMM_ADMIN", ADMIN), help=text
+    )
+    text = "what it wants to be shown beyond its own machine [KLAMM_TOKEN_FILE]"
+    default = os.environ.get("KLAMM_TOKEN_FILE")
+    parser.add_argument("--token-file", metavar="FILE", default=default, help=text)
+
+
+def klamm(arguments: argparse.Namespace) -> Klamm:
+    """The one that is meant. Raises OSError for a token file that cannot be read."""
+    token = None if arguments.token_file is None else Path(arguments.token_file).read_text().strip()
+    return Klamm(arguments.admin, token, user())
+
+
+def user() -> str:
+    """Who changes something, for klamm's log."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return "unknown"
+
+
+class WrongWord(ValueError):
+    """A word of the command line that cannot be meant; the text says what to write."""
+
+
+def telling(command: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Namespace], int]:
+    """What goes wrong becomes lines for people: 1 if klamm does not answer, 2 for what it refuses."""
+
+    @wraps(command)
+    def run(arguments: argparse.Namespace) -> int:
+        try:
+            return command(arguments)
+        except (WrongWord, Refused) as problem:
+            return _said(str(problem), USAGE)
+        except ApiError as problem:
+            return _said(str(problem), 1)
+        except OSError as problem:
+            if problem.filename is None:  # of what is printed
+                raise
+            return _said(f"cannot read {problem.filename}: {problem.strerror}", USAGE)
+
+    return run
+
+
+def _said(text: str, code: int) -> int:
+    sys.stdout.flush()
+    print("\n".join(f"klamm: {line}" for line in text.splitlines()), file=sys.stderr)
+    return code

@@ -1,0 +1,113 @@
+"""`klamm rules list|add|on|off|rm|reset`: the rules of a running klamm."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import yaml
+
+from klamm.cli.asking import WrongWord, add_options, klamm, telling
+from klamm.cli.by_hand import ending, flow
+from klamm.cli.tables import print_json, print_table
+from klamm.client import Klamm
+from klamm.client.types import Rule
+from klamm.proxy.log_lines import printable
+
+COMMANDS = {
+    "list": "the rules in force: what they matched, and on what they acted",
+    "add": "add a rule, as it would stand in a file",
+    "on": "let rules act",
+    "off": "let rules act no more; --all ends everything",
+    "rm": "remove rules made by hand",
+    "reset": "begin counts and times anew",
+}
+
+
+def add_commands(commands: Any) -> None:
+    """Declare them."""
+    for name, text in COMMANDS.items():
+        command = commands.add_parser(name, help=text, prog=f"klamm rules {name}")
+        if name == "add":
+            command.add_argument("rule", metavar="RULE", help="{api: Produce, error: NOT_LEADER_OR_FOLLOWER}")
+        elif name == "list":
+            command.add_argument("--json", action="store_true", help="one object a line")
+        else:
+            command.add_argument("names", nargs="*" if name == "off" else "+", metavar="NAME")
+        if name == "off":
+            command.add_argument(
+                "--all", action="store_true", help="all rules; those made by hand are removed"
+            )
+        add_options(command)
+
+
+@telling
+def run(arguments: argparse.Namespace) -> int:
+    """0 fine, 1 no klamm, 2 refused."""
+    return DO[arguments.command](klamm(arguments), arguments)
+
+
+def _list(to: Klamm, arguments: argparse.Namespace) -> int:
+    found = to.rules()
+    if arguments.json:
+        for rule in found:
+            print_json(msgspec.to_builtins(rule))
+        return 0
+    print_table(
+        ("rule", "of", "state", "matches", "hits", "failed", "written"), [_row(rule) for rule in found]
+    )
+    if not found:
+        print("no rules")
+    return 0
+
+
+def _row(rule: Rule) -> tuple[str, ...]:
+    state = "off" if not rule.enabled else "over" if rule.over else "dry" if rule.dry else "on"
+    written = {key: value for key, value in rule.written.items() if key != "name"}
+    failed = str(rule.failures) if rule.failures else ""
+    counts = str(rule.matches), str(rule.hits), failed
+    return printable(rule.name), rule.origin, state, *counts, printable(flow(written)) + ending(rule)
+
+
+def _add(to: Klamm, arguments: argparse.Namespace) -> int:
+    try:
+        written = yaml.load(arguments.rule, yaml.BaseLoader)
+    except yaml.YAMLError:
+        written = None
+    if not isinstance(written, dict):
+        raise WrongWord("write the rule as {api: Produce, error: NOT_LEADER_OR_FOLLOWER}")
+    rule = to.add_rule(written)
+    print(f"{rule.name}: {flow(rule.written)}{ending(rule)}")
+    return 0
+
+
+def _off(to: Klamm, arguments: argparse.Namespace) -> int:
+    if bool(arguments.names) == arguments.all:
+        raise WrongWord("name the rules, or say --all")
+    for name in to.rules_off() if arguments.all else arguments.names:
+        if not arguments.all:
+            to.switch_rule(name, False)
+        print(f"{name} is off")
+    return 0
+
+
+def _each(act: Callable[[Klamm, str], Any], said: str) -> Callable[[Klamm, argparse.Namespace], int]:
+    def do(to: Klamm, arguments: argparse.Namespace) -> int:
+        for name in arguments.names:
+            act(to, name)
+            print(f"{name} {said}")
+        return 0
+
+    return do
+
+
+DO: dict[str, Callable[[Klamm, argparse.Namespace], int]] = {
+    "list": _list,
+    "add": _add,
+    "off": _off,
+    "on": _each(lambda to, name: to.switch_rule(name, True), "is on"),
+    "rm": _each(lambda to, name: to.remove_rule(name), "is removed"),
+    "reset": _each(lambda to, name: to.reset_rule(name), "begins anew"),
+}

@@ -1,0 +1,197 @@
+"""`klamm scenario`: faults in phases against a running klamm, and a verdict on how its clients take them."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import signal
+import sys
+import time
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from klamm.cli.tables import print_table
+from klamm.rules.nearest import suggestion
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from klamm.scenarios.model import Scenario
+    from klamm.scenarios.run import Faults, Report
+
+DESCRIPTION = """\
+Play a scenario against a klamm that runs: rules come and go in phases, and what clients do is held against
+what is expected of them. Rules end with their phase, also when the scenario is broken off.
+"""
+
+EXAMPLES = """\
+examples:
+  klamm scenario list
+  klamm scenario show rolling-restart
+  klamm scenario run rolling-restart --set broker=1 --json report.json
+  klamm scenario run my-scenario.yaml --speed 10
+
+The exit code of run is 0 if all expectations were met, 1 if not, 2 if it could not be played.
+docs/scenarios.md describes the files.
+"""
+
+USAGE = """\
+klamm scenario list
+       klamm scenario show NAME [--yaml]
+       klamm scenario run FILE|NAME [--admin HOST:PORT] [--speed N] [--set KEY=VALUE]... [--json FILE]
+                             [--token-file FILE]"""
+
+ADMIN = "127.0.0.1:19091"
+MET, NOT_MET, CANNOT = 0, 1, 2
+LINE_EVERY_S = 5.0
+
+
+def add_parser(subparsers: Any) -> None:
+    """Declare the command."""
+    parser = subparsers.add_parser("scenario", usage=USAGE, description=DESCRIPTION, epilog=EXAMPLES)
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    commands.add_parser("list", help="the scenarios that are ready to play", prog="klamm scenario list")
+    show = commands.add_parser(
+        "show", help="what a ready scenario does, and what a well-behaved client does", prog="klamm scenario show"
+    )
+    show.add_argument("name", metavar="NAME", help="of a ready scenario")
+    show.add_argument("--yaml", action="store_true", help="its file alone, to make another from")
+    play = commands.add_parser("run", help="play a file, or a ready scenario", prog="klamm scenario run")
+    play.add_argument("file", metavar="FILE|NAME", help="a scenario file, or the name of a ready one")
+    play.add_argument("--admin", default=ADMIN, metavar="HOST:PORT", help=f"the klamm to play it on [{ADMIN}]")
+    play.add_argument("--token-file", metavar="FILE", help="what klamm wants to be shown, in a file [nothing]")
+    text = "so many times as fast: phases get shorter, limits stay [1]"
+    play.add_argument("--speed", type=_speed, default=1.0, metavar="N", help=text)
+    text = "a parameter of the scenario; repeatable"
+    play.add_argument("--set", action="append", default=[], type=_pair, metavar="KEY=VALUE", help=text)
+    play.add_argument("--json", metavar="FILE", help="write what happened to FILE")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """0 met, 1 not met, 2 cannot be played."""
+    from klamm.scenarios import library
+
+    if arguments.command == "list":
+        print_table(("", ""), ((name, library.summary(name)) for name in library.names()))
+        return MET
+    if arguments.command == "show":
+        return _show(arguments.name, arguments.yaml)
+    return _play(arguments)
+
+
+def _show(name: str, yaml: bool) -> int:
+    from klamm.scenarios import library
+
+    if name not in library.names():
+        return _cannot(f"there is no ready scenario {name!r}{suggestion(name, library.names())}")
+    print(library.text(name) if yaml else f"{library.page(name)}\n## {name}.yaml\n\n{library.text(name)}", end="")
+    return MET
+
+
+def _play(arguments: argparse.Namespace) -> int:
+    from rich.console import Console
+
+    from klamm.client import ApiError, Klamm
+    from klamm.scenarios.report import as_json, lines, verdict
+
+    scenario = _read(arguments.file, dict(arguments.set))
+    if scenario is None:
+        return CANNOT
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.default_int_handler)
+    started_at, console, reports = time.time(), Console(), list["Report"]()
+    out = sys.stderr if arguments.json == "-" else sys.stdout
+    broken = ""
+    try:
+        klamm = Klamm(arguments.admin, _token(arguments.token_file), f"scenario {scenario.name}")
+        _played(scenario, klamm, console, arguments.speed, reports)
+    except ApiError as problem:
+        broken = str(problem)
+    except OSError as problem:
+        broken = f"cannot read {arguments.token_file}: {problem.strerror}"
+    except KeyboardInterrupt:
+        broken = "interrupted"
+    if not reports:
+        return _cannot(broken)
+    (report,) = reports[-1:]
+    if arguments.json:
+        _write(arguments.json, as_json(report, started_at))
+    for line in (*lines(report), "", verdict(report)):
+        print(line, file=out)
+    if broken:
+        return _cannot(broken)
+    return MET if report.met else NOT_MET
+
+
+def _played(scenario: Scenario, klamm: Faults, console: Console, speed: float, reports: list[Report]) -> None:
+    """The report of a run is put into `reports` as soon as there is one."""
+    from rich.live import Live
+
+    from klamm.scenarios.report import table
+    from klamm.scenarios.run import play
+
+    spoken_s = 0.0
+
+    def show(report: Report) -> None:
+        nonlocal spoken_s
+        if live is not None:
+            live.update(table(report), refresh=True)
+        elif (now_s := report.whole.samples[-1].at_s) - spoken_s >= LINE_EVERY_S:
+            spoken_s = now_s
+            print(f"{now_s:.0f} s  {report.phases[-1].name}", file=sys.stderr, flush=True)
+
+    screen = Live(console=console, auto_refresh=False, transient=True) if console.is_terminal else nullcontext()
+    with screen as live:
+        play(scenario, klamm, time.monotonic, time.sleep, speed, show, reports.append)
+
+
+def _read(word: str, given: dict[str, str]) -> Scenario | None:
+    """The scenario; None, with every mistake printed, where it cannot be played."""
+    from klamm.scenarios import library
+    from klamm.scenarios.model import read_scenario
+
+    try:
+        name, source, text = library.find(word)
+    except UnicodeDecodeError:
+        _cannot(f"{word} is not UTF-8")
+        return None
+    except OSError as problem:
+        ready = suggestion(word, library.names()) if "/" not in word and "." not in word else ""
+        _cannot(f"cannot read {word}: {problem.strerror}{ready}")
+        return None
+    scenario, mistakes = read_scenario(text, source, name, given)
+    for mistake in mistakes:
+        print(mistake, file=sys.stderr)
+    return scenario
+
+
+def _write(file: str, said: dict[str, Any]) -> None:
+    text = json.dumps(said, indent=1) + "\n"
+    if file == "-":
+        print(text, end="")
+    else:
+        Path(file).write_text(text)
+
+
+def _token(file: str | None) -> str | None:
+    return None if file is None else Path(file).read_text().strip()
+
+
+def _cannot(reason: str) -> int:
+    print(f"klamm scenario: {reason}", file=sys.stderr)
+    return CANNOT
+
+
+def _speed(text: str) -> float:
+    number = float(text)
+    if not 0 < number <= 1000:
+        raise ValueError
+    return number
+
+
+def _pair(text: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not equals:
+        raise argparse.ArgumentTypeError(f"{text!r} is no KEY=VALUE")
+    return key, value

@@ -1,0 +1,26 @@
+"""Why an answer is not the one that was asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from klamm.client.types import Mistake
+
+
+class ApiError(Exception):
+    """Something is wrong between this program and klamm; the text says what."""
+
+
+class NoAnswer(ApiError):
+    """There is no klamm at the address, or it went away."""
+
+
+class Refused(ApiError):
+    """klamm said no: its status, and for a rule or an expression every mistake in it."""
+
+    def __init__(self, status: int, reason: str, mistakes: Sequence[Mistake] = ()) -> None:
+        self.status, self.reason, self.mistakes = status, reason, tuple(mistakes)
+        lines = [
+            f"{mistake.path}: {mistake.reason}" if mistake.path else mistake.reason for mistake in mistakes
+        ]
+        super().__init__("\n".join(lines) or reason)

@@ -1,0 +1,119 @@
+"""Faults as rules, and rules that are in force for a time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from types import TracebackType
+from typing import Any, NamedTuple, TypedDict
+
+Written = dict[str, Any]
+Names = str | Sequence[str]
+POLL_S = 0.02
+
+
+class Selectors(TypedDict, total=False):
+    """For which frames or connections, when, and how often, as in a rule file (docs/rules.md).
+
+    `for_` and `from_` stand for `for` and `from`. Durations are text with a unit, or numbers of seconds.
+    """
+
+    name: str
+    versions: str
+    side: str
+    topic: Names
+    partition: int | Sequence[int]
+    group: Names
+    client: Names
+    broker: int | str | Sequence[int]
+    where: str
+    chance: float | str
+    times: int
+    every: int
+    nth: int | Sequence[int]
+    from_: float | str
+    until: float | str
+    for_: float | str
+    since: str
+    per: str
+    once_hit: str
+    until_hit: str
+    dry: bool
+
+
+TIMES = frozenset({"from", "until", "for"})
+
+
+def duration(value: float | str) -> str:
+    """As rules have it: a number is of seconds."""
+    return value if isinstance(value, str) else f"{round(value * 1000)}ms"
+
+
+def rule(action: Mapping[str, Any], selectors: Mapping[str, Any]) -> Written:
+    """One rule; it lasts until it is taken away where nothing else is said. None leaves a key out."""
+    said = {key.removesuffix("_"): value for key, value in selectors.items() if value is not None}
+    said = {key: duration(value) if key in TIMES else value for key, value in said.items()}
+    said = {key: list(value) if isinstance(value, tuple | set) else value for key, value in said.items()}
+    return {"for": "forever", **said, **action}
+
+
+class Tally(NamedTuple):
+    """What a rule has done: `matches` are what its selectors held for, `hits` those of them that it acted on."""
+
+    name: str
+    written: Mapping[str, Any]
+    matches: int
+    hits: int
+
+
+class Fault:
+    """Rules in force, from now until the `with` that it stands in, `remove()` or the test ends."""
+
+    def __init__(self, names: Sequence[str], ask: Callable[[str], Tally], end: Callable[[str], None]) -> None:
+        self.names, self._ask, self._end = tuple(names), ask, end
+        self._ended: dict[str, Tally] = {}
+
+    def __enter__(self) -> Fault:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.remove()
+
+    def __repr__(self) -> str:
+        return f"<Fault {', '.join(self.names)}>"
+
+    @property
+    def tallies(self) -> tuple[Tally, ...]:
+        """Of each rule; of one that was removed, as it was then."""
+        return tuple(self._ended.get(name) or self._ask(name) for name in self.names)
+
+    @property
+    def hits(self) -> int:
+        """How often it acted, all rules together."""
+        return sum(tally.hits for tally in self.tallies)
+
+    @property
+    def matches(self) -> int:
+        """How often it might have acted, but for `times`, `chance` and the like."""
+        return sum(tally.matches for tally in self.tallies)
+
+    def remove(self) -> None:
+        """End it now. Once more does nothing."""
+        for name in self.names:
+            if name not in self._ended:
+                self._ended[name] = self._ask(name)
+                self._end(name)
+
+    def wait(self, hits: int = 1, timeout: float = 10.0) -> None:
+        """Until it acted so often. AssertionError after `timeout` seconds."""
+        __tracebackhide__ = True
+        ends = time.monotonic() + timeout
+        while self.hits < hits:
+            if time.monotonic() > ends:
+                said = ", ".join(
+                    f"{each.name}: {each.hits} hits of {each.matches} matches" for each in self.tallies
+                )
+                raise AssertionError(f"not {hits} hits within {timeout:g} s ({said})")
+            time.sleep(POLL_S)

@@ -1,0 +1,294 @@
+"""klamm in front of a cluster, for the length of a test or a script: `with in_front_of("localhost:9092") as klamm`."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Unpack
+
+from klamm.client.failures import ApiError, Refused
+from klamm.client.faults import POLL_S, Fault, Names, Selectors, Tally, Written, duration, rule
+from klamm.client.process import Process
+from klamm.client.sightings import Sought, line
+from klamm.client.sync import Klamm
+from klamm.client.types import Exchange
+
+KEPT = 1000  # exchanges, by klamm
+ASK_AGAIN_S = 20.0  # klamm keeps exchanges for a minute after it was asked
+USER = "test"
+
+
+class Front:
+    """A klamm that runs, what it does to clients, and what it sees of them.
+
+    Clients of any language find the cluster at `bootstrap`. What is asked of exchanges is about those since
+    `begin()`.
+    """
+
+    def __init__(self, process: Process) -> None:
+        self.process = process
+        self.api = Klamm(process.admin, user=USER)
+        self.faults: list[Fault] = []
+        self._known: dict[str, Tally] = {}
+        self._done = threading.Event()
+        self.begin()
+        threading.Thread(target=self._keep, name="klamm", daemon=True).start()
+
+    @property
+    def bootstrap(self) -> str:
+        """ "host:port" for clients: their bootstrap.servers."""
+        return self.process.bootstrap
+
+    @property
+    def admin(self) -> str:
+        """ "host:port" of the admin API: http://host:port/v1/rules and so on."""
+        return self.process.admin
+
+    def begin(self) -> None:
+        """Ends all rules; what was seen before counts no more."""
+        for told in self.api.rules():
+            if told.origin == "hand":
+                self.api.remove_rule(told.name)
+        self.faults, self._known = [], {}
+        newest = self.api.exchanges(limit=1, bodies=True)
+        self._since = newest.since
+        self._before = newest.exchanges[-1].id if newest.exchanges else 0
+
+    def close(self) -> None:
+        """Ends all rules; klamm itself goes on until its process is stopped."""
+        self._done.set()
+        if self.process.running:
+            self.begin()
+
+    # what is done to clients
+
+    def inject(
+        self, api: Names, error: str, *, applied: bool = False, **selectors: Unpack[Selectors]
+    ) -> Fault:
+        """Answer with an error. `applied`: the broker does what was asked all the same."""
+        return self._fault(api, {"error": {"code": error, "applied": applied}}, selectors)
+
+    def delay(
+        self, api: Names | None, time: float | str, *, jitter: float | str = 0, **selectors: Unpack[Selectors]
+    ) -> Fault:
+        """Answer late: "500ms", or seconds. `api` None: all."""
+        return self._fault(api, {"delay": {"time": duration(time), "jitter": duration(jitter)}}, selectors)
+
+    def disconnect(
+        self,
+        api: Names | None = None,
+        *,
+        when: str = "after",
+        how: str = "rst",
+        **selectors: Unpack[Selectors],
+    ) -> Fault:
+        """Cut connections at such a request: `when` is before, after, answered or mid frame; `how` rst or fin."""
+        return self._fault(api, {"disconnect": {"when": when, "how": how}}, selectors)
+
+    def block(self, api: Names | None = None, *, how: str = "error", **selectors: Unpack[Selectors]) -> Fault:
+        """Refuse requests: `how` is error (the API's authorization error), reset or silent."""
+        return self._fault(api, {"block": how}, selectors)
+
+    def blackhole(self, api: Names | None = None, **selectors: Unpack[Selectors]) -> Fault:
+        """From such a request on, its connection is open and silent, for as long as it lives."""
+        return self._fault(api, {"blackhole": True}, selectors)
+
+    def down(self, broker: int | str, **selectors: Unpack[Selectors]) -> Fault:
+        """A broker is not there: its connections are cut as they say something, and no new one opens."""
+        rules = [
+            rule({"broker": broker, **event, "down": True}, selectors) for event in ({"event": "connect"}, {})
+        ]
+        name = selectors.get("name")
+        return self._add(
+            [{**each, "name": f"{name}-{n}"} if name else each for n, each in enumerate(rules, 1)]
+        )
+
+    def rules(self, *rules: Mapping[str, Any] | str | Path) -> Fault:
+        """Any rules (docs/rules.md): each a mapping, the text of a rule file, or the path of one."""
+        return self._add([written for each in rules for written in _written(each)])
+
+    # what was seen of clients
+
+    def exchanges(
+        self,
+        api: Names | None = None,
+        *,
+        client_id: Names | None = None,
+        topic: Names | None = None,
+        group: Names | None = None,
+        broker: int | str | None = None,
+        error: Names | None = None,
+        where: str | None = None,
+    ) -> list[Exchange]:
+        """Requests and their responses, oldest first, of the newest 1000. Names may be globs.
+
+        `where` is an expression over the fields of the request or of the response (docs/expressions.md). A
+        request that waits for its response is not among them yet. ValueError for names that Kafka lacks.
+        """
+        return self._seen(Sought.of(api, client_id, topic, group, broker, error, where))
+
+    def wait_for(
+        self, api: Names | None = None, *, count: int = 1, timeout: float = 10.0, **sought: Any
+    ) -> list[Exchange]:
+        """Until there are `count` such exchanges; `sought` as of `exchanges`. AssertionError after `timeout` s."""
+        __tracebackhide__ = True
+        ends, sight = time.monotonic() + timeout, Sought.of(api, **sought)
+        while len(found := self._seen(sight)) < count:
+            if time.monotonic() > ends:
+                raise AssertionError(self._missing(sight, found, count, timeout))
+            time.sleep(POLL_S)
+        return found
+
+    async def wait_for_async(
+        self, api: Names | None = None, *, count: int = 1, timeout: float = 10.0, **sought: Any
+    ) -> list[Exchange]:
+        """As `wait_for`, while the event loop goes on."""
+        __tracebackhide__ = True
+        ends, sight = time.monotonic() + timeout, Sought.of(api, **sought)
+        while len(found := await asyncio.to_thread(self._seen, sight)) < count:
+            if time.monotonic() > ends:
+                raise AssertionError(self._missing(sight, found, count, timeout))
+            await asyncio.sleep(POLL_S)
+        return found
+
+    def assert_no(self, api: Names | None = None, *, within: float = 0.0, **sought: Any) -> None:
+        """AssertionError if there was such an exchange, or is one in the next `within` s; else as `exchanges`."""
+        __tracebackhide__ = True
+        ends, sight = time.monotonic() + within, Sought.of(api, **sought)
+        while True:
+            late = time.monotonic() >= ends
+            if found := self._seen(sight, complete=True):
+                lines = "\n  ".join(map(line, found[:10]))
+                raise AssertionError(f"{len(found)} exchanges of {sight}:\n  {lines}")
+            if late:
+                return
+            time.sleep(min(POLL_S, max(0.0, ends - time.monotonic())))
+
+    def report(self, last: int = 20) -> str:
+        """For people: which rules fired, and the last exchanges."""
+        if not self.process.running:
+            return f"klamm ended with exit code {self.process.child.returncode}:\n{self.process.said()}"
+        lines = [f"klamm {self.bootstrap} in front of {self.process.cluster}, admin API http://{self.admin}"]
+        tallies = [tally for fault in self.faults for tally in fault.tallies]
+        for title, chosen in (
+            ("rules that fired", [each for each in tallies if each.hits]),
+            ("rules that did not fire", [each for each in tallies if not each.hits]),
+        ):
+            lines += [f"{title}:" if chosen else f"{title}: none"]
+            lines += [
+                f"  {t.name}: {t.hits} hits of {t.matches} matches, {_short(t.written)}" for t in chosen
+            ]
+        seen = self._seen(Sought.of())
+        lines += [
+            f"last {min(last, len(seen))} of {len(seen)} exchanges:",
+            *("  " + line(each) for each in seen[-last:]),
+        ]
+        return "\n".join(lines)
+
+    # how
+
+    def _fault(self, api: Names | None, action: Written, selectors: Mapping[str, Any]) -> Fault:
+        return self._add([rule(action if api is None else {"api": api, **action}, selectors)])
+
+    def _add(self, rules: Sequence[Written]) -> Fault:
+        names: list[str] = []
+        try:
+            for written in rules:
+                told = self.api.add_rule({"for": "forever", **written})
+                names.append(told.name)
+                self._known[told.name] = Tally(told.name, written, 0, 0)
+        except ApiError:
+            for name in names:
+                self._end(name)
+            raise
+        fault = Fault(names, self._tally, self._end)
+        self.faults.append(fault)
+        return fault
+
+    def _tally(self, name: str) -> Tally:
+        """As it is now, or was last, where klamm has put an end to it."""
+        known = self._known[name]
+        try:
+            told = self.api.rule(name)
+        except Refused as refused:
+            if refused.status != 404:
+                raise
+        else:
+            known = self._known[name] = known._replace(matches=told.matches, hits=told.hits)
+        return known
+
+    def _end(self, name: str) -> None:
+        try:
+            self.api.remove_rule(name)
+        except Refused as refused:
+            if refused.status != 404:
+                raise
+
+    def _seen(self, sight: Sought, complete: bool = False) -> list[Exchange]:
+        """`complete`: RuntimeError where klamm may have seen more than it still keeps."""
+        kept = self.api.exchanges(limit=KEPT, bodies=True)
+        if kept.since != self._since:
+            raise RuntimeError(
+                "klamm keeps the exchanges of this test no more: it was not asked for a minute"
+            )
+        if complete and kept.exchanges and kept.exchanges[0].id > self._before + 1:
+            raise RuntimeError(
+                f"klamm keeps the newest {KEPT} exchanges, and there were more: call begin() nearer to what is tested"
+            )
+        if sight.where is not None:
+            kept = self.api.exchanges(where=sight.where, limit=KEPT, bodies=True)
+        return [each for each in kept.exchanges if each.id > self._before and sight.holds(each)]
+
+    def _missing(self, sight: Sought, found: Sequence[Exchange], count: int, timeout: float) -> str:
+        seen = Counter(each.api for each in self._seen(Sought.of()))
+        instead = ", ".join(f"{number} {api}" for api, number in seen.most_common()) or "nothing"
+        return f"{len(found)} of {count} exchanges of {sight} within {timeout:g} s; seen: {instead}"
+
+    def _keep(self) -> None:
+        """klamm forgets exchanges when it is not asked for them."""
+        while not self._done.wait(ASK_AGAIN_S):
+            try:
+                self.api.exchanges(limit=1, bodies=True)
+            except ApiError:
+                return
+
+
+@contextmanager
+def in_front_of(cluster: str, *options: str, seed: int = 0) -> Iterator[Front]:
+    """klamm in front of the cluster at `cluster` ("host:port", several with commas), until the block ends.
+
+    `options` are those of `klamm run`; `seed` decides the chances of rules. Raises NotStarted.
+    """
+    process = Process(cluster, options, seed)
+    try:
+        front = Front(process)
+        try:
+            yield front
+        finally:
+            front.close()
+    finally:
+        process.stop()
+
+
+def _written(given: Mapping[str, Any] | str | Path) -> list[Written]:
+    if isinstance(given, Mapping):
+        return [rule({}, given)]
+    import yaml
+
+    text = given.read_text() if isinstance(given, Path) else given
+    loaded = yaml.safe_load(text)
+    if not isinstance(loaded, dict) or loaded.keys() != {"rules"} or not isinstance(loaded["rules"], list):
+        raise ValueError(
+            "rules are a mapping with the one key `rules`, a list; seed and plugins are of `klamm run`"
+        )
+    return [rule({}, each) for each in loaded["rules"]]
+
+
+def _short(written: Mapping[str, Any]) -> str:
+    said = [f"{key}: {value}" for key, value in written.items() if (key, value) != ("for", "forever")]
+    return "{" + ", ".join(said) + "}"

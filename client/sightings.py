@@ -1,0 +1,136 @@
+"""Which exchanges are meant, and how one is told in a line."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from fnmatch import fnmatchcase
+from typing import NamedTuple
+
+from klamm.client.faults import Names
+from klamm.client.types import Exchange
+
+
+class Sought(NamedTuple):
+    """Patterns, any of which is enough; empty: anything. `where` is for klamm to judge."""
+
+    api: tuple[str, ...] = ()
+    client_id: tuple[str, ...] = ()
+    topic: tuple[str, ...] = ()
+    group: tuple[str, ...] = ()
+    broker: tuple[str, ...] = ()
+    error: tuple[str, ...] = ()
+    where: str | None = None
+
+    @classmethod
+    def of(
+        cls,
+        api: Names | None = None,
+        client_id: Names | None = None,
+        topic: Names | None = None,
+        group: Names | None = None,
+        broker: int | str | None = None,
+        error: Names | None = None,
+        where: str | None = None,
+    ) -> Sought:
+        """Names of APIs and errors in Kafka's newest words. ValueError for those that there are not, and for a
+        `where` that can hold for none of the APIs: what cannot be there proves nothing by its absence.
+        """
+        apis = tuple(map(_api, _each(api)))
+        if where is not None:
+            _check(where, apis)
+        return cls(
+            apis,
+            _each(client_id),
+            _each(topic),
+            _each(group),
+            () if broker is None else (str(broker),),
+            tuple(map(_error, _each(error))),
+            where,
+        )
+
+    def holds(self, exchange: Exchange) -> bool:
+        """Is it one of these? `where` aside."""
+        return all(
+            not patterns or any(fnmatchcase(name, pattern) for name in names for pattern in patterns)
+            for patterns, names in zip(self[:-1], _names(exchange), strict=True)
+        )
+
+    def __str__(self) -> str:
+        said = [
+            f"{key} {' or '.join(found)}"
+            for key, found in zip(self._fields[:-1], self[:-1], strict=True)
+            if found
+        ]
+        return ", ".join([*said, f"where {self.where}"] if self.where else said) or "any API"
+
+
+def line(exchange: Exchange) -> str:
+    """When, what, from whom and to whom, about what, and how it ended."""
+    topics = ",".join(f"{name}{indexes or ''}" for name, indexes in exchange.topics.items())
+    errors = ",".join(f"{name} x{count}" for name, count in exchange.errors.items())
+    latency = "no answer due" if exchange.latency_ms is None else f"{exchange.latency_ms:.1f} ms"
+    clock = f"{time.strftime('%H:%M:%S', time.localtime(exchange.time))}.{int(exchange.time % 1 * 1000):03}"
+    said = [
+        clock,
+        f"{exchange.api} {exchange.version}",
+        f"{exchange.client_id or '(no client id)'} -> broker {exchange.broker}",
+        topics,
+        exchange.group and f"group {exchange.group}",
+        errors or "ok",
+        latency,
+        exchange.origin == "klamm" and "answered by klamm",
+    ]
+    return "  ".join(part for part in said if part)
+
+
+def _names(exchange: Exchange) -> Iterable[Iterable[str]]:
+    """In the order of Sought."""
+    yield (exchange.api,)
+    yield (exchange.client_id or "",)
+    yield exchange.topics
+    yield (exchange.group or "").split(",")
+    yield (exchange.broker,)
+    yield exchange.errors
+
+
+def _each(names: Names | None) -> tuple[str, ...]:
+    return () if names is None else (names,) if isinstance(names, str) else tuple(names)
+
+
+def _api(name: str) -> str:
+    from klamm.decoders import API, UnknownApi
+
+    try:
+        return name if set(name) & set("*?[") else API[name].name
+    except UnknownApi as unknown:
+        raise ValueError(str(unknown)) from None
+
+
+def _check(where: str, apis: tuple[str, ...]) -> None:
+    from klamm.decoders import API
+    from klamm.rules.expressions import ExpressionError, parse
+
+    try:
+        parsed = parse(where)
+    except ExpressionError as wrong:
+        raise ValueError(f"where: {wrong}") from None
+    meant = [api for api in API if not apis or any(fnmatchcase(api.name, pattern) for pattern in apis)]
+    misfits = [
+        parsed.fits(api, version, side)
+        for api in meant
+        for version in api.versions
+        for side in ("request", "response")
+    ]
+    reasons = [reason for reason in misfits if reason is not None]
+    if misfits and len(reasons) == len(misfits):
+        raise ValueError(f"where: {next((each for each in reasons if 'did you mean' in each), reasons[0])}")
+
+
+def _error(name: str) -> str:
+    from klamm.decoders import ERRORS
+
+    try:
+        return name if set(name) & set("*?[") else ERRORS[name].name
+    except LookupError as unknown:
+        raise ValueError(str(unknown)) from None

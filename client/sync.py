@@ -1,0 +1,149 @@
+"""klamm's admin API, call by call. For an event loop there is AsyncKlamm."""
+
+from __future__ import annotations
+
+import http.client
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import msgspec
+
+from klamm.client import calls
+from klamm.client.calls import Call, Written, refusal
+from klamm.client.failures import NoAnswer
+from klamm.client.types import Cluster, Connection, Exchange, Exchanges, Line, Node, Rule
+
+ADMIN = "127.0.0.1:19091"
+TIMEOUT_S = 10.0
+
+T = TypeVar("T")
+
+
+def headers(token: str | None, user: str | None) -> dict[str, str]:
+    """What every request carries."""
+    said = {"Content-Type": "application/json", "User-Agent": "klamm-client"}
+    said |= {"Authorization": f"Bearer {token}"} if token else {}
+    return said | ({"X-Klamm-User": user} if user else {})
+
+
+class Klamm:
+    """A running klamm. `admin` is "host:port"; `user` stands in klamm's log beside changes.
+
+    Every method raises NoAnswer, or Refused with klamm's reason.
+    """
+
+    def __init__(
+        self,
+        admin: str = ADMIN,
+        token: str | None = None,
+        user: str | None = None,
+        timeout_s: float = TIMEOUT_S,
+    ) -> None:
+        self.admin, self.timeout_s = admin, timeout_s
+        self._headers = headers(token, user)
+
+    def rules(self) -> list[Rule]:
+        return self.ask(calls.rules())
+
+    def rule(self, name: str) -> Rule:
+        return self.ask(calls.rule(name))
+
+    def add_rule(self, written: Written) -> Rule:
+        """A rule as in a file. It ends after 10 minutes, or its `for`; with `for: forever` never."""
+        return self.ask(calls.add_rule(written))
+
+    def change_rule(self, name: str, written: Written) -> Rule:
+        return self.ask(calls.change_rule(name, written))
+
+    def switch_rule(self, name: str, enabled: bool) -> Rule:
+        return self.ask(calls.switch_rule(name, enabled))
+
+    def remove_rule(self, name: str) -> None:
+        self.ask(calls.remove_rule(name))
+
+    def reset_rule(self, name: str) -> Rule:
+        return self.ask(calls.reset_rule(name))
+
+    def rules_off(self) -> list[str]:
+        """Ends all; the names of those that acted until now."""
+        return self.ask(calls.rules_off())
+
+    def connections(self) -> list[Connection]:
+        return self.ask(calls.connections())
+
+    def close_connection(self, number: int) -> None:
+        self.ask(calls.close_connection(number))
+
+    def clusters(self) -> list[Cluster]:
+        return self.ask(calls.clusters())
+
+    def brokers(self) -> list[Node]:
+        return self.ask(calls.brokers())
+
+    def exchanges(self, where: str | None = None, limit: int = 100, bodies: bool = False) -> Exchanges:
+        """The newest. klamm keeps them from the first time it is asked on."""
+        return self.ask(calls.exchanges(where, limit, bodies))
+
+    def exchange(self, number: int, form: str = "values") -> Exchange:
+        return self.ask(calls.exchange(number, form))
+
+    def counters(self) -> dict[str, Any]:
+        return self.ask(calls.counters())
+
+    def config(self) -> dict[str, Any]:
+        return self.ask(calls.config())
+
+    def openapi(self) -> dict[str, Any]:
+        return self.ask(calls.openapi())
+
+    @contextmanager
+    def live(self, where: str | None = None, bodies: str = "none") -> Iterator[Iterator[Line]]:
+        """Exchanges as they happen: `with klamm.live() as lines: for line in lines: ...`. Inside, klamm tells
+        already.
+        """
+        connection = self._connection()
+        try:
+            with self._failing():
+                answer = self._send(connection, calls.live(where, bodies))
+                if answer.status >= 400:
+                    raise refusal(answer.status, answer.read())
+                if connection.sock is not None:
+                    connection.sock.settimeout(None)
+            yield self._lines(answer)
+        finally:
+            connection.close()
+
+    def ask(self, call: Call[T]) -> T:
+        """Carry it out."""
+        connection = self._connection()
+        try:
+            with self._failing():
+                answer = self._send(connection, call)
+                return call.answer(answer.status, answer.read())
+        finally:
+            connection.close()
+
+    def _connection(self) -> http.client.HTTPConnection:
+        return http.client.HTTPConnection(self.admin, timeout=self.timeout_s)
+
+    def _send(self, connection: http.client.HTTPConnection, call: Call[Any]) -> http.client.HTTPResponse:
+        connection.request(call.method, call.path, call.body, self._headers)
+        return connection.getresponse()
+
+    def _lines(self, answer: http.client.HTTPResponse) -> Iterator[Line]:
+        decode = msgspec.json.Decoder(Line).decode
+        while True:
+            with self._failing():
+                line = answer.readline()
+            if not line:
+                return
+            yield decode(line)
+
+    @contextmanager
+    def _failing(self) -> Iterator[None]:
+        try:
+            yield
+        except (OSError, http.client.HTTPException) as problem:
+            reason = getattr(problem, "strerror", None) or str(problem) or type(problem).__name__
+            raise NoAnswer(f"no klamm answers at {self.admin}: {reason.lower()}") from problem

@@ -1,0 +1,111 @@
+"""/v1/live: exchanges as they happen, a line of JSON each, for as long as the caller reads."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import Literal
+
+import msgspec
+from aiohttp import web
+from msgspec import Struct
+
+from klamm.client.types import Line, Mistake
+from klamm.proxy.admin_ring import expression
+from klamm.proxy.admin_routes import Ask, Control, Route
+from klamm.proxy.exchange import Seen, body, told
+from klamm.proxy.rule_book import Refused
+
+LINES = "application/jsonl"
+WAITING = 1000  # exchanges for one reader; what comes when they are too many is counted
+WAITING_BYTES = 4 << 20
+BATCH = 50  # lines in one write
+LOOK_S = 1.0  # between two looks at whether the reader is still there
+
+
+class Filter(Struct, frozen=True, forbid_unknown_fields=True):
+    """`where` is an expression as in rules; `bodies` are told as values, or raw."""
+
+    where: str | None = None
+    bodies: Literal["none", "values", "raw"] = "none"
+
+
+class Reader:
+    """What waits for one reader."""
+
+    def __init__(self) -> None:
+        self.waiting: deque[Seen] = deque()
+        self.bytes = self.dropped = 0
+        self.some = asyncio.Event()
+
+    def take(self, one: Seen) -> None:
+        if len(self.waiting) >= WAITING or self.bytes > WAITING_BYTES:
+            self.dropped += 1
+        else:
+            self.waiting.append(one)
+            self.bytes += one.size
+        self.some.set()
+
+    def batch(self) -> tuple[list[Seen], int]:
+        """What is written next, and how many exchanges were lost after it."""
+        found = [self.waiting.popleft() for _ in range(min(BATCH, len(self.waiting)))]
+        self.bytes -= sum(one.size for one in found)
+        dropped = 0
+        if not self.waiting:
+            dropped, self.dropped = self.dropped, 0
+            self.some.clear()
+        return found, dropped
+
+
+async def live(control: Control, ask: Ask) -> web.StreamResponse:
+    query: Filter = ask.query
+    where = None if query.where is None else expression(query.where)
+    reader, request = Reader(), ask.request
+    try:
+        control.exchanges.open(reader, where, query.bodies != "none")
+    except ValueError as wrong:
+        raise Refused(422, str(wrong), [Mistake("where", str(wrong))]) from None
+    try:
+        response = web.StreamResponse(
+            headers={"Content-Type": "application/jsonl", "Cache-Control": "no-store"}
+        )
+        await response.prepare(request)
+        while request.transport is not None and not request.transport.is_closing():
+            try:
+                async with asyncio.timeout(LOOK_S):
+                    await reader.some.wait()
+            except TimeoutError:
+                continue
+            found, dropped = reader.batch()
+            lines = [line(one, query.bodies) for one in found]
+            if dropped:
+                lines.append(msgspec.json.encode({"dropped": dropped}))
+            await response.write(b"".join(each + b"\n" for each in lines))
+    except ConnectionResetError:
+        pass
+    finally:
+        control.exchanges.close(reader)
+    return response
+
+
+def line(one: Seen, bodies: str) -> bytes:
+    """{"exchange": ...}"""
+    said = [
+        None if bodies == "none" or frame is None else body(frame, bodies == "raw")
+        for frame in (one.request, one.response)
+    ]
+    return b'{"exchange":' + msgspec.json.encode(told(one, 0, *said)) + b"}"
+
+
+ROUTES = [
+    Route(
+        "GET",
+        "/v1/live",
+        live,
+        "Exchanges as they happen, a JSON object in a line each; a slow reader is told how many it lost",
+        Line,
+        query=Filter,
+        refusals={422: "The expression has a mistake"},
+        streams=True,
+    )
+]

@@ -1,0 +1,142 @@
+"""/v1/exchanges: the newest exchanges, kept while somebody asks for them."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+from klamm.client.types import Exchange, Exchanges, Mistake
+from klamm.decoders import DecodeError
+from klamm.proxy.admin_routes import Ask, Control, Route
+from klamm.proxy.exchange import Seen, body, told
+from klamm.proxy.exchanges import Ring
+from klamm.proxy.rule_book import Refused
+from klamm.rules.expressions import Expression, ExpressionError, parse
+
+KEPT, KEPT_BYTES = 1000, 16 << 20
+KEPT_S = 60.0  # after the last question
+
+
+class Recorder:
+    """A ring that is there while it is asked for."""
+
+    def __init__(self, control: Control) -> None:
+        self.control = control
+        self.ring: Ring | None = None
+        self.end: asyncio.TimerHandle | None = None
+
+    def asked(self, bodies: bool) -> Ring:
+        """The ring, from now on for as long as it is asked for; once with bodies, always with them."""
+        exchanges = self.control.exchanges
+        if self.ring is None or (bodies and not self.ring.bodies):
+            fresh = Ring(KEPT, KEPT_BYTES, bodies, time.time())
+            exchanges.open(fresh, None, bodies)
+            self.stop()
+            self.ring = fresh
+        if self.end is not None:
+            self.end.cancel()
+        self.end = asyncio.get_running_loop().call_later(KEPT_S, self.stop)
+        return self.ring
+
+    def stop(self) -> None:
+        if self.ring is not None:
+            self.control.exchanges.close(self.ring)
+            self.ring = None
+
+
+class Newest(Struct, frozen=True, forbid_unknown_fields=True):
+    """Which exchanges. `where` is an expression as in rules; it needs bodies, as `bodies` does."""
+
+    where: str | None = None
+    limit: Annotated[int, Meta(ge=1, le=KEPT)] = 100
+    bodies: bool = False
+
+
+class Form(Struct, frozen=True, forbid_unknown_fields=True):
+    """How bodies are told."""
+
+    form: Literal["values", "raw"] = "values"
+
+
+async def newest(control: Control, ask: Ask) -> Exchanges:
+    query: Newest = ask.query
+    where = None if query.where is None else expression(query.where)
+    ring = recorder(control).asked(query.bodies or where is not None)
+    kept = list(ring.kept)
+    found = await asyncio.to_thread(_chosen, kept, where, query.limit)
+    return Exchanges(ring.since, ring.bodies, found)
+
+
+def _chosen(kept: list[tuple[int, Seen]], where: Expression | None, limit: int) -> list[Exchange]:
+    found: list[Exchange] = []
+    for number, one in reversed(kept):
+        if where is None or holds(where, one):
+            found.append(told(one, number))
+            if len(found) == limit:
+                break
+    return found[::-1]
+
+
+async def one(control: Control, ask: Ask) -> Exchange:
+    ring = recorder(control).ring
+    found = ring.of(int(ask.name)) if ring is not None and ask.name.isascii() and ask.name.isdigit() else None
+    if found is None:
+        raise Refused(404, f"the exchange {ask.name!r} is not kept, or no more")
+    raw = ask.query.form == "raw"
+    bodies = [None if frame is None else body(frame, raw) for frame in (found.request, found.response)]
+    return told(found, int(ask.name), *bodies)
+
+
+def expression(text: str) -> Expression:
+    """Raises Refused."""
+    try:
+        return parse(text)
+    except ExpressionError as wrong:
+        raise Refused(
+            422, str(wrong), [Mistake("where", f"{wrong.reason} (column {wrong.column})")]
+        ) from None
+
+
+def holds(where: Expression, one: Seen) -> bool:
+    """Of the request, or of the response; not of what has no bodies any more."""
+    for frame in (one.request, one.response):
+        if frame is None or where.fits(frame.api, frame.version, frame.side) is not None:
+            continue
+        try:
+            if where.on(frame.api, frame.version, frame.side)(frame):
+                return True
+        except DecodeError:
+            continue
+    return False
+
+
+def recorder(control: Control) -> Recorder:
+    if control.recorder is None:
+        control.recorder = Recorder(control)
+    return control.recorder
+
+
+WHERE = {422: "The expression has a mistake"}
+ROUTES = [
+    Route(
+        "GET",
+        "/v1/exchanges",
+        newest,
+        "The newest exchanges, kept from the first time this is asked until nobody has for a minute",
+        Exchanges,
+        query=Newest,
+        refusals=WHERE,
+    ),
+    Route(
+        "GET",
+        "/v1/exchanges/{name}",
+        one,
+        "One of them, with its bodies if they were asked for",
+        Exchange,
+        query=Form,
+        refusals={404: "It is not kept, or no more"},
+    ),
+]

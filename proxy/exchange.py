@@ -1,0 +1,143 @@
+"""A request and its response, as listeners are told of them."""
+
+from __future__ import annotations
+
+import time
+from base64 import b64encode, urlsafe_b64encode
+from collections.abc import Mapping
+from math import isfinite
+from typing import Any, NamedTuple
+
+from klamm.client.types import Body, Exchange
+from klamm.decoders import DecodeError
+from klamm.decoders.error_codes import error_name
+from klamm.decoders.schema import ERROR, RECORDS, SECRET, Field, marked
+from klamm.proxy.connection import at
+from klamm.rules.frame import Frame
+from klamm.rules.parts import parts
+
+HIDDEN = frozenset({SECRET, RECORDS})
+
+
+class Seen(NamedTuple):
+    """What a listener keeps: the fields of the log, and the frames where it looks at bodies."""
+
+    time: float
+    said: Mapping[str, Any]
+    request: Frame | None = None
+    response: Frame | None = None
+
+    @property
+    def size(self) -> int:
+        """Bytes of the bodies."""
+        return sum(len(frame.body) for frame in (self.request, self.response) if frame is not None)
+
+
+def seen(request: Frame, response: Frame | None) -> Seen:
+    """What there is to say of two frames, but for what has to be read from them."""
+    own = response is not None and response.arrived_ns == request.arrived_ns
+    said = {
+        "api": request.api.name,
+        "version": request.version,
+        "client_id": request.client_id,
+        "cluster": request.peer.cluster,
+        "broker": request.peer.broker,
+        "connection": request.peer.client_address,
+        "origin": "klamm" if own else "broker",
+        "request_bytes": len(request.body),
+        "response_bytes": None if response is None else len(response.body),
+        "latency_ns": None if response is None else response.arrived_ns - request.arrived_ns,
+    }
+    return Seen(time.time(), said, request, response)
+
+
+def told(one: Seen, number: int = 0, request: Body | None = None, response: Body | None = None) -> Exchange:
+    """As the API tells it. Reads the bodies, where they are there, for topics and errors."""
+    said = one.said
+    latency_ns, more = said.get("latency_ns"), _read(one)
+    errors: dict[str, int] = {}
+    for _, code in more.get("errors", said.get("errors", ())):
+        errors[error_name(code)] = errors.get(error_name(code), 0) + 1
+    return Exchange(
+        time=round(one.time, 6),
+        cluster=said["cluster"],
+        broker=said["broker"],
+        connection=said["connection"],
+        api=said["api"],
+        version=said["version"],
+        client_id=said["client_id"],
+        origin=said["origin"],
+        request_bytes=said["request_bytes"],
+        response_bytes=said["response_bytes"],
+        latency_ms=None if latency_ns is None else round(latency_ns / 1e6, 3),
+        id=number,
+        correlation_id=said.get("correlation_id"),
+        topics=more.get("topics", said.get("topics", {})),
+        group=more.get("group", said.get("group")),
+        errors=errors,
+        request=request,
+        response=response,
+    )
+
+
+def _read(one: Seen) -> dict[str, Any]:
+    """Topics, group and errors, in the words of the log."""
+    topics: dict[str, list[int]] = {}
+    groups: dict[str, None] = {}
+    errors: list[tuple[None, int]] = []
+    for frame in (one.request, one.response):
+        if frame is None:
+            continue
+        try:
+            fields, values = frame.api.fields(frame.side), frame.values
+            for part in parts(fields, frame.version, values, frame.names):
+                name = part.get("topic")
+                if name is not None:
+                    indexes = topics.setdefault(name, [])
+                    if part.get("partition") is not None and part["partition"] not in indexes:
+                        indexes.append(part["partition"])
+                if part.get("group") is not None:
+                    groups[part["group"]] = None
+            if frame.side == "response":
+                paths = marked(fields, frame.version, frozenset({ERROR}))
+                errors = [(None, code) for path in paths for code in at(values, path) if code]
+        except DecodeError:
+            continue
+    if one.request is None:
+        return {}
+    return {"topics": topics, "errors": errors, "group": ",".join(groups) or None}
+
+
+def body(frame: Frame, raw: bool) -> Body:
+    """One side. Secrets are never told; records only as they are on the wire, to those who ask for `raw`."""
+    size = len(frame.body)
+    fields = frame.api.fields(frame.side)
+    if raw:
+        if any(marked(fields, frame.version, frozenset({SECRET}))):
+            return Body(size, reason=f"a {frame.api.name} {frame.side} carries secrets")
+        return Body(size, raw=b64encode(frame.body).decode())
+    try:
+        values = shown(fields, frame.version, frame.values)
+    except DecodeError as problem:
+        return Body(size, reason=str(problem))
+    return Body(size, values=values)
+
+
+def shown(fields: tuple[Field, ...], version: int, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Values in which what is secret, and records, are replaced by their sizes."""
+    known = {f.name: f for f in fields if version in f.versions}
+    return {str(name): _shown(known.get(name), version, value) for name, value in values.items()}
+
+
+def _shown(f: Field | None, version: int, value: Any) -> Any:
+    if f is not None and f.mark in HIDDEN and value is not None:
+        return {"bytes": len(value.encode() if isinstance(value, str) else value)}
+    if isinstance(value, bytes | memoryview):
+        uuid = f is not None and "uuid" in (f.kind, f.of)
+        return urlsafe_b64encode(value).rstrip(b"=").decode() if uuid else b64encode(value).decode()
+    if isinstance(value, list):
+        return [_shown(f, version, each) for each in value]
+    if isinstance(value, dict):
+        inner = f.of if f is not None and isinstance(f.of, tuple) else ()
+        return shown(inner, version, value)
+    return str(value) if isinstance(value, float) and not isfinite(value) else value

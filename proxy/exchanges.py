@@ -1,0 +1,182 @@
+"""Exchanges for those who ask: told by the sessions as they are logged, or, where a filter or a listener
+wants what is in them, by a rule that only watches. While nobody asks, nothing is done.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import count
+from typing import Any, ClassVar, Literal, Protocol
+
+from klamm.decoders import API, DecodeError
+from klamm.proxy.exchange import Seen, seen
+from klamm.proxy.rule_book import RuleBook
+from klamm.rules.expressions import Expression
+from klamm.rules.frame import Frame
+from klamm.rules.plan import PRODUCE, Planner, Wishes
+from klamm.rules.rule import Draw, Rule
+from klamm.rules.verdict import OnAnswer, Order
+
+Metering = Literal["header", "full"]
+
+
+class Sink(Protocol):
+    """Where exchanges go. Must return at once."""
+
+    def take(self, one: Seen) -> None: ...
+
+
+class Log(Protocol):
+    """What the sessions' exchanges are written to."""
+
+    def exchange(self, fields: Mapping[str, Any]) -> None: ...
+
+
+class Watch:
+    """An action of klamm's own: tells `sink` of each exchange for which `where` holds."""
+
+    name: ClassVar[str] = "watch"
+    sides: ClassVar[Sequence[str]] = ("request",)
+    observes: ClassVar[bool] = True
+
+    def __init__(self, sink: Sink, where: Expression | None) -> None:
+        self.sink, self.where = sink, where
+
+    def act(self, frame: Frame, draw: Draw) -> Iterable[Order]:
+        wanted = self.where is None or self._holds(frame)
+        if not wanted and (self.where is None or self.where.fits(frame.api, frame.version, "response")):
+            return ()
+        request = _copy(frame)
+        if _unanswered(frame):
+            if wanted:
+                self.sink.take(seen(request, None))
+            return ()
+
+        def answered(answer: Frame) -> Iterable[Order]:
+            if wanted or self._holds(answer):
+                self.sink.take(seen(request, _copy(answer, request)))
+            return ()
+
+        return (OnAnswer(answered),)
+
+    def _holds(self, frame: Frame) -> bool:
+        where = self.where
+        if where is None or where.fits(frame.api, frame.version, frame.side) is not None:
+            return False
+        try:
+            return bool(where.on(frame.api, frame.version, frame.side)(frame))
+        except DecodeError:
+            return False
+
+
+def _copy(frame: Frame, request: Frame | None = None) -> Frame:
+    """What other rules do to a frame is not done to this one."""
+    of = frame.api, frame.version, frame.side, frame.body, frame.client_id, frame.peer, frame.arrived_ns
+    copy = Frame(*of, request)
+    copy.names, copy.read = frame.names, frame.read
+    return copy
+
+
+def _unanswered(request: Frame) -> bool:
+    try:
+        return request.api.key == PRODUCE and request.values["acks"] == 0
+    except DecodeError:
+        return False
+
+
+def apis_of(where: Expression) -> frozenset[int]:
+    """The APIs that an expression can hold for; empty: all. Raises ValueError for none."""
+    reasons: list[str] = []
+    found = set()
+    for api in API:
+        misfits = [where.fits(api, api.versions.last, side) for side in ("request", "response")]
+        if None in misfits:
+            found.add(api.key)
+        else:
+            reasons += filter(None, misfits)
+    if not found:
+        raise ValueError(f"can hold for no API: {reasons[0]}")
+    return frozenset() if len(found) == len(API) else frozenset(found)
+
+
+class Exchanges:
+    """`logged`: the APIs of the log, None for all."""
+
+    def __init__(
+        self, log: Log, metering: Any, logged: frozenset[str] | None, planner: Planner, book: RuleBook
+    ):
+        self.log, self.metering, self.logged, self.planner, self.book = log, metering, logged, planner, book
+        self.plain: list[Sink] = []
+        self.watching: dict[int, str] = {}  # by the sink's id
+        self.numbers = count(1)
+
+    def told(self, fields: dict[str, Any]) -> None:
+        """By a session, of one exchange."""
+        if self.logged is None or fields["api"] in self.logged:
+            self.log.exchange(fields)
+        if self.plain:
+            one = Seen(time.time(), fields)
+            for sink in self.plain:
+                sink.take(one)
+
+    def open(self, sink: Sink, where: Expression | None, bodies: bool) -> None:
+        """Tell it from now on. Raises ValueError for an expression that can never hold."""
+        if where is None and not bodies:
+            self.plain.append(sink)
+            self._wish()
+            return
+        keys = frozenset() if where is None else apis_of(where)
+        name = f"watch {next(self.numbers)}"
+        self.watching[id(sink)] = name
+        self.book.watch(Rule(name, (Watch(sink, where),), keys=keys))
+
+    def close(self, sink: Sink) -> None:
+        """No more."""
+        name = self.watching.pop(id(sink), None)
+        if name is not None:
+            self.book.unwatch(name)
+        elif sink in self.plain:
+            self.plain.remove(sink)
+            self._wish()
+
+    def _wish(self) -> None:
+        wishes = Wishes(self.metering, None if self.plain else self.logged)
+        if wishes != self.planner.wishes:
+            self.planner.wish(wishes)
+            self.book.engine.revision += 1  # connections look again at what they do
+
+
+class Ring:
+    """The newest exchanges, with their bodies as far as there is room for them."""
+
+    def __init__(self, most: int, most_bytes: int, bodies: bool, since: float) -> None:
+        self.most_bytes, self.bodies, self.since = most_bytes, bodies, since
+        self.kept: deque[tuple[int, Seen]] = deque(maxlen=most)
+        self.bodied: deque[tuple[int, int]] = deque()  # (number, bytes) of those that have bodies
+        self.bytes = 0
+        self.numbers = count(1)
+
+    def take(self, one: Seen) -> None:
+        number = next(self.numbers)
+        self.kept.append((number, one))
+        if one.request is not None:
+            self.bodied.append((number, one.size))
+            self.bytes += one.size
+        first = self.kept[0][0]
+        while self.bodied and (self.bytes > self.most_bytes or self.bodied[0][0] < first):
+            old, size = self.bodied.popleft()
+            self.bytes -= size
+            if old >= first:
+                self.kept[old - first] = (
+                    old,
+                    self.kept[old - first][1]._replace(request=None, response=None),
+                )
+
+    def of(self, number: int) -> Seen | None:
+        """The exchange with this number, if it is still there."""
+        if not self.kept:
+            return None
+        place = number - self.kept[0][0]
+        return self.kept[place][1] if 0 <= place < len(self.kept) else None
