@@ -52,6 +52,7 @@ wire-check: .venv/test.installed  ## the tables against the schemas of one Kafka
 docs: .venv/test.installed  ## write docs/protocol.md from the tables
 	@.venv/bin/python -m tools.protocol_doc
 	@.venv/bin/python -m tools.rules_doc
+	@.venv/bin/python -m tools.admin_api_doc
 
 clean:  ## remove what the other targets made
 	rm -rf .venv .jars .fuzz build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -53,14 +53,20 @@ def add_parser(subparsers: Any) -> None:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     commands.add_parser("list", help="the scenarios that are ready to play", prog="klamm scenario list")
     show = commands.add_parser(
-        "show", help="what a ready scenario does, and what a well-behaved client does", prog="klamm scenario show"
+        "show",
+        help="what a ready scenario does, and what a well-behaved client does",
+        prog="klamm scenario show",
     )
     show.add_argument("name", metavar="NAME", help="of a ready scenario")
     show.add_argument("--yaml", action="store_true", help="its file alone, to make another from")
     play = commands.add_parser("run", help="play a file, or a ready scenario", prog="klamm scenario run")
     play.add_argument("file", metavar="FILE|NAME", help="a scenario file, or the name of a ready one")
-    play.add_argument("--admin", default=ADMIN, metavar="HOST:PORT", help=f"the klamm to play it on [{ADMIN}]")
-    play.add_argument("--token-file", metavar="FILE", help="what klamm wants to be shown, in a file [nothing]")
+    play.add_argument(
+        "--admin", default=ADMIN, metavar="HOST:PORT", help=f"the klamm to play it on [{ADMIN}]"
+    )
+    play.add_argument(
+        "--token-file", metavar="FILE", help="what klamm wants to be shown, in a file [nothing]"
+    )
     text = "so many times as fast: phases get shorter, limits stay [1]"
     play.add_argument("--speed", type=_speed, default=1.0, metavar="N", help=text)
     text = "a parameter of the scenario; repeatable"
@@ -70,10 +76,10 @@ def add_parser(subparsers: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """0 met, 1 not met, 2 cannot be played."""
-    from klamm.scenarios import library
+    from klamm.scenarios import ready
 
     if arguments.command == "list":
-        print_table(("", ""), ((name, library.summary(name)) for name in library.names()))
+        print_table(("scenario", "what happens"), ((name, ready.about(name)) for name in ready.names()))
         return MET
     if arguments.command == "show":
         return _show(arguments.name, arguments.yaml)
@@ -81,11 +87,14 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _show(name: str, yaml: bool) -> int:
-    from klamm.scenarios import library
+    from klamm.scenarios import ready
 
-    if name not in library.names():
-        return _cannot(f"there is no ready scenario {name!r}{suggestion(name, library.names())}")
-    print(library.text(name) if yaml else f"{library.page(name)}\n## {name}.yaml\n\n{library.text(name)}", end="")
+    if name not in ready.names():
+        return _cannot(f"there is no ready scenario {name!r}{suggestion(name, ready.names())}")
+    print(
+        ready.text(name) if yaml else f"{ready.page(name)}\n## {name}.yaml\n\n{ready.text(name)}",
+        end="",
+    )
     return MET
 
 
@@ -98,18 +107,21 @@ def _play(arguments: argparse.Namespace) -> int:
     scenario = _read(arguments.file, dict(arguments.set))
     if scenario is None:
         return CANNOT
+    try:
+        token = None if arguments.token_file is None else Path(arguments.token_file).read_text().strip()
+        if arguments.json not in (None, "-"):
+            Path(arguments.json).touch()
+    except OSError as problem:
+        return _cannot(f"cannot use {problem.filename}: {problem.strerror}")
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
-    started_at, console, reports = time.time(), Console(), list["Report"]()
+    started_at, reports, broken = time.time(), list["Report"](), ""
     out = sys.stderr if arguments.json == "-" else sys.stdout
-    broken = ""
     try:
-        klamm = Klamm(arguments.admin, _token(arguments.token_file), f"scenario {scenario.name}")
-        _played(scenario, klamm, console, arguments.speed, reports)
+        klamm = Klamm(arguments.admin, token, f"scenario {scenario.name}")
+        _played(scenario, klamm, Console(file=out), arguments.speed, reports)
     except ApiError as problem:
         broken = str(problem)
-    except OSError as problem:
-        broken = f"cannot read {arguments.token_file}: {problem.strerror}"
     except KeyboardInterrupt:
         broken = "interrupted"
     if not reports:
@@ -141,24 +153,26 @@ def _played(scenario: Scenario, klamm: Faults, console: Console, speed: float, r
             spoken_s = now_s
             print(f"{now_s:.0f} s  {report.phases[-1].name}", file=sys.stderr, flush=True)
 
-    screen = Live(console=console, auto_refresh=False, transient=True) if console.is_terminal else nullcontext()
+    screen = (
+        Live(console=console, auto_refresh=False, transient=True) if console.is_terminal else nullcontext()
+    )
     with screen as live:
         play(scenario, klamm, time.monotonic, time.sleep, speed, show, reports.append)
 
 
 def _read(word: str, given: dict[str, str]) -> Scenario | None:
     """The scenario; None, with every mistake printed, where it cannot be played."""
-    from klamm.scenarios import library
+    from klamm.scenarios import ready
     from klamm.scenarios.model import read_scenario
 
     try:
-        name, source, text = library.find(word)
+        name, source, text = ready.find(word)
     except UnicodeDecodeError:
         _cannot(f"{word} is not UTF-8")
         return None
     except OSError as problem:
-        ready = suggestion(word, library.names()) if "/" not in word and "." not in word else ""
-        _cannot(f"cannot read {word}: {problem.strerror}{ready}")
+        near = suggestion(word, ready.names()) if "/" not in word and "." not in word else ""
+        _cannot(f"cannot read {word}: {problem.strerror}{near}")
         return None
     scenario, mistakes = read_scenario(text, source, name, given)
     for mistake in mistakes:
@@ -174,19 +188,18 @@ def _write(file: str, said: dict[str, Any]) -> None:
         Path(file).write_text(text)
 
 
-def _token(file: str | None) -> str | None:
-    return None if file is None else Path(file).read_text().strip()
-
-
 def _cannot(reason: str) -> int:
     print(f"klamm scenario: {reason}", file=sys.stderr)
     return CANNOT
 
 
 def _speed(text: str) -> float:
-    number = float(text)
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
     if not 0 < number <= 1000:
-        raise ValueError
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0 to 1000")
     return number
 
 

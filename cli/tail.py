@@ -7,6 +7,7 @@ import os
 import sys
 from base64 import b64decode
 from collections.abc import Iterator
+from itertools import dropwhile
 from typing import Any
 
 import msgspec
@@ -102,7 +103,7 @@ def _tree(value: Any, indent: str) -> Iterator[str]:
 
 
 def _marked(one: Exchange) -> Iterator[str]:
-    """The frames as `klamm decode` shows them."""
+    """The bodies as `klamm decode` shows them; the headers are not klamm's to tell."""
     from klamm.cli.decode.frames import Conversation, Told, pieces
     from klamm.cli.decode.tree import Shown, lines
 
@@ -113,20 +114,18 @@ def _marked(one: Exchange) -> Iterator[str]:
         if body.raw is None:
             yield f"  {side}, {body.bytes} bytes: {body.reason}"
         bodies.append((side, body))
-    conversation = Conversation(Told())
     for side, data in ((side, _bytes(body)) for side, body in bodies if body.raw is not None):
-        number = one.correlation_id or 0
         if side == "request":
-            frame = request_frame(api, one.version, number, one.client_id, data)
-            told = Told()
+            frame = request_frame(api, one.version, 0, one.client_id, data)
         else:
-            frame = response_frame(api, one.version, number, data)
-            told = Told(api, one.version, "response")
+            frame = response_frame(api, one.version, 0, data)
+        told = Told(api, one.version, "request" if side == "request" else "response")
+        yield f"  {side}"
         for piece in pieces(frame, told):
-            message = (conversation if side == "request" else Conversation(told)).read(piece)
+            message = Conversation(told).read(piece)
             if message is not None:
-                for line in lines(message, Shown()):
-                    yield "  " + "".join(words for words, _ in line).rstrip()
+                rows = ("".join(words for words, _ in line).rstrip() for line in lines(message, Shown()))
+                yield from ("  " + row for row in dropwhile(lambda row: not row.endswith(" body"), rows))
 
 
 def _bytes(body: Body) -> bytes:

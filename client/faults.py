@@ -12,21 +12,14 @@ Names = str | Sequence[str]
 POLL_S = 0.02
 
 
-class Selectors(TypedDict, total=False):
-    """For which frames or connections, when, and how often, as in a rule file (docs/rules.md).
+class Conditions(TypedDict, total=False):
+    """When, how often and for whom, as in a rule file (docs/rules.md).
 
-    `for_` and `from_` stand for `for` and `from`. Durations are text with a unit, or numbers of seconds.
+    `for_`, `from_` and `until` are durations: text with a unit, or numbers of seconds.
     """
 
     name: str
-    versions: str
-    side: str
-    topic: Names
-    partition: int | Sequence[int]
-    group: Names
     client: Names
-    broker: int | str | Sequence[int]
-    where: str
     chance: float | str
     times: int
     every: int
@@ -39,6 +32,18 @@ class Selectors(TypedDict, total=False):
     once_hit: str
     until_hit: str
     dry: bool
+
+
+class Selectors(Conditions, total=False):
+    """And for which frames or connections."""
+
+    versions: str
+    side: str
+    topic: Names
+    partition: int | Sequence[int]
+    group: Names
+    broker: int | str | Sequence[int]
+    where: str
 
 
 TIMES = frozenset({"from", "until", "for"})
@@ -58,7 +63,7 @@ def rule(action: Mapping[str, Any], selectors: Mapping[str, Any]) -> Written:
 
 
 class Tally(NamedTuple):
-    """What a rule has done: `matches` are what its selectors held for, `hits` those of them that it acted on."""
+    """What a rule has done: `matches` is what its selectors held for, `hits` what it acted on."""
 
     name: str
     written: Mapping[str, Any]
@@ -106,14 +111,14 @@ class Fault:
                 self._ended[name] = self._ask(name)
                 self._end(name)
 
-    def wait(self, hits: int = 1, timeout: float = 10.0) -> None:
-        """Until it acted so often. AssertionError after `timeout` seconds."""
+    def wait(self, hits: int = 1, timeout_s: float = 10.0) -> None:
+        """Until it acted so often. AssertionError after `timeout_s`."""
         __tracebackhide__ = True
-        ends = time.monotonic() + timeout
+        ends = time.monotonic() + timeout_s
         while self.hits < hits:
             if time.monotonic() > ends:
                 said = ", ".join(
                     f"{each.name}: {each.hits} hits of {each.matches} matches" for each in self.tallies
                 )
-                raise AssertionError(f"not {hits} hits within {timeout:g} s ({said})")
+                raise AssertionError(f"not {hits} hits within {timeout_s:g} s ({said})")
             time.sleep(POLL_S)

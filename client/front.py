@@ -1,4 +1,4 @@
-"""klamm in front of a cluster, for the length of a test or a script: `with in_front_of("localhost:9092") as klamm`."""
+"""klamm in front of a cluster, for a test or a script: `with in_front_of("localhost:9092") as klamm: ...`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from klamm.client.failures import ApiError, Refused
-from klamm.client.faults import POLL_S, Fault, Names, Selectors, Tally, Written, duration, rule
+from klamm.client.faults import POLL_S, Conditions, Fault, Names, Selectors, Tally, Written, duration, rule
 from klamm.client.process import Process
 from klamm.client.sightings import Sought, line
 from klamm.client.sync import Klamm
@@ -87,7 +87,7 @@ class Front:
         how: str = "rst",
         **selectors: Unpack[Selectors],
     ) -> Fault:
-        """Cut connections at such a request: `when` is before, after, answered or mid frame; `how` rst or fin."""
+        """Cut connections at a request: `when` is before, after, answered or mid frame; `how` rst or fin."""
         return self._fault(api, {"disconnect": {"when": when, "how": how}}, selectors)
 
     def block(self, api: Names | None = None, *, how: str = "error", **selectors: Unpack[Selectors]) -> Fault:
@@ -98,7 +98,7 @@ class Front:
         """From such a request on, its connection is open and silent, for as long as it lives."""
         return self._fault(api, {"blackhole": True}, selectors)
 
-    def down(self, broker: int | str, **selectors: Unpack[Selectors]) -> Fault:
+    def down(self, broker: int | str, **selectors: Unpack[Conditions]) -> Fault:
         """A broker is not there: its connections are cut as they say something, and no new one opens."""
         rules = [
             rule({"broker": broker, **event, "down": True}, selectors) for event in ({"event": "connect"}, {})
@@ -133,33 +133,33 @@ class Front:
         return self._seen(Sought.of(api, client_id, topic, group, broker, error, where))
 
     def wait_for(
-        self, api: Names | None = None, *, count: int = 1, timeout: float = 10.0, **sought: Any
+        self, api: Names | None = None, *, count: int = 1, timeout_s: float = 10.0, **sought: Any
     ) -> list[Exchange]:
-        """Until there are `count` such exchanges; `sought` as of `exchanges`. AssertionError after `timeout` s."""
+        """Until there are `count`; `sought` as of `exchanges`. AssertionError after `timeout_s`."""
         __tracebackhide__ = True
-        ends, sight = time.monotonic() + timeout, Sought.of(api, **sought)
+        ends, sight = time.monotonic() + timeout_s, Sought.of(api, **sought)
         while len(found := self._seen(sight)) < count:
             if time.monotonic() > ends:
-                raise AssertionError(self._missing(sight, found, count, timeout))
+                raise AssertionError(self._missing(sight, found, count, timeout_s))
             time.sleep(POLL_S)
         return found
 
     async def wait_for_async(
-        self, api: Names | None = None, *, count: int = 1, timeout: float = 10.0, **sought: Any
+        self, api: Names | None = None, *, count: int = 1, timeout_s: float = 10.0, **sought: Any
     ) -> list[Exchange]:
         """As `wait_for`, while the event loop goes on."""
         __tracebackhide__ = True
-        ends, sight = time.monotonic() + timeout, Sought.of(api, **sought)
+        ends, sight = time.monotonic() + timeout_s, Sought.of(api, **sought)
         while len(found := await asyncio.to_thread(self._seen, sight)) < count:
             if time.monotonic() > ends:
-                raise AssertionError(self._missing(sight, found, count, timeout))
+                raise AssertionError(self._missing(sight, found, count, timeout_s))
             await asyncio.sleep(POLL_S)
         return found
 
-    def assert_no(self, api: Names | None = None, *, within: float = 0.0, **sought: Any) -> None:
-        """AssertionError if there was such an exchange, or is one in the next `within` s; else as `exchanges`."""
+    def assert_no(self, api: Names | None = None, *, within_s: float = 0.0, **sought: Any) -> None:
+        """AssertionError if there was such an exchange, or is one within `within_s` from now."""
         __tracebackhide__ = True
-        ends, sight = time.monotonic() + within, Sought.of(api, **sought)
+        ends, sight = time.monotonic() + within_s, Sought.of(api, **sought)
         while True:
             late = time.monotonic() >= ends
             if found := self._seen(sight, complete=True):
@@ -238,16 +238,16 @@ class Front:
             )
         if complete and kept.exchanges and kept.exchanges[0].id > self._before + 1:
             raise RuntimeError(
-                f"klamm keeps the newest {KEPT} exchanges, and there were more: call begin() nearer to what is tested"
+                f"klamm keeps the newest {KEPT} exchanges, and there were more: call begin() later"
             )
         if sight.where is not None:
             kept = self.api.exchanges(where=sight.where, limit=KEPT, bodies=True)
         return [each for each in kept.exchanges if each.id > self._before and sight.holds(each)]
 
-    def _missing(self, sight: Sought, found: Sequence[Exchange], count: int, timeout: float) -> str:
+    def _missing(self, sight: Sought, found: Sequence[Exchange], count: int, timeout_s: float) -> str:
         seen = Counter(each.api for each in self._seen(Sought.of()))
         instead = ", ".join(f"{number} {api}" for api, number in seen.most_common()) or "nothing"
-        return f"{len(found)} of {count} exchanges of {sight} within {timeout:g} s; seen: {instead}"
+        return f"{len(found)} of {count} exchanges of {sight} within {timeout_s:g} s; seen: {instead}"
 
     def _keep(self) -> None:
         """klamm forgets exchanges when it is not asked for them."""

@@ -31,8 +31,8 @@ class NotStarted(Exception):
 class Process:
     """A running klamm in front of `cluster` ("host:port", several with commas).
 
-    `bootstrap` is where clients find it, `admin` where its admin API is; "host:port" both. `options` are those
-    of `klamm run`. Raises NotStarted.
+    `bootstrap` is where clients find it, `admin` where its admin API is; "host:port" both. `options` are
+    those of `klamm run`. Raises NotStarted.
     """
 
     def __init__(self, cluster: str, options: Sequence[str] = (), seed: int = 0) -> None:
@@ -96,6 +96,5 @@ class Process:
             if not running:
                 raise NotStarted(f"klamm ended with exit code {self.child.returncode}:\n{self.said()}")
             time.sleep(LOOK_S)
-        raise NotStarted(
-            f"klamm does not reach the cluster at {self.cluster} within {READY_S:.0f} s:\n{self.said() or '(silence)'}"
-        )
+        reason = f"klamm does not reach the cluster at {self.cluster} within {READY_S:.0f} s"
+        raise NotStarted(f"{reason}:\n{self.said() or '(it said nothing)'}")

@@ -92,10 +92,14 @@ def klamm(
     from klamm.client.front import Front
     from klamm.client.process import NotStarted
 
+    why_not = ""
     try:
-        front = Front(_klamm_running.of(kafka_bootstrap, klamm_options))
+        process = _klamm_running.of(kafka_bootstrap, klamm_options)
     except NotStarted as reason:
-        pytest.fail(str(reason), pytrace=False)
+        why_not = str(reason)
+    if why_not:
+        pytest.fail(why_not, pytrace=False)
+    front = Front(process)
     request.node.stash[FRONT] = front
     yield front
     front.close()

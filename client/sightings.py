@@ -33,8 +33,8 @@ class Sought(NamedTuple):
         error: Names | None = None,
         where: str | None = None,
     ) -> Sought:
-        """Names of APIs and errors in Kafka's newest words. ValueError for those that there are not, and for a
-        `where` that can hold for none of the APIs: what cannot be there proves nothing by its absence.
+        """Names of APIs and errors in Kafka's newest words. ValueError for those that there are not, and for
+        a `where` that can hold for none of the APIs: what cannot be there proves nothing by its absence.
         """
         apis = tuple(map(_api, _each(api)))
         if where is not None:

@@ -81,8 +81,8 @@ async def live(control: Control, ask: Ask) -> web.StreamResponse:
             if dropped:
                 lines.append(msgspec.json.encode({"dropped": dropped}))
             await response.write(b"".join(each + b"\n" for each in lines))
-    except ConnectionResetError:
-        pass
+    except ConnectionError:
+        pass  # the reader has gone
     finally:
         control.exchanges.close(reader)
     return response

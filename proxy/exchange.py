@@ -11,11 +11,13 @@ from typing import Any, NamedTuple
 from klamm.client.types import Body, Exchange
 from klamm.decoders import DecodeError
 from klamm.decoders.error_codes import error_name
+from klamm.decoders.headers import request_header_version, response_header_version
 from klamm.decoders.schema import ERROR, RECORDS, SECRET, Field, marked
 from klamm.proxy.connection import at
 from klamm.rules.frame import Frame
 from klamm.rules.parts import parts
 
+REQUEST_HEADER, RESPONSE_HEADER = 14, 8  # with the size field, without a client id and tagged fields
 HIDDEN = frozenset({SECRET, RECORDS})
 
 
@@ -36,19 +38,27 @@ class Seen(NamedTuple):
 def seen(request: Frame, response: Frame | None) -> Seen:
     """What there is to say of two frames, but for what has to be read from them."""
     own = response is not None and response.arrived_ns == request.arrived_ns
+    api, version = request.api, request.version
+    header = REQUEST_HEADER + len((request.client_id or "").encode("utf-8", "surrogateescape"))
     said = {
-        "api": request.api.name,
-        "version": request.version,
+        "api": api.name,
+        "version": version,
         "client_id": request.client_id,
         "cluster": request.peer.cluster,
         "broker": request.peer.broker,
         "connection": request.peer.client_address,
         "origin": "klamm" if own else "broker",
-        "request_bytes": len(request.body),
-        "response_bytes": None if response is None else len(response.body),
+        "request_bytes": header + (request_header_version(api, version) == 2) + len(request.body),
+        "response_bytes": _response_bytes(response),
         "latency_ns": None if response is None else response.arrived_ns - request.arrived_ns,
     }
     return Seen(time.time(), said, request, response)
+
+
+def _response_bytes(response: Frame | None) -> int | None:
+    if response is None:
+        return None
+    return RESPONSE_HEADER + response_header_version(response.api, response.version) + len(response.body)
 
 
 def told(one: Seen, number: int = 0, request: Body | None = None, response: Body | None = None) -> Exchange:

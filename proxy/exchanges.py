@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import count
 from typing import Any, ClassVar, Literal, Protocol
 
@@ -20,6 +20,7 @@ from klamm.rules.rule import Draw, Rule
 from klamm.rules.verdict import OnAnswer, Order
 
 Metering = Literal["header", "full"]
+Test = Callable[[Frame], bool | None]
 
 
 class Sink(Protocol):
@@ -43,10 +44,12 @@ class Watch:
 
     def __init__(self, sink: Sink, where: Expression | None) -> None:
         self.sink, self.where = sink, where
+        self.tests: dict[tuple[int, int], tuple[Test | None, Test | None]] = {}
 
     def act(self, frame: Frame, draw: Draw) -> Iterable[Order]:
-        wanted = self.where is None or self._holds(frame)
-        if not wanted and (self.where is None or self.where.fits(frame.api, frame.version, "response")):
+        on_request, on_answer = self._tests(frame)
+        wanted = on_request is not None and _holds(on_request, frame)
+        if not wanted and on_answer is None:
             return ()
         request = _copy(frame)
         if _unanswered(frame):
@@ -55,20 +58,38 @@ class Watch:
             return ()
 
         def answered(answer: Frame) -> Iterable[Order]:
-            if wanted or self._holds(answer):
+            if wanted or (on_answer is not None and _holds(on_answer, answer)):
                 self.sink.take(seen(request, _copy(answer, request)))
             return ()
 
         return (OnAnswer(answered),)
 
-    def _holds(self, frame: Frame) -> bool:
-        where = self.where
-        if where is None or where.fits(frame.api, frame.version, frame.side) is not None:
-            return False
-        try:
-            return bool(where.on(frame.api, frame.version, frame.side)(frame))
-        except DecodeError:
-            return False
+    def _tests(self, frame: Frame) -> tuple[Test | None, Test | None]:
+        """What decides on a request of this kind, and on its answer; None: nothing can."""
+        key = frame.api.key, frame.version
+        if key not in self.tests:
+            where = self.where
+            self.tests[key] = (_always, None) if where is None else _fitted(where, frame)
+        return self.tests[key]
+
+
+def _fitted(where: Expression, frame: Frame) -> tuple[Test | None, Test | None]:
+    api, version = frame.api, frame.version
+    return (
+        where.on(api, version, "request") if where.fits(api, version, "request") is None else None,
+        where.on(api, version, "response") if where.fits(api, version, "response") is None else None,
+    )
+
+
+def _always(frame: Frame) -> bool:
+    return True
+
+
+def _holds(test: Test, frame: Frame) -> bool:
+    try:
+        return bool(test(frame))
+    except DecodeError:
+        return False
 
 
 def _copy(frame: Frame, request: Frame | None = None) -> Frame:

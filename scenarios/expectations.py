@@ -58,7 +58,9 @@ class Of:
         return total(
             tally
             for (api, client, broker), tally in sample.lanes.items()
-            if self.api in (None, api) and fnmatchcase(client, self.client) and fnmatchcase(broker, self.broker)
+            if self.api in (None, api)
+            and fnmatchcase(client, self.client)
+            and fnmatchcase(broker, self.broker)
         )
 
     def since(self, samples: Sequence[Sample]) -> Tally:
@@ -94,9 +96,9 @@ class Errors(Of):
     """More than this share: the fault is felt."""
 
     def text(self) -> str:
-        bounds = [f"under {self.below:.3g}"] if self.below is not None else []
-        bounds += [f"over {self.above:.3g}"] if self.above is not None else []
-        return f"{self.who}: errors for each answer {' and '.join(bounds)}{self.when}"
+        bounds = [f"under {percent(self.below)}"] if self.below is not None else []
+        bounds += [f"over {percent(self.above)}"] if self.above is not None else []
+        return f"{self.who}: errors {' and '.join(bounds)}{self.when}"
 
     def judge(self, samples: Sequence[Sample]) -> Judgement:
         found = self.since(samples)
@@ -104,7 +106,7 @@ class Errors(Of):
             return Judgement(False, "no answers")
         rate = found.errors / found.answers
         met = (self.below is None or rate < self.below) and (self.above is None or rate > self.above)
-        return Judgement(met, f"{rate:.3g}: {found.errors} errors in {found.answers} answers")
+        return Judgement(met, f"{percent(rate)}: {found.errors} errors in {found.answers} answers")
 
 
 @dataclass(frozen=True)
@@ -134,6 +136,7 @@ class Answered(Of):
         missing = max(0, asked - (answered.answers - base.answers))
         said = [f"{late} of {found.answers} later"] if late else []
         said += [f"{missing} of {found.requests} never"] if missing else []
+        said = said or ([] if found.answers else ["no answers"])
         return Judgement(not said, ", ".join(said) or f"all of {found.answers} in time")
 
 
@@ -149,11 +152,11 @@ class Requests(Of):
     """So many or fewer."""
 
     def text(self) -> str:
-        return f"{self.who}: {between(self.at_least, self.at_most)} requests{self.when}"
+        return f"{self.who}: requests {between(self.at_least, self.at_most)}{self.when}"
 
     def judge(self, samples: Sequence[Sample]) -> Judgement:
-        count = self.since(samples).requests
-        return Judgement(inside(count, self.at_least, self.at_most), f"{count} requests")
+        number = self.since(samples).requests
+        return Judgement(inside(number, self.at_least, self.at_most), count(number, "request"))
 
 
 @dataclass(frozen=True)
@@ -168,7 +171,7 @@ class Rate(Of):
     """Requests a second, or fewer."""
 
     def text(self) -> str:
-        return f"{self.who}: {between(self.at_least, self.at_most)} requests a second{self.when}"
+        return f"{self.who}: requests a second {between(self.at_least, self.at_most)}{self.when}"
 
     def judge(self, samples: Sequence[Sample]) -> Judgement:
         length_s = samples[-1].at_s - samples[0].at_s if samples else 0
@@ -233,11 +236,12 @@ class Connections:
     """So much of the phase is left out."""
 
     def text(self) -> str:
-        return f"{between(self.at_least, self.at_most)} connections opened"
+        when = f", after {seconds(self.after / NS)}" if self.after else ""
+        return f"connections opened {between(self.at_least, self.at_most)}{when}"
 
     def judge(self, samples: Sequence[Sample]) -> Judgement:
-        count = samples[-1].opened - samples[0].opened if samples else 0
-        return Judgement(inside(count, self.at_least, self.at_most), f"{count} opened")
+        number = samples[-1].opened - samples[0].opened if samples else 0
+        return Judgement(inside(number, self.at_least, self.at_most), f"{number} opened")
 
 
 @dataclass(frozen=True)
@@ -256,12 +260,12 @@ class Hits:
     """So much of the phase is left out."""
 
     def text(self) -> str:
-        return f"{self.rule}: {between(self.at_least, self.at_most)} hits"
+        return f"{self.rule}: hits {between(self.at_least, self.at_most)}"
 
     def judge(self, samples: Sequence[Sample]) -> Judgement:
         first, last = (samples[0].hits, samples[-1].hits) if samples else ({}, {})
-        count = max(0, last.get(self.rule, 0) - first.get(self.rule, 0))
-        return Judgement(inside(count, self.at_least, self.at_most), f"{count} hits")
+        number = max(0, last.get(self.rule, 0) - first.get(self.rule, 0))
+        return Judgement(inside(number, self.at_least, self.at_most), count(number, "hit"))
 
 
 KINDS: dict[str, type[Expectation]] = {
@@ -272,6 +276,16 @@ KINDS: dict[str, type[Expectation]] = {
 def seconds(number: float) -> str:
     """1.5 s"""
     return f"{number:.2f}".rstrip("0").rstrip(".") + " s"
+
+
+def percent(share: float) -> str:
+    """1%"""
+    return f"{share * 100:.3g}%"
+
+
+def count(number: float, what: str) -> str:
+    """1 hit, 2 hits"""
+    return f"{number:g} {what}{'s' * (number != 1)}"
 
 
 def between(least: float | None, most: float | None) -> str:

@@ -94,10 +94,11 @@ def read_scenario(
         reason = f"there is no parameter {unknown[0]!r}{suggestion(unknown[0], known)}"
         return None, [Mistake(first.place_of(("parameters",)), ("parameters",), reason)]
     document = read(_filled(text, parameters), source, WRITTEN_FILE, SCALARS)
-    mistakes = [*document.mistakes]
-    if document.value is BROKEN:
-        return None, mistakes
-    mistakes += _unfilled(document, parameters)
+    if document.value is BROKEN or BROKEN in (document.value.phases, document.value.about):
+        return None, document.mistakes
+    mistakes = _unfilled(document, parameters)
+    paths = {mistake.path for mistake in mistakes}
+    mistakes += [mistake for mistake in document.mistakes if mistake.path not in paths]
     if not document.value.phases and not mistakes:
         mistakes.append(Mistake(document.place_of(("phases",)), ("phases",), "a scenario needs phases"))
     plain = document.written("phases")
@@ -107,7 +108,9 @@ def read_scenario(
         path: Path = ("phases", index)
         if written is BROKEN or any(mistake.path[:2] == path for mistake in mistakes):
             continue
-        rules = tuple(_named(rule, written.name, at) for at, rule in enumerate(plain[index].get("rules") or ()))
+        rules = tuple(
+            _named(rule, written.name, at) for at, rule in enumerate(plain[index].get("rules") or ())
+        )
         mistakes += _rule_mistakes(rules, document, (*path, "rules"))
         mistakes += _time_mistakes(written, document, path, {phase.name for phase in phases})
         named |= dict.fromkeys(str(rule["name"]) for rule in rules)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from itertools import pairwise
 from typing import Any
 
@@ -49,9 +48,8 @@ def _phase(part: Played) -> dict[str, Any]:
 def _expectations(part: Played) -> Iterator[dict[str, Any]]:
     for expectation, judgement in part.judged():
         met, measured = judgement or Judgement(False, "not reached")
-        written = {
-            key: value for key, value in asdict(expectation).items() if value not in (None, "*", 0)  # type: ignore[call-overload]
-        }
+        said = vars(expectation).items()
+        written = {key: value for key, value in said if value not in (None, "*", 0)}
         yield {
             "kind": expectation.kind,
             "written": written,
@@ -122,7 +120,9 @@ def table(report: Report) -> RenderableType:
         phases.add_row("", Text("all phases"), "")
         for expectation, judgement in report.whole.judged():
             phases.add_row("", *_expectation_row(expectation, judgement))
-    head = Text(f"{report.scenario.name}  {seconds(round(now_s, 1))} of {seconds(report.whole.lasts_s)}", "bold")
+    head = Text(
+        f"{report.scenario.name}  {seconds(round(now_s, 1))} of {seconds(report.whole.lasts_s)}", "bold"
+    )
     return Group(head, Text(), phases, Text(), _traffic(report.whole.samples))
 
 

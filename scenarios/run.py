@@ -6,10 +6,12 @@ Time and klamm are arguments: `clock` tells seconds, `wait` passes them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from math import ceil
 from typing import Any, Protocol
 
+from klamm.client.failures import Refused
 from klamm.scenarios.expectations import NS, Expectation, Judgement
 from klamm.scenarios.model import Phase, Scenario
 from klamm.scenarios.samples import Sample, sample
@@ -17,6 +19,7 @@ from klamm.scenarios.samples import Sample, sample
 SAMPLE_S = 0.25
 SPARE_S = 60.0  # a rule outlives its phase by so much at most, should this program be killed
 CLOSE_S = 0.001
+NOT_FOUND = 404
 
 
 class Faults(Protocol):
@@ -104,7 +107,7 @@ class _Run:
         self.faults, self.clock, self.wait, self.scale = faults, clock, wait, scale
         self.began = clock()
         self.samples: list[Sample] = []
-        self.gone: dict[str, int] = {}  # hits of rules that were taken out
+        self.since: dict[str, int] = {}  # hits of rules when they were added
 
     @property
     def now(self) -> float:
@@ -112,29 +115,36 @@ class _Run:
 
     def begun(self, phase: Phase) -> Played:
         at_s = self.samples[-1].at_s
-        return Played(phase.name, at_s, phase.lasts_s * self.scale, phase.expect, self.scale, [self.samples[-1]])
+        return Played(
+            phase.name, at_s, phase.lasts_s * self.scale, phase.expect, self.scale, [self.samples[-1]]
+        )
 
     def sample(self) -> Sample:
-        self.samples.append(sample(self.faults.counters(), self.now, self.gone))
+        before = self.samples[-1].hits if self.samples else {}
+        self.samples.append(sample(self.faults.counters(), self.now, before, self.since))
         return self.samples[-1]
 
     def phase(self, phase: Phase, played: Played, show: Callable[[], None]) -> None:
-        added: list[str] = []
-        try:
+        flap_s = None if phase.flap_s is None else phase.flap_s * self.scale
+        with ExitStack() as stack:
+            added: list[str] = []
             for rule in phase.rules:
+                name = str(rule["name"])
+                self.since[name] = self.samples[-1].hits.get(name, 0)
                 self.faults.add_rule({"for": f"{ceil(played.lasts_s + SPARE_S)}s", **rule})
-                added.append(str(rule["name"]))
-                played.events.append((self.now, f"added {added[-1]}"))
-            flap_s = None if phase.flap_s is None else phase.flap_s * self.scale
+                stack.callback(self._remove, name, played)
+                added.append(name)
+                played.events.append((self.now, f"added {name}"))
             self._pass(played, added, flap_s, show)
-        finally:
-            counted = [(row["name"], row["hits"]) for row in self.faults.counters()["rules"]]
-            for name in reversed(added):
-                self.faults.remove_rule(name)
-                played.events.append((self.now, f"removed {name}"))
-            for name, hits in counted:
-                if name in added:
-                    self.gone[name] = self.gone.get(name, 0) + hits
+
+    def _remove(self, name: str, played: Played) -> None:
+        try:
+            self.faults.remove_rule(name)
+            played.events.append((self.now, f"removed {name}"))
+        except Refused as refused:
+            if refused.status != NOT_FOUND:
+                raise
+            played.events.append((self.now, f"{name} had ended"))
 
     def _pass(self, played: Played, rules: list[str], flap_s: float | None, show: Callable[[], None]) -> None:
         ends_s = played.began_s + played.lasts_s

@@ -58,8 +58,12 @@ class Sample:
     """By the names of rules, those that are gone included."""
 
 
-def sample(counters: Mapping[str, Any], at_s: float, hits: Mapping[str, int]) -> Sample:
-    """From /v1/counters. `hits` are those of rules that were there before."""
+def sample(
+    counters: Mapping[str, Any], at_s: float, before: Mapping[str, int], since: Mapping[str, int]
+) -> Sample:
+    """From /v1/counters. `before` are the hits of the last sample: rules that are gone keep theirs; `since`
+    those from which a rule counts on that came again.
+    """
     bounds = (*counters["bounds_s"], inf)
     lanes: dict[Lane, Tally] = {}
     for row in counters["lanes"]:
@@ -77,7 +81,7 @@ def sample(counters: Mapping[str, Any], at_s: float, hits: Mapping[str, int]) ->
         at_s,
         lanes,
         sum(row["opened"] for row in counters["connections"]),
-        {**hits, **{row["name"]: row["hits"] + hits.get(row["name"], 0) for row in counters["rules"]}},
+        {**before, **{row["name"]: row["hits"] + since.get(row["name"], 0) for row in counters["rules"]}},
     )
 
 

@@ -43,14 +43,15 @@ class Outcome(NamedTuple):
     report: dict[str, Any]
 
     @property
-    def missed(self) -> list[tuple[str, str]]:
-        """(phase, kind and API) of what was not met, with what was measured."""
-        return [
-            (phase["name"], f"{each['text']}: {each['measured']}")
-            for phase in (*self.report["phases"], {"name": "", "expectations": self.report["expectations"]})
-            for each in phase["expectations"]
+    def missed(self) -> dict[tuple[str, str], str]:
+        """(phase, expectation) -> what was measured, of those that were not met."""
+        parts = [*self.report["phases"], {"name": "all", "expectations": self.report["expectations"]}]
+        return {
+            (part["name"], each["text"]): each["measured"]
+            for part in parts
+            for each in part["expectations"]
             if not each["met"]
-        ]
+        }
 
 
 def played(kafka: Cluster, client: str, scenario: str, speed: float, directory: Path) -> Outcome:
@@ -58,7 +59,8 @@ def played(kafka: Cluster, client: str, scenario: str, speed: float, directory: 
     kind = KINDS.get(scenario, "plain")
     topic = f"{Path(scenario).stem}-{client}"
     new = NewTopic(topic, len(LEADERS), replica_assignment=LEADERS)
-    AdminClient({"bootstrap.servers": kafka.bootstrap()}).create_topics([new])[topic].result(30)
+    admin = AdminClient({"bootstrap.servers": kafka.bootstrap()})
+    admin.create_topics([new])[topic].result(30)
     listener = "SASL_PLAINTEXT" if kind == "sasl" else "PLAINTEXT"
     log = directory / f"{topic}.klamm.log"
     with klamm_in_front_of(kafka.bootstrap(listener), "127.0.0.1", log, ready=kind != "sasl") as klamm:
@@ -67,7 +69,7 @@ def played(kafka: Cluster, client: str, scenario: str, speed: float, directory: 
         work = Process(command, directory / f"{topic}.client.log")
         try:
             wait_for(lambda: _works(klamm, WORKS[kind]), f"{client} at work", [work], timeout_s=60)
-            return _run(klamm, scenario, speed, directory / f"{topic}.json")
+            return run(klamm, scenario, speed, directory / f"{topic}.json")
         finally:
             work.kill()
 
@@ -80,7 +82,7 @@ def _works(klamm: Klamm, api: str) -> bool:
     return all(counted.get(name, 0) > least for name, least in ((api, 20), ("Heartbeat", 3), ("Fetch", 3)))
 
 
-def _run(klamm: Klamm, scenario: str, speed: float, file: Path) -> Outcome:
+def run(klamm: Klamm, scenario: str, speed: float, file: Path) -> Outcome:
     command = [str(COMMAND), "scenario", "run", scenario, "--admin", klamm.admin]
     done = subprocess.run(
         [*command, "--speed", str(speed), "--json", str(file)],

@@ -43,7 +43,8 @@ def produce() -> None:
                 pass
             except KafkaException as failed:
                 producer_ends = failed.args[0].fatal()
-            producer.poll(PAUSE_S)
+            producer.poll(0)
+            time.sleep(PAUSE_S)
             if producer_ends or any(error.fatal() for error in fatal):
                 print("fatal", fatal, flush=True)
                 break

@@ -10,7 +10,9 @@ FOLDER = files("klamm.scenarios") / "library"
 
 def names() -> list[str]:
     """Of all of them."""
-    return sorted(entry.name.removesuffix(".yaml") for entry in FOLDER.iterdir() if entry.name.endswith(".yaml"))
+    return sorted(
+        entry.name.removesuffix(".yaml") for entry in FOLDER.iterdir() if entry.name.endswith(".yaml")
+    )
 
 
 def text(name: str) -> str:
@@ -23,10 +25,9 @@ def page(name: str) -> str:
     return (FOLDER / f"{name}.md").read_text(encoding="utf-8")
 
 
-def summary(name: str) -> str:
-    """The first sentence of the page."""
-    lines = page(name).splitlines()
-    return next(line for line in lines if line and not line.startswith("#"))
+def about(name: str) -> str:
+    """What happens in it."""
+    return text(name).partition("\n")[0].removeprefix("about: ")
 
 
 def find(word: str) -> tuple[str, str, str]:

@@ -1,0 +1,175 @@
+"""The commands that ask a running klamm: rules, inject, delay, block, down, connections, tail."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from klamm.cli import main
+from tests.proxy.admin_api import Api, in_thread
+
+BEAT = {"group_id": "billing", "generation_id": 1, "member_id": "m"}
+Says = Callable[..., tuple[int, str, str]]  # exit code, output, errors
+
+
+@pytest.fixture
+def it(monkeypatch: pytest.MonkeyPatch) -> Iterator[Api]:
+    with in_thread() as running:
+        monkeypatch.setenv("KLAMM_ADMIN", running.klamm.admin)
+        yield running
+
+
+@pytest.fixture
+def says(capsys: pytest.CaptureFixture[str]) -> Says:
+    def run(*words: str) -> tuple[int, str, str]:
+        code = main(words)
+        found = capsys.readouterr()
+        return code, found.out, found.err
+
+    return run
+
+
+async def beats(it: Api, times: int = 1) -> list[int]:
+    client = await it.edge.client()
+    return [(await client.ask("Heartbeat", 3, BEAT))["error_code"] for _ in range(times)]
+
+
+class Beating:
+    """Heartbeats all the time, while a command runs."""
+
+    def __init__(self, it: Api) -> None:
+        self.it, self.end = it, threading.Event()
+        self.thread = threading.Thread(target=self.run)
+
+    def run(self) -> None:
+        async def go() -> None:
+            client = await self.it.edge.client()
+            while not self.end.is_set():
+                await client.ask("Heartbeat", 3, BEAT)
+                await asyncio.sleep(0.01)
+
+        self.it.do(go())
+
+    def __enter__(self) -> None:
+        self.thread.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.end.set()
+        self.thread.join(20)
+
+
+def test_inject_makes_a_rule_of_unique_beginnings_and_tells_its_hits(it: Api, says: Says) -> None:
+    with Beating(it):
+        code, out, _ = says(
+            "inject", "Heartb", "REBALANCE", "--group", "billing", "--times", "3", "--follow", "3"
+        )
+    made, hits = out.splitlines()
+    written = "{api: Heartbeat, group: billing, times: 3, error: REBALANCE_IN_PROGRESS}"
+    assert (code, made) == (0, f"hand-Heartbeat-error-1: {written}   ends in 10 minutes")
+    assert hits.startswith("3 hits of ")
+
+
+def test_a_rule_that_hits_nothing_says_what_was_seen_instead(it: Api, says: Says) -> None:
+    with Beating(it):
+        _, out, _ = says("inject", "Heartbeat", "REBALANCE", "--group", "other", "--follow", "1")
+        assert out.splitlines()[1] == "0 hits; Heartbeat seen from 1 client"
+    _, out, _ = says("inject", "Produce", "NOT_LEADER_FOR", "--follow", "0.1")
+    assert out.splitlines()[1] == "0 hits; no Produce seen"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("inject", "Fet", "6"), "klamm: 'Fet' may be Fetch, FetchSnapshot: write more of it\n"),
+        (("inject", "Prodcue", "6"), "klamm: there is no API 'Prodcue'; did you mean Produce?\n"),
+        (("inject", "Produce", "6", "--times", "no"), "klamm: times: 'no' is not a whole number from 0 on\n"),
+        (("delay", "Fetch", "5"), "klamm: delay: 5 of what? write 5ms or 5s\n"),
+        (("rules", "rm", "x"), "klamm: there is no rule 'x'\n"),
+        (("rules", "add", "x"), "klamm: write the rule as {api: Produce, error: NOT_LEADER_OR_FOLLOWER}\n"),
+        (("rules", "off"), "klamm: name the rules, or say --all\n"),
+        (("connections", "--close", "0"), "klamm: there is no connection '0'\n"),
+        (
+            ("rules", "list", "--token-file", "/nowhere"),
+            "klamm: cannot read /nowhere: No such file or directory\n",
+        ),
+    ],
+)
+def test_what_cannot_be_meant_is_one_line_and_exit_code_2(
+    words: tuple[str, ...], said: str, it: Api, says: Says
+) -> None:
+    code, _, errors = says(*words)
+    assert (code, errors) == (2, said)
+    assert it.do(it.klamm.rules()) == []
+
+
+def test_without_a_klamm_there_is_one_line_and_exit_code_1(says: Says) -> None:
+    code, _, errors = says("rules", "list", "--admin", "127.0.0.1:1")
+    assert (code, errors) == (1, "klamm: no klamm answers at 127.0.0.1:1: connection refused\n")
+
+
+def test_rules_are_listed_switched_and_removed(it: Api, says: Says) -> None:
+    assert says("rules", "list")[1] == "no rules\n"
+    says("rules", "add", "{name: late, api: Heartbeat, delay: 1ms, for: forever}")
+    it.do(beats(it, 2))
+    head, row = says("rules", "list")[1].splitlines()
+    assert head.split() == ["rule", "of", "state", "matches", "hits", "written"]
+    assert row.split()[:5] == ["late", "hand", "on", "2", "2"]
+    assert row.endswith("{api: Heartbeat, delay: 1ms, for: forever}")
+    assert says("rules", "off", "late")[1] == "late is off\n"
+    assert says("rules", "list")[1].splitlines()[1].split()[2] == "off"
+    assert says("rules", "on", "late")[1] == "late is on\n"
+    assert says("rules", "reset", "late")[1] == "late begins anew\n"
+    assert json.loads(says("rules", "list", "--json")[1])["hits"] == 0
+    assert says("rules", "rm", "late")[1] == "late is removed\n"
+    says("delay", "Heartbeat", "1ms", "--follow", "0")
+    assert says("rules", "off", "--all")[1] == "hand-Heartbeat-delay-1 is off\n"
+    assert says("rules", "list")[1] == "no rules\n"
+
+
+def test_block_and_down_act_at_once(it: Api, says: Says) -> None:
+    assert says("block", "--client", "app", "--follow", "0")[0] == 0
+    assert it.do(beats(it)) == [30]  # GROUP_AUTHORIZATION_FAILED
+    says("rules", "off", "--all")
+    code, out, _ = says("down", "--broker", "bootstrap", "--for", "30s", "--follow", "0")
+    assert (code, len(out.splitlines())) == (0, 2)
+
+    async def refused() -> str:
+        client = await it.edge.client()
+        return await client.ended()
+
+    assert it.do(refused()) == "RST"
+
+
+def test_connections_are_listed_and_closed(it: Api, says: Says) -> None:
+    assert says("connections")[1] == "no client is connected\n"
+    it.do(beats(it))
+    row = says("connections")[1].splitlines()[1].split()
+    assert row[2:5] == ["app", "kafka", "bootstrap"]
+    assert says("connections", "--close", row[0])[1] == f"connection {row[0]} is closed\n"
+
+
+def test_tail_prints_exchanges_as_lines_trees_bytes_and_json(it: Api, says: Says) -> None:
+    with Beating(it):
+        assert "Heartbeat v3 client=app broker=bootstrap group=billing" in says("tail", "-n", "1")[1]
+        tree = says("tail", "-n", "1", "-v", 'group == "billing"')[1]
+        assert "    group_id: billing\n" in tree
+        assert "    error_code: 0\n" in tree
+        marked = says("tail", "-n", "1", "-x", "api == Heartbeat")[1]
+        assert 'group_id: "billing"' in marked
+        assert "error_code: 0 NONE" in marked
+        assert json.loads(says("tail", "-n", "1", "--json")[1])["api"] == "Heartbeat"
+    code, _, errors = says("tail", "gruop == 'x'")
+    assert (code, errors.startswith("klamm: where: can hold for no API: ")) == (2, True)
+
+
+def test_the_token_file_is_read(says: Says, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "token").write_text("secret\n")
+    with in_thread(token="secret") as running:
+        monkeypatch.setenv("KLAMM_ADMIN", running.klamm.admin)
+        assert says("rules", "list")[0] == 2
+        assert says("rules", "list", "--token-file", str(tmp_path / "token"))[:2] == (0, "no rules\n")

@@ -1,0 +1,33 @@
+"""The game day, in front of librdkafka's mock cluster; the other examples are tests/e2e/test_examples.py."""
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.client.mock_cluster import mock_cluster
+from tests.examples.programs import EXAMPLES, said
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[str]:
+    with mock_cluster() as bootstrap:
+        yield bootstrap
+
+
+def test_a_game_day_is_good_when_no_order_is_lost(cluster: str) -> None:
+    output = said(sys.executable, "examples/game_day.py", cluster)
+    assert output.splitlines()[-1] == "a good day"
+    assert len(re.findall(r"^\S.* orders +0 lost", output, re.MULTILINE)) == 6, output
+
+
+def test_a_game_day_is_bad_when_customers_would_not_have_waited(cluster: str, tmp_path: Path) -> None:
+    text = (EXAMPLES / "game_day.py").read_text()
+    impatient = tmp_path / "game_day.py"
+    impatient.write_text(text.replace("PATIENCE_S = 5.0", "PATIENCE_S = 0.05").replace("= 3.0", "= 1.0"))
+    (tmp_path / "orders").symlink_to(EXAMPLES / "orders")
+    output = said(sys.executable, str(impatient), cluster, exit_code=1)
+    assert "rules that fired" in output
+    assert output.splitlines()[-1] == "a bad day"

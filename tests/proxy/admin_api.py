@@ -1,0 +1,105 @@
+"""A klamm with all of its admin API, in the process of the test."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from concurrent.futures import Future
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any, BinaryIO, TypeVar
+
+import aiohttp
+
+from klamm.client import AsyncKlamm
+from klamm.proxy import admin
+from klamm.proxy.admin_routes import Control
+from klamm.proxy.config import Config
+from klamm.proxy.exchanges import Exchanges
+from klamm.proxy.rule_book import RuleBook
+from tests.dashboards.fake_state import FakeState
+from tests.fakes.broker import Broker
+from tests.fakes.edge import Edge, Lines, cluster
+
+T = TypeVar("T")
+
+
+class Api:
+    """A client of it, what stands behind it, and plain HTTP for what the client would not send."""
+
+    def __init__(self, edge: Edge, brokers: list[Broker], control: Control, klamm: AsyncKlamm) -> None:
+        self.edge, self.brokers, self.control, self.klamm = edge, brokers, control, klamm
+        self.http: aiohttp.ClientSession
+        self.loop = asyncio.get_running_loop()
+
+    @property
+    def book(self) -> RuleBook:
+        return self.control.book
+
+    @property
+    def log(self) -> Lines:
+        return self.edge.log
+
+    def do(self, work: Coroutine[Any, Any, T]) -> T:
+        """On its loop, from another thread."""
+        return asyncio.run_coroutine_threadsafe(work, self.loop).result(20)
+
+    async def send(
+        self, method: str, path: str, body: bytes | BinaryIO | None = None, **headers: str
+    ) -> tuple[int, Any]:
+        """Status and JSON. Header names with _ for -."""
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        async with self.http.request(method, path, data=body, headers=named) as answer:
+            return answer.status, await answer.json() if await answer.read() else None
+
+
+@asynccontextmanager
+async def api(
+    token: str | None = None, read_only: bool = False, clock: Callable[[], int] | None = None
+) -> AsyncIterator[Api]:
+    """In front of one fake broker."""
+    async with cluster() as (edge, brokers):
+        proxied = edge.proxied
+        engine, planner = proxied.ground.engine, proxied.ground.planner
+        assert engine is not None
+        book = RuleBook(engine) if clock is None else RuleBook(engine, clock)
+        exchanges = Exchanges(edge.log, "full", frozenset(), planner, book)
+        proxied.exchanged = exchanges.told
+        state = FakeState()
+        state.stats = proxied.stats
+        fixed = state, Config(), book, exchanges, [proxied], edge.log
+        control = Control(*fixed, read_only, token)  # type: ignore[arg-type]
+        server = await admin.start(control.state, "127.0.0.1", 0, control)
+        address = f"127.0.0.1:{server.address.port}"
+        try:
+            async with (
+                AsyncKlamm(address, token, "ada") as klamm,
+                aiohttp.ClientSession(f"http://{address}") as http,
+            ):
+                found = Api(edge, brokers, control, klamm)
+                found.http = http
+                yield found
+        finally:
+            await server.close()
+
+
+@contextmanager
+def in_thread(**how: Any) -> Iterator[Api]:
+    """The same on a loop of its own, for what blocks."""
+    started: Future[tuple[Api, asyncio.Event]] = Future()
+
+    async def serve() -> None:
+        end = asyncio.Event()
+        async with api(**how) as it:
+            started.set_result((it, end))
+            await end.wait()
+
+    thread = threading.Thread(target=asyncio.run, args=(serve(),))
+    thread.start()
+    it, end = started.result(20)
+    try:
+        yield it
+    finally:
+        it.loop.call_soon_threadsafe(end.set)
+        thread.join(20)
+        assert not thread.is_alive()

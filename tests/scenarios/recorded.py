@@ -1,0 +1,49 @@
+"""Samples for the tests: a moment of klamm's counters, written down in one line."""
+
+from typing import Any
+
+from klamm.scenarios.samples import Lane, Sample, Tally
+
+PRODUCE: Lane = ("Produce", "billing", "2")
+BOUNDS_S = [0.1, 1.0, 5.0, 10.0]
+
+
+def at(
+    at_s: float,
+    requests: int = 0,
+    answers: int = 0,
+    errors: int = 0,
+    *,
+    lane: Lane = PRODUCE,
+    slow: int = 0,
+    opened: int = 0,
+    hits: int = 0,
+) -> Sample:
+    """Counts since the beginning; `slow` answers took more than 5 s, `hits` are of the rule "moved"."""
+    buckets = ((0.1, answers - slow), (10.0, slow))
+    tally = Tally(requests, answers, errors, 0, buckets)
+    return Sample(at_s, {lane: tally}, opened, {"moved": hits})
+
+
+def counters(
+    requests: int = 0, responses: int = 0, hits: dict[str, int] | None = None, opened: int = 0
+) -> dict[str, Any]:
+    """/v1/counters, as far as scenarios read it."""
+    lane = {
+        "api": "Produce",
+        "client_id": "billing",
+        "broker": "2",
+        "requests": requests,
+        "responses": responses,
+        "unanswered": 0,
+        "errors": {},
+        "own_answers": 0,
+        "own_errors": {},
+        "latency": {"buckets": [responses, 0, 0, 0, 0], "sum_s": 0.0},
+    }
+    return {
+        "bounds_s": BOUNDS_S,
+        "lanes": [lane],
+        "connections": [{"cluster": "kafka", "broker": "2", "open": 1, "opened": opened}],
+        "rules": [{"name": name, "matches": count, "hits": count} for name, count in (hits or {}).items()],
+    }

@@ -1,0 +1,122 @@
+"""Every ready scenario, played on librdkafka and the Java client in front of real brokers.
+
+KLAMM_WRITE_DOCS=1 pytest tests/scenarios/test_clients.py writes the verdicts into docs/scenarios.md.
+"""
+
+import os
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+from klamm.scenarios import ready
+from tests.brokers.kraft import VERSION, kraft_cluster
+from tests.scenarios.ground import WORKLOADS, Outcome, played
+
+DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "scenarios.md"
+BEGIN, END = "<!-- made by tests/scenarios/test_clients.py -->\n", "<!-- end -->\n"
+SPEED = 5.0
+SHORT = ("leader-election", "quota-throttling")
+RUNS = [
+    pytest.param(name, client, marks=[] if name in SHORT else [pytest.mark.long])
+    for name in ready.names()
+    for client in WORKLOADS
+]
+KNOWN_TO_MISS = {
+    ("quota-throttling", "librdkafka"): {
+        ("throttled", "Produce: requests a second at least 0.1 and at most 10, after 5 s"),
+    },
+}
+WHY = {
+    ("quota-throttling", "librdkafka"): "it only reports the time: brokers before 2.0 waited themselves",
+}
+Runs = Mapping[tuple[str, str], "Future[Outcome]"]
+
+
+@pytest.fixture(scope="module")
+def runs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runs]:
+    """The runs that were selected: both clients side by side, each taking one scenario after another."""
+    wanted = [
+        (item.callspec.params["scenario"], item.callspec.params["client"])
+        for item in request.session.items
+        if isinstance(item, pytest.Function) and item.originalname == TEST.__name__
+    ]
+    directory = tmp_path_factory.mktemp("scenarios")
+    with ExitStack() as stack:
+        kafka = stack.enter_context(
+            kraft_cluster(directory, listeners=("PLAINTEXT", "SASL_PLAINTEXT"), hosts={2: "localhost"})
+        )
+        lanes = {client: stack.enter_context(ThreadPoolExecutor(1)) for client in WORKLOADS}
+        yield {
+            (scenario, client): lanes[client].submit(played, kafka, client, scenario, SPEED, directory)
+            for scenario, client in wanted
+        }
+
+
+@pytest.fixture(scope="module")
+def seen() -> Iterator[dict[tuple[str, str], Outcome]]:
+    """What was played, for the document, which is written where that is asked for."""
+    made: dict[tuple[str, str], Outcome] = {}
+    yield made
+    if os.environ.get("KLAMM_WRITE_DOCS"):
+        assert len(made) == len(RUNS), "the document needs all runs, and that they pass"
+        text = DOCUMENT.read_text()
+        before, after = text.partition(BEGIN)[0], text.partition(END)[2]
+        DOCUMENT.write_text(before + BEGIN + "\n".join(document(made)) + "\n" + END + after)
+
+
+def document(made: Mapping[tuple[str, str], Outcome]) -> Iterator[str]:
+    """The verdicts, and what was measured."""
+    clients = f"librdkafka in confluent-kafka {version('confluent-kafka')} and the Java client {VERSION}"
+    yield f"\nKafka {VERSION}, {clients}, at speed {SPEED:g}.\n"
+    yield f"| scenario | {' | '.join(WORKLOADS)} |\n| --- | {' | '.join('---' for _ in WORKLOADS)} |"
+    for name in ready.names():
+        yield f"| `{name}` | {' | '.join(verdict(name, client, made) for client in WORKLOADS)} |"
+    yield "\nWhat was expected, and measured:\n"
+    yield f"| scenario | phase | expectation | {' | '.join(WORKLOADS)} |"
+    yield f"| --- | --- | --- | {' | '.join('---' for _ in WORKLOADS)} |"
+    for name in ready.names():
+        phases = [made[name, client].report["phases"] for client in WORKLOADS]
+        for same in zip(*phases, strict=True):
+            for each in zip(*(phase["expectations"] for phase in same), strict=True):
+                measured = [one["measured"] if one["met"] else f"**{one['measured']}**" for one in each]
+                yield f"| `{name}` | {same[0]['name']} | {each[0]['text']} | {' | '.join(measured)} |"
+
+
+def verdict(name: str, client: str, made: Mapping[tuple[str, str], Outcome]) -> str:
+    """A cell of the table."""
+    missed = made[name, client].missed
+    said = "; ".join(f"{phase}: {text} ({measured})" for (phase, text), measured in missed.items())
+    why = f": {WHY[name, client]}" if (name, client) in WHY else ""
+    return f"**not met**{why}. {said}" if missed else "met"
+
+
+@pytest.mark.brokers
+@pytest.mark.parametrize(("scenario", "client"), RUNS)
+def test_a_client_takes_a_scenario_as_it_is_known_to(
+    scenario: str, client: str, runs: Runs, seen: dict[tuple[str, str], Outcome]
+) -> None:
+    outcome = runs[scenario, client].result(timeout=290)
+    known = KNOWN_TO_MISS.get((scenario, client), set())
+    assert set(outcome.missed) == known, outcome.said
+    assert outcome.code == bool(known)
+    seen[scenario, client] = outcome
+
+
+TEST = test_a_client_takes_a_scenario_as_it_is_known_to
+
+
+def test_the_document_has_the_verdicts_that_are_known() -> None:
+    if os.environ.get("KLAMM_WRITE_DOCS"):
+        pytest.skip("the document is written at the end of this run")
+    table = DOCUMENT.read_text().partition(BEGIN)[2].partition("What was expected")[0].splitlines()
+    said = {}
+    for row in table:
+        if row.startswith("| `"):
+            name, *cells = (cell.strip() for cell in row.strip("|").split("|"))
+            said |= {(name.strip("`"), client): cell for client, cell in zip(WORKLOADS, cells, strict=True)}
+    assert said.keys() == {(name, client) for name in ready.names() for client in WORKLOADS}
+    assert {key for key, cell in said.items() if cell != "met"} == KNOWN_TO_MISS.keys()

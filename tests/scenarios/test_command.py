@@ -1,0 +1,205 @@
+"""`klamm scenario` as people run it; the runs are in front of librdkafka's mock cluster."""
+
+import json
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from klamm.cli import main
+from klamm.cli.demo_traffic import TOPICS
+from klamm.scenarios import ready
+from klamm.scenarios.expectations import KINDS
+from tests.brokers.processes import Process, wait_for
+from tests.e2e.klamm_process import Klamm, klamm_in_front_of
+from tests.scenarios.ground import FOLDER, run
+
+MET = """\
+about: records are refused, and then taken
+phases:
+  - name: steady
+    for: 4s
+    expect:
+      - rate: {api: Produce, at_least: 1}
+      - answered: {api: Produce, within: 500ms}
+  - name: refused
+    for: 6s
+    flap: 2s
+    rules:
+      - {name: refused, api: Produce, error: NOT_LEADER_OR_FOLLOWER}
+    expect:
+      - hits: {rule: refused}
+      - errors: {api: Produce, above: 1%}
+  - name: recovery
+    for: 6s
+    expect:
+      - resumes: {api: Produce, within: 5s}
+expect:
+  - pause: {api: Produce, at_most: 8s}
+  - requests: {api: Produce, at_least: 10}
+  - connections: {at_most: 20}
+"""
+
+NOT_MET = """\
+about: everything is expected in vain
+phases:
+  - name: refused
+    for: 4s
+    rules:
+      - {name: refused, api: Produce, error: NOT_LEADER_OR_FOLLOWER}
+      - {name: felt by nobody, api: Produce, topic: nobodys, error: NOT_LEADER_OR_FOLLOWER}
+    expect:
+      - errors: {api: Produce, below: 1%}
+      - requests: {api: Produce, at_most: 1}
+      - rate: {api: Produce, at_least: 10000}
+      - connections: {at_least: 1000}
+      - hits: {rule: felt by nobody}
+  - name: silent
+    for: 12s
+    rules:
+      - {name: silent, api: Produce, drop: true}
+    expect:
+      - answered: {api: Produce, within: 1s}
+      - resumes: {api: Produce, within: 1s, after: 2s}
+      - pause: {api: Produce, at_most: 1s, after: 2s}
+"""
+
+
+@pytest.fixture(scope="module")
+def klamm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Klamm]:
+    """klamm in front of the mock cluster, and librdkafka at work through it."""
+    folder = tmp_path_factory.mktemp("scenarios")
+    with ExitStack() as stack:
+        cluster = Process([sys.executable, "-m", "klamm.cli.demo_cluster"], folder / "cluster.log")
+        stack.callback(cluster.kill)
+        bootstrap = wait_for(lambda: _address(cluster.log), "the mock cluster", [cluster])
+        klamm = stack.enter_context(klamm_in_front_of(bootstrap, "127.0.0.1", folder / "klamm.log"))
+        program = [
+            sys.executable,
+            str(FOLDER / "librdkafka_workload.py"),
+            klamm.bootstrap,
+            TOPICS[0],
+            "plain",
+        ]
+        work = Process(program, folder / "client.log")
+        stack.callback(work.kill)
+        wait_for(lambda: _produced(klamm) > 20, "librdkafka at work", [work])
+        yield klamm
+
+
+def _address(log: Path) -> str | None:
+    """The line with the mock cluster's addresses; librdkafka logs beside it."""
+    said = log.read_text().splitlines()
+    return next((line for line in said if re.fullmatch(r"(127\.0\.0\.1:\d+,?)+", line)), None)
+
+
+def _produced(klamm: Klamm) -> int:
+    return sum(lane["responses"] for lane in klamm.counters()["lanes"] if lane["api"] == "Produce")
+
+
+def test_a_scenario_whose_expectations_are_met_ends_with_0(klamm: Klamm, tmp_path: Path) -> None:
+    file = tmp_path / "refused.yaml"
+    file.write_text(MET)
+    outcome = run(klamm, str(file), 2.0, tmp_path / "report.json")
+    assert outcome.code == 0, outcome.said
+    assert outcome.said.endswith("\nrefused: met, all 8 expectations\n")
+    assert outcome.report["verdict"] == "met"
+    events = [event["what"] for event in outcome.report["phases"][1]["events"]]
+    assert events == ["added refused", "off refused", "on refused", "removed refused"]
+    assert klamm.counters()["rules"] == []
+
+
+def test_every_kind_of_expectation_is_not_met_in_a_run_that_deserves_it(klamm: Klamm, tmp_path: Path) -> None:
+    file = tmp_path / "in-vain.yaml"
+    file.write_text(NOT_MET)
+    outcome = run(klamm, str(file), 2.0, tmp_path / "report.json")
+    assert outcome.code == 1
+    assert outcome.said.endswith("\nin-vain: not met, 8 of 8 expectations\n"), outcome.said
+    expectations = [each for phase in outcome.report["phases"] for each in phase["expectations"]]
+    assert {each["kind"] for each in expectations} == set(KINDS)
+    assert [each for each in expectations if each["met"]] == []
+    assert klamm.counters()["rules"] == []
+
+
+def test_a_rule_of_the_same_name_ends_the_run_with_2_and_leaves_that_rule(
+    klamm: Klamm, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from klamm.client import Klamm as Client
+
+    client = Client(klamm.admin)
+    client.add_rule({"name": "refused", "api": "Produce", "topic": "nobodys", "delay": "1s"})
+    file = tmp_path / "refused.yaml"
+    file.write_text(MET)
+    try:
+        assert main(["scenario", "run", str(file), "--admin", klamm.admin, "--speed", "20"]) == 2
+        assert [rule.name for rule in client.rules()] == ["refused"]
+    finally:
+        client.remove_rule("refused")
+    assert "there is a rule 'refused' already" in capsys.readouterr().err
+
+
+def test_without_a_klamm_the_exit_code_is_2(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["scenario", "run", "leader-election", "--admin", "127.0.0.1:1"]) == 2
+    assert capsys.readouterr().err == "klamm scenario: no klamm answers at 127.0.0.1:1: connection refused\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["run", "leader-electio"], "did you mean leader-election?"),
+        (["run", "missing.yaml"], "cannot read missing.yaml: No such file or directory"),
+        (["show", "full-disc"], "did you mean full-disk?"),
+        (["run", "full-disk", "--set", "brokr=1"], "there is no parameter 'brokr'; did you mean broker?"),
+        (["run", "full-disk", "--set", "broker=one"], "full-disk.yaml:"),
+        (["run", "full-disk", "--set", "broker"], "'broker' is no KEY=VALUE"),
+        (["run", "full-disk", "--speed", "fast"], "'fast' is not a number from 0 to 1000"),
+        (["run", "full-disk", "--speeed", "2"], "unknown option --speeed"),
+        (["run", "full-disk", "--json", "/nowhere/report.json"], "cannot use /nowhere/report.json: No such"),
+        (["run", "full-disk", "--token-file", "/nowhere"], "cannot use /nowhere: No such file"),
+        (["play", "full-disk"], "invalid choice"),
+    ],
+)
+def test_wrong_usage_ends_with_2_and_a_reason(
+    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["scenario", *words]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_mistakes_of_a_file_are_printed_and_nothing_is_played(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "wrong.yaml"
+    file.write_text(MET.replace("for: 4s", "for: 4").replace("resumes", "resume"))
+    assert main(["scenario", "run", str(file)]) == 2
+    assert [line.partition(": ")[0] for line in capsys.readouterr().err.splitlines()] == [
+        f"{file}:4:10",
+        f"{file}:19:9",
+    ]
+
+
+def test_list_and_show_tell_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["scenario", "list"]) == 0
+    listed = capsys.readouterr().out
+    for name in ready.names():
+        assert f"  {name} " in listed
+        assert main(["scenario", "show", name]) == 0
+        shown = capsys.readouterr().out
+        assert ready.page(name) in shown
+        assert ready.text(name) in shown
+    assert main(["scenario", "show", "full-disk", "--yaml"]) == 0
+    assert capsys.readouterr().out == ready.text("full-disk")
+
+
+def test_the_report_goes_to_standard_output_where_that_is_asked_for(
+    klamm: Klamm, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "short.yaml"
+    file.write_text("phases: [{name: one, for: 1s}]")
+    assert main(["scenario", "run", str(file), "--admin", klamm.admin, "--json", "-"]) == 0
+    out, err = capsys.readouterr()
+    assert json.loads(out)["scenario"] == "short"
+    assert "short: met" in err
