@@ -43,7 +43,9 @@ SECTIONS = [  # for a byte that says "no tagged fields"
 
 every_api = pytest.mark.parametrize("api", API, ids=lambda api: api.name)
 damaged_at = pytest.mark.parametrize(
-    "most", [4, pytest.param(10**6, marks=pytest.mark.long, id="everywhere")], ids=str
+    "most",
+    [4, pytest.param(10**6, marks=[pytest.mark.long, pytest.mark.timeout(3600)], id="everywhere")],
+    ids=str,
 )
 
 
