@@ -141,16 +141,16 @@ def test_two_members_of_a_group_divide_the_partitions(
     topic = group = f"divided-{protocol}"
     topics.create(kafka.bootstrap(), topic, topics.spread(4))
     reading = {"do": "consume", "topic": topic, "group": group, "protocol": protocol, "list": True}
-    patient = {**reading, "count": COUNT, "timeout_s": 12}
+    patient = {**reading, "count": COUNT, "timeout_s": 20}
     members = [
         inside.start(tmp_path / f"{client}.log", *programs.command(client, klamm.bootstrap, patient))
         for client in ("librdkafka", "java")
     ]
     try:
-        wait_for(lambda: topics.assigned(kafka.bootstrap(), group) == [2, 2], "two members", members, 10)
+        wait_for(lambda: topics.assigned(kafka.bootstrap(), group) == [2, 2], "two members", members, 15)
         made = {"do": "produce", "topic": topic, "count": COUNT, "size": 32}
         inside.run(*programs.command("librdkafka", klamm.bootstrap, made))
-        wait_for(lambda: not any(member.running for member in members), "the members", timeout_s=30)
+        wait_for(lambda: not any(member.running for member in members), "the members", timeout_s=60)
     finally:
         for member in members:
             member.kill()

@@ -91,7 +91,8 @@ def test_a_fetch_that_asks_for_no_bytes_is_answered_at_once(leader: Address) -> 
 
 @pytest.mark.parametrize("limits", [{"max_bytes": 1}, {"size": 1}], ids=["whole", "partition"])
 def test_the_first_batch_comes_whole_however_small_the_limit(limits: Values, leader: Address) -> None:
-    answer = fetched(ask(leader, "Fetch", 12, fetch(LARGE, 0, **limits)))
+    asked = fetch(LARGE, 0, **{"min_bytes": 1, "max_wait_ms": 10_000, **limits})  # till it is committed
+    answer = fetched(ask(leader, "Fetch", 12, asked))
     assert [base for base, *_ in batches(answer["records"])] == [0]
 
 

@@ -12,7 +12,7 @@ from tests.clients.drivers import DRIVERS, Driver, Event
 from tests.e2e import topics
 from tests.e2e.klamm_process import Klamm
 
-pytestmark = pytest.mark.brokers
+pytestmark = [pytest.mark.brokers, pytest.mark.long]
 
 Route = tuple[str, Namespace | None]
 

@@ -34,6 +34,7 @@ async def test_rules_by_hand_stand_beside_those_of_the_file(tmp_path: Path) -> N
             found = [(rule.name, rule.origin, rule.hits, rule.written) for rule in it.rules()]
             late = {"name": "late", "api": "Heartbeat", "delay": "1ms"}
             assert found == [("late", "file", 1, late), (made.name, "hand", 1, ERROR)]
+            await eventually(lambda: klamm.lines("changed"))
             assert [line["by"] for line in klamm.lines("changed")] == ["ada (127.0.0.1)"]
             with it.live() as lines:
                 await client.ask("Heartbeat", 3, BEAT)
