@@ -28,11 +28,11 @@ from klamm.proxy.config import (
     Seconds,
     Tls,
 )
+from klamm.rules.amounts import SIZES, amount, whole
 from klamm.rules.nearest import suggestion
 from klamm.rules.typed_yaml import Scalar, truth
 
 SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
-BYTES = {"": 1, "B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 TLS_WORDS = {"SSL", "SASL_SSL"}  # as Kafka writes them before ://
 LABEL = re.compile(r"(?!-)[A-Za-z0-9_-]{1,63}(?<!-)")
 FEWEST_PORTS = 3  # bootstrap, a broker, a controller
@@ -126,19 +126,9 @@ def tls(text: str) -> Tls | None:
     return Tls() if truth(text) else None
 
 
-def _amount(text: str, units: dict[str, float] | dict[str, int], what: str, example: str) -> float:
-    match = re.fullmatch(r"(\d+(?:\.\d+)?) ?([A-Za-z]*)", text)
-    if match is None:
-        raise ValueError(f"{text!r} is not {what}: write it as {example}")
-    number, unit = match.groups()
-    if unit not in units:
-        raise ValueError(f"unknown unit {unit!r}{suggestion(unit, [word for word in units if word])}")
-    return float(number) * units[unit]
-
-
 def seconds(text: str) -> Seconds:
     """500ms, 2s, 1m, 1h; a bare number is seconds. More than none."""
-    found = _amount(text, {"": 1.0, **SECONDS}, "a duration", "500ms or 2s")
+    found = amount(text, {"": 1.0, **SECONDS}, "a duration", "500ms or 2s")
     if found <= 0:
         raise ValueError("must be more than 0")
     return Seconds(found)
@@ -146,7 +136,7 @@ def seconds(text: str) -> Seconds:
 
 def size(text: str) -> Bytes:
     """16MiB, 64kB; a bare number is bytes. More than none."""
-    found = int(_amount(text, BYTES, "a size", "16MiB or 65536"))
+    found = int(amount(text, SIZES, "a size", "16MiB or 65536"))
     if found <= 0:
         raise ValueError("must be more than 0")
     return Bytes(found)
@@ -154,9 +144,7 @@ def size(text: str) -> Bytes:
 
 def count(text: str) -> Count:
     """A whole number from 0."""
-    if not (text.isascii() and text.isdigit()):
-        raise ValueError(f"{text!r} is not a whole number from 0 on")
-    return Count(int(text))
+    return Count(whole(text))
 
 
 def api_name(text: str) -> ApiName:

@@ -63,13 +63,6 @@ def values(span: Span) -> Any:
     return found
 
 
-def innermost(span: Span) -> Span:
-    """The field in which reading stopped: the last of the last."""
-    while span.parts and span.parts[-1].end < 0:
-        span = span.parts[-1]
-    return span
-
-
 def _failure(layout: Layout, data: bytes, pos: int, end: int) -> DecodeError | None:
     try:
         interpret.read(layout, data, pos, end)

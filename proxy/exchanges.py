@@ -8,7 +8,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import count
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Any, ClassVar, Protocol
 
 from klamm.decoders import API, DecodeError
 from klamm.proxy.exchange import Seen, seen
@@ -19,7 +19,6 @@ from klamm.rules.plan import PRODUCE, Planner, Wishes
 from klamm.rules.rule import Draw, Rule
 from klamm.rules.verdict import OnAnswer, Order
 
-Metering = Literal["header", "full"]
 Test = Callable[[Frame], bool | None]
 
 

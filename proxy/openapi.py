@@ -19,7 +19,6 @@ ALWAYS = {
     403: "A page of another site asks, or nothing may be changed",
 }
 WITH_BODY = {413: "More than 1 MiB", 415: "Not JSON"}
-BEARER = {"type": "http", "scheme": "bearer"}
 JSON, LINES = "application/json", "application/jsonl"
 
 

@@ -243,8 +243,7 @@ class Requests:
             flow = self._flow(code, plan, client_id)
             flow.header = data[pos + 12 : body]
             if connection.ruling is not None:
-                ruling = connection.ruling
-                flow.rules = (ruling.concerned(flow, "request"), ruling.concerned(flow, "response"))
+                connection.ruling.rule(flow)
         if plan.refuse is not None:
             connection.close("unknown_version", plan.name, plan.refuse)
             return CLOSE

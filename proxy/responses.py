@@ -64,10 +64,7 @@ class Responses:
             self.kept_size += len(data) - offset
         elif not connection.closing and "client" not in connection.over:
             self._scan(data, offset, now, now, pieces)
-        passing = self.passing
-        connection.clean = not (
-            self.kept or self.left or passing.walk is not None or passing.tail is not None
-        )
+        connection.clean = not (self.kept or self.left or self.passing.busy())
         if len(pieces) == 1 and pieces[0] is data and not connection.effects:
             return data
         effects, connection.effects = connection.effects, []
@@ -165,8 +162,8 @@ class Responses:
             least, most, first, second, second_at, third, third_at, note = memo
             began, first_turn, count = pos, turn, len(ids)
             stride = HEAD(data, pos)[0] + 4
-            like = alike.responses(flow, stride)
-            if like is not None and memo is not NO_MEMO:
+            like = None if memo is NO_MEMO else alike.responses(flow, stride)
+            if like is not None:
                 seen = min((size - pos) // stride, count - turn, alike.MOST)
                 if seen >= alike.FEWEST:
                     found = like.ids(memoryview(data)[pos : pos + seen * stride], seen)

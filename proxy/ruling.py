@@ -81,10 +81,14 @@ class Ruling:
             self.plans_revision = planner.revision
             known.clear()
         for flow in known.values():
-            flow.rules = (self.concerned(flow, "request"), self.concerned(flow, "response"))
+            self.rule(flow)
             flow.least, flow.answer = NO_LENGTH, NO_MEMO
 
-    def concerned(self, flow: Flow, side: Side) -> Concern | None:
+    def rule(self, flow: Flow) -> None:
+        """Look up which rules concern the flow's frames."""
+        flow.rules = (self._concerned(flow, "request"), self._concerned(flow, "response"))
+
+    def _concerned(self, flow: Flow, side: Side) -> Concern | None:
         """The rules for such frames; None where none reads or acts on them."""
         plan = flow.plan
         if plan.unknown is not None:
@@ -157,7 +161,7 @@ class Ruling:
                     done = self._carry(order, pieces, "request", head, frame)
                     if done:
                         return pieces, runs
-        whole = SIZE.pack(len(head) - 4 + len(frame.body)) + head[4:] + frame.body
+        whole = _sized(head, frame.body)
         pieces += [whole] * times
         heard = _is_heard(orders, frame, answered)
         if answered and not heard:
@@ -196,7 +200,7 @@ class Ruling:
         for order in orders:
             if self._carry(order, pieces, "response", data[:start], frame):
                 return pieces
-        pieces.append(SIZE.pack(start - 4 + len(frame.body)) + data[4:start] + frame.body)
+        pieces.append(_sized(data[:start], frame.body))
         return pieces
 
     def _carry(
@@ -209,7 +213,7 @@ class Ruling:
             case Delay(ns):
                 pieces.append(("hold", TO[side], frame.arrived_ns + ns))
             case Cut(how, sent):
-                whole = head and SIZE.pack(len(head) - 4 + len(frame.body)) + head[4:] + frame.body
+                whole = head and _sized(head, frame.body)
                 pieces += [whole[:sent], ("cut", TO[side], how)]
                 return True
             case Drop():
@@ -242,7 +246,7 @@ class Ruling:
         for order in self.gate.answered(acts, frame):
             if self._carry(order, pieces, "response", head, frame):
                 return Run(None, flow.note, now, [correlation], 0, tuple(pieces))
-        pieces.append(SIZE.pack(len(head) - 4 + len(frame.body)) + head[4:] + frame.body)
+        pieces.append(_sized(head, frame.body))
         run = Run(None, flow.note, now, [correlation], len(request.body), tuple(pieces))
         self.connection.own_answer(flow, run, frame.values, len(head) - 4 + len(frame.body))
         return run
@@ -252,6 +256,11 @@ class Ruling:
         frame = Frame(API[plan.key], plan.version, side, body, flow.lane.client_id, self.peer, now, request)
         frame.names = self.gate.name_of
         return frame
+
+
+def _sized(head: bytes, body: bytes) -> bytes:
+    """A frame of this header, which begins with a size field, and this body; the size is theirs."""
+    return SIZE.pack(len(head) - 4 + len(body)) + head[4:] + body
 
 
 def _body(data: bytes, tagged: bool) -> int:

@@ -140,9 +140,7 @@ class Gate:
             if tally.reads:
                 pending.append(tally)
                 continue
-            per = tally.rule.when.per
-            key = self.peer.key if per == "connection" else client_id if per == "client" else None
-            hit = self._match(tally, key, None, now)
+            hit = self._match(tally, self._counted_by_header(tally.rule, client_id), None, now)
             if hit is not None:
                 pending.append(hit)
         return tuple(pending)
@@ -175,10 +173,10 @@ class Gate:
         if self.engine.learns_from(frame.api, frame.side):
             self.engine.groups.learn(frame)
         asked: list[Order] = []
-        tracked = frame.api.key == FETCH and any(map(_by_topic, look))
-        if tracked and frame.side == "request" and self.sessions.unknown(frame):
+        tracked = frame.api.key == FETCH and frame.side == "request" and any(map(_by_topic, look))
+        if tracked and self.sessions.unknown(frame):
             return [Answer({"error_code": SESSION_NOT_FOUND})]
-        if tracked and frame.side == "request":
+        if tracked:
             frame.held = tuple(self.sessions.held(frame))
         end: list[Order] = []
         for pending in look:
@@ -193,7 +191,7 @@ class Gate:
                     end.append(asked.pop())
         if end:
             return asked + end
-        if tracked and frame.side == "request":
+        if tracked:
             self.sessions.asks(frame)
             asked.append(OnAnswer(self._session_answered))
         return asked
@@ -286,7 +284,7 @@ class Gate:
         if not found and frame.side == "request":
             found = names_all(fields, frame.version, frame.values)
             if frame.api.key == FETCH:
-                found = any(wanted(part) for part in self.sessions.held(frame))
+                found = any(map(wanted, frame.held))
         return wanted if found else False
 
     def _of_group(self, rule: Rule, frame: Frame) -> bool:
@@ -319,16 +317,17 @@ class Gate:
         tally.hit(key)
         return Hit(tally, Draws(start, match), only, key)
 
+    def _counted_by_header(self, rule: Rule, client_id: str | None) -> Hashable:
+        """The same where the header is enough to tell."""
+        per = rule.when.per
+        return self.peer.key if per == "connection" else client_id if per == "client" else None
+
     def _counted_by(self, rule: Rule, frame: Frame, only: Callable[[Part], bool] | None) -> Hashable:
-        match rule.when.per:
-            case "rule":
-                return None
-            case "connection":
-                return self.peer.key
-            case "client":
-                return frame.client_id
-            case "group":
-                return frozenset(self._groups(frame))
+        """What its matches are counted by: nothing, or that of which the rule counts each by itself."""
+        if rule.when.per == "group":
+            return frozenset(self._groups(frame))
+        if rule.when.per != "topic":
+            return self._counted_by_header(rule, frame.client_id)
         fields = frame.api.fields(frame.side)
         found = parts(fields, frame.version, frame.values, self.name_of)
         return frozenset((p.get("topic"), p.get("partition")) for p in found if only is None or only(p))

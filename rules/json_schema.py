@@ -10,9 +10,10 @@ from typing import Any, Literal, NewType, Union, get_args, get_origin
 from klamm.decoders import API, ERRORS
 from klamm.decoders.schema import Versions
 from klamm.rules.actions import ACTIONS
+from klamm.rules.amounts import SIZES
 from klamm.rules.quantities import ApiName, Bytes, Duration, ErrorCode, FieldPath, Share
 from klamm.rules.rule import Moment
-from klamm.rules.scalars import PATH, SIZES, TIMES, ApiPattern, Number, Ordinal
+from klamm.rules.scalars import PATH, TIMES, ApiPattern, Number, Ordinal
 from klamm.rules.typed_yaml import keys
 from klamm.rules.written import Actions, described, file_type
 

@@ -5,13 +5,13 @@ reason that reads after the name of the key.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from datetime import datetime
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple, NewType
 
 from klamm.decoders import API, ERRORS
 from klamm.decoders.schema import Versions, version_range
+from klamm.rules.amounts import SIZES, amount, whole
 from klamm.rules.nearest import suggestion
 from klamm.rules.quantities import ApiName, Bytes, Duration, ErrorCode, FieldPath, Share
 from klamm.rules.rule import Moment
@@ -19,7 +19,6 @@ from klamm.rules.typed_yaml import Misplaced, Scalar
 
 MS, S = 1_000_000, 1_000_000_000
 TIMES = {"us": 1000, "ms": MS, "s": S, "m": 60 * S, "h": 3600 * S, "d": 86400 * S}
-SIZES = {"": 1, "B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 NO_TOPIC = re.compile(r"[^A-Za-z0-9._*?!\[\]-]")
 BROKER = re.compile(r"\d+|bootstrap|controller \d+")
 PATH = re.compile(r"[a-z_]\w*(\.[a-z_]\w*)*")
@@ -38,17 +37,6 @@ class ApiPattern(NamedTuple):
     text: str
     keys: frozenset[int]
     exact: bool
-
-
-def amount(text: str, units: Mapping[str, float], what: str, example: str) -> float:
-    """A number and its unit, as a number of the smallest."""
-    match = re.fullmatch(r"(\d+(?:\.\d+)?) ?([A-Za-z]*)", text)
-    if match is None:
-        raise ValueError(f"{text!r} is not {what}: write it as {example}")
-    number, unit = match.groups()
-    if unit not in units:
-        raise ValueError(f"unknown unit {unit!r}{suggestion(unit, [word for word in units if word])}")
-    return float(number) * units[unit]
 
 
 def duration(text: str) -> Duration:
@@ -146,9 +134,7 @@ def broker_label(text: str) -> BrokerLabel:
 
 def number(text: str) -> Number:
     """A whole number from 0."""
-    if not (text.isascii() and text.isdigit()):
-        raise ValueError(f"{text!r} is not a whole number from 0 on")
-    return Number(int(text))
+    return Number(whole(text))
 
 
 def ordinal(text: str) -> Ordinal:

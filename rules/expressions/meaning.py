@@ -46,7 +46,6 @@ class Fitted(NamedTuple):
     paths: tuple[Path, ...]
     request_paths: tuple[Path, ...]
     absent: tuple[Path, ...]
-    reads_records: bool
 
 
 def fitted(tree: Node, api: Api, version: int, side: Side, condition: bool) -> Fitted:
@@ -66,7 +65,7 @@ def fitted(tree: Node, api: Api, version: int, side: Side, condition: bool) -> F
 
     own, asked = bodies
     absent = tuple(dict.fromkeys(own.absent + asked.absent))
-    return Fitted(made.kind, of, tuple(own.wanted), tuple(asked.wanted), absent, scope.records)
+    return Fitted(made.kind, of, tuple(own.wanted), tuple(asked.wanted), absent)
 
 
 class _Making:

@@ -8,19 +8,11 @@ from typing import Any
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, ConsumerRebalanceListener
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.errors import KafkaError, for_code
-from reactions import Options, failure, is_late, partitions_event, run, say, since
+from reactions import Options, Told, failure, is_late, run, sasl, say, since
 
 
 def _settings(bootstrap: str, options: Options) -> dict[str, Any]:
-    settings: dict[str, Any] = {"bootstrap_servers": bootstrap, "client_id": "aiokafka-reactions"}
-    if options["username"]:
-        settings |= {
-            "security_protocol": "SASL_PLAINTEXT",
-            "sasl_mechanism": "PLAIN",
-            "sasl_plain_username": options["username"],
-            "sasl_plain_password": options["password"],
-        }
-    return settings
+    return {"bootstrap_servers": bootstrap, "client_id": "aiokafka-reactions", **sasl(options)}
 
 
 async def _started(client: Any, where: str, begin: float, **fields: Any) -> bool:
@@ -96,15 +88,8 @@ async def _abort(producer: AIOKafkaProducer) -> bool:
     return True
 
 
-class _Told(ConsumerRebalanceListener):  # type: ignore[misc]
-    def __init__(self, begin: float) -> None:
-        self.begin = begin
-
-    def on_partitions_assigned(self, assigned: Any) -> None:
-        partitions_event("assigned", assigned, self.begin)
-
-    def on_partitions_revoked(self, revoked: Any) -> None:
-        partitions_event("revoked", revoked, self.begin)
+class _Told(Told, ConsumerRebalanceListener):  # type: ignore[misc]
+    pass
 
 
 async def consume(bootstrap: str, topic: str, options: Options) -> None:

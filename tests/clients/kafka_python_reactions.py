@@ -6,23 +6,16 @@ from typing import Any
 from kafka import ConsumerRebalanceListener, KafkaAdminClient, KafkaConsumer, KafkaProducer
 from kafka.admin import NewTopic
 from kafka.errors import KafkaError
-from reactions import Options, failure, is_late, partitions_event, run, say, since
+from reactions import Options, Told, failure, is_late, run, sasl, say, since
 
 
 def _settings(bootstrap: str, options: Options) -> dict[str, Any]:
-    settings: dict[str, Any] = {
+    return {
         "bootstrap_servers": bootstrap.split(","),
         "client_id": "kafka-python-reactions",
         "bootstrap_timeout_ms": options["timeout_ms"] // 2,
+        **sasl(options),
     }
-    if options["username"]:
-        settings |= {
-            "security_protocol": "SASL_PLAINTEXT",
-            "sasl_mechanism": "PLAIN",
-            "sasl_plain_username": options["username"],
-            "sasl_plain_password": options["password"],
-        }
-    return settings
 
 
 def _producer(bootstrap: str, options: Options, **settings: Any) -> KafkaProducer | None:
@@ -98,18 +91,8 @@ def _abort(producer: KafkaProducer) -> bool:
     return True
 
 
-class _Told(ConsumerRebalanceListener):  # type: ignore[misc]
-    def __init__(self, begin: float) -> None:
-        self.begin = begin
-
-    def on_partitions_assigned(self, assigned: Any) -> None:
-        partitions_event("assigned", assigned, self.begin)
-
-    def on_partitions_revoked(self, revoked: Any) -> None:
-        partitions_event("revoked", revoked, self.begin)
-
-    def on_partitions_lost(self, lost: Any) -> None:
-        partitions_event("lost", lost, self.begin)
+class _Told(Told, ConsumerRebalanceListener):  # type: ignore[misc]
+    pass
 
 
 def consume(bootstrap: str, topic: str, options: Options) -> None:

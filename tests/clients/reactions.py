@@ -81,6 +81,34 @@ def partitions_event(event: str, partitions: Iterable[Any], begin: float) -> Non
         say(event, partitions=numbers, ms=since(begin))
 
 
+class Told:
+    """A listener of aiokafka or kafka-python: what its consumer gets and loses is said."""
+
+    def __init__(self, begin: float) -> None:
+        self.begin = begin
+
+    def on_partitions_assigned(self, assigned: Iterable[Any]) -> None:
+        partitions_event("assigned", assigned, self.begin)
+
+    def on_partitions_revoked(self, revoked: Iterable[Any]) -> None:
+        partitions_event("revoked", revoked, self.begin)
+
+    def on_partitions_lost(self, lost: Iterable[Any]) -> None:
+        partitions_event("lost", lost, self.begin)
+
+
+def sasl(options: Options) -> dict[str, Any]:
+    """The settings of aiokafka and kafka-python for a user; none where there is none."""
+    if not options["username"]:
+        return {}
+    return {
+        "security_protocol": "SASL_PLAINTEXT",
+        "sasl_mechanism": "PLAIN",
+        "sasl_plain_username": options["username"],
+        "sasl_plain_password": options["password"],
+    }
+
+
 def code_name(error: Exception) -> str:
     """Kafka's name of an error of aiokafka or kafka-python, else its class."""
     code = getattr(error, "errno", None)

@@ -11,7 +11,8 @@ import pytest
 
 from klamm.decoders import API, ERRORS, DecodeError, compile, decode, encode, headers, interpret, layout
 from klamm.decoders.interpret import Layout
-from klamm.decoders.schema import UNKNOWN_TAGS, Api, Field, Side, default_of, defaults, members, present, walk
+from klamm.decoders.schema import UNKNOWN_TAGS, Api, Field, Side, defaults, members, walk
+from tests.decoders.columns import column, in_wire_order, leaves
 from tests.oracle.messages import (
     NEWEST_FIRST,
     Key,
@@ -184,28 +185,6 @@ def test_a_pick_or_a_walk_over_pieces_gives_the_columns_of_a_full_read(api: Api)
                 assert walked(walker, message.data, random)[:-1] == columns, (of, paths)
 
 
-def leaves(of: Layout) -> tuple[Path, ...]:
-    return tuple(path for path, f in walk(of.fields, of.version) if not members(f))
-
-
-def absent(f: Field, version: int, value: Any) -> bool:
-    """Kafka does not write a tagged field that has its default."""
-    return f.tag is not None and value == default_of(f, version)
-
-
-def column(fields: tuple[Field, ...], version: int, values: dict[str, Any], path: Path) -> Any:
-    """None where null or absent, a list per array on the way."""
-    f = next(f for f in fields if f.name == path[0] and version in f.versions)
-    value = values[f.name]
-    if value is None or absent(f, version, value):
-        return None
-    if len(path) == 1:
-        return value
-    if f.kind == "array":
-        return [column(members(f), version, element, path[1:]) for element in value]
-    return column(members(f), version, value, path[1:])
-
-
 def walked(walker: compile.Walk, data: bytes, random: Random) -> tuple[Any, ...]:
     """The result of a walk that is sent `data` in pieces."""
     walking, at = walker(), 0
@@ -238,21 +217,6 @@ def test_every_field_is_located_at_the_bytes_that_it_takes(api: Api) -> None:
                 alone = Layout(of.api, of.version, of.side, of.flexible, (f,))
                 tags = b"\0" if of.flexible else b""
                 assert interpret.write(alone, {f.name: value}) == message.data[start:end] + tags, (of, f.name)
-
-
-def in_wire_order(
-    fields: tuple[Field, ...], version: int, values: dict[str, Any], path: Path = ()
-) -> Iterator[tuple[Path, Any]]:
-    in_place, tagged = present(fields, version)
-    for f in [*in_place, *tagged]:
-        value, here = values[f.name], (*path, f.name)
-        if absent(f, version, value):
-            continue
-        if not members(f):
-            yield here, value
-        elif value is not None:
-            for element in value if f.kind == "array" else [value]:
-                yield from in_wire_order(members(f), version, element, here)
 
 
 @every_api

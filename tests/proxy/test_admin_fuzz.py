@@ -38,9 +38,7 @@ FEW = settings(
 )
 
 
-def fuzz(
-    operation: schemathesis.APIOperation[Any, Any, Any, Any], address: str, mode: GenerationMode
-) -> set[int]:
+def fuzz(operation: Operation, address: str, mode: GenerationMode) -> set[int]:
     """The statuses of its answers. Raises where one is not promised."""
     statuses = set()
 

@@ -12,7 +12,6 @@ from tests.proxy.admin_api import api
 
 RULE = b'{"api": "Heartbeat", "error": "REBALANCE_IN_PROGRESS"}'
 JSON = "application/json"
-FOREIGN = ({"Origin": "http://evil.example"}, {"Origin": "null"}, {"Sec_Fetch_Site": "cross-site"})
 FORMS = ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x")
 CHANGES = (
     ("POST", "/v1/rules", RULE),

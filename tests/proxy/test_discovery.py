@@ -17,21 +17,10 @@ from klamm.proxy.config import Address
 from klamm.proxy.discovery import Found, Unanswered, Way, discover
 from klamm.proxy.sockets import tls_context
 from klamm.proxy.topology import NodeKey
-from tests.fakes import tls
 from tests.fakes.broker import Broker, Cluster, Connection, Request, closes, framed, resets
 from tests.fakes.waiting import on_uvloop
 
 PLAIN = Way(5.0)
-
-
-@pytest.fixture(scope="module")
-def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("tls")
-
-
-@pytest.fixture(scope="module")
-def context(certificates: Path) -> ssl.SSLContext:
-    return tls.make(certificates)
 
 
 def trusting(ca: str | None) -> Way:

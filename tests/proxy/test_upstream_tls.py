@@ -12,26 +12,13 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-import pytest
-
 from klamm.proxy import config
 from klamm.proxy.connection import Effect
-from tests.fakes import tls
 from tests.fakes.broker import Broker, Cluster, Connection, Request, framed
 from tests.fakes.edge import Edge, edge
 from tests.fakes.waiting import eventually, on_uvloop, turns
 
 BEAT = {"group_id": "g", "member_id": "m"}
-
-
-@pytest.fixture(scope="module")
-def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("tls")
-
-
-@pytest.fixture(scope="module")
-def context(certificates: Path) -> ssl.SSLContext:
-    return tls.make(certificates)
 
 
 @asynccontextmanager

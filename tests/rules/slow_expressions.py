@@ -30,7 +30,6 @@ OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     "//": operator.floordiv, "%": operator.mod,
 }  # fmt: skip
 MARKS = {"error": ERROR, "topic": TOPIC, "partition": PARTITION, "group": GROUP}
-NULL_ARRAY = object()
 
 
 def text(value: Any) -> Any:
