@@ -1,0 +1,53 @@
+"""What a capture holds: a row for each frame, and for what else happened to its connection.
+
+Frames are without their size field. What is blanked is zeros at the same places, so layouts stay valid; where
+only the length of a frame is known, there are no bytes at all.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+from klamm.decoders.schema import Side
+
+Kind = Literal["frame", "token", "opened", "closed", "lost"]
+Fate = Literal["passed", "rewritten", "withheld", "made"]
+Blanks = tuple[tuple[int, int], ...]  # (offset in the frame, bytes)
+
+
+class Connection(NamedTuple):
+    """A client's connection. `capture` names the run that saw it, `number` the connection within that run."""
+
+    capture: str
+    number: int
+    cluster: str
+    broker: str  # "2", "controller 1", "bootstrap"; "host:port" where nobody knows more
+    client: str  # host:port
+
+
+class Captured(NamedTuple):
+    """`kind`: a frame, a raw SASL token, the beginning or end of a connection, or a gap in the capture.
+
+    `exchange` numbers the requests of a connection from 0; a response has the number of its request, -1 where
+    that was not seen. `frame` None: only its size was kept. `fate`: passed as it came; rewritten, and
+    `forwarded` is what went on; withheld: nothing went on; made by klamm, in the place of the other end.
+    """
+
+    time_ns: int  # since 1970
+    kind: Kind
+    connection: Connection | None = None  # None: of the capture as a whole
+    side: Side | None = None
+    api_key: int = -1
+    api_version: int = -1
+    correlation_id: int = -1
+    client_id: str | None = None  # of the request, on its response too
+    exchange: int = -1
+    size: int = 0  # of the whole frame
+    frame: bytes | None = None
+    blanks: Blanks = ()
+    fate: Fate = "passed"
+    forwarded: bytes | None = None
+    forwarded_blanks: Blanks = ()
+    awaits: bool = True  # a request: an answer is due (not with acks=0)
+    count: int = 0  # frames that are missing here
+    text: str = ""  # why a connection ended, or what is missing and why

@@ -1,0 +1,50 @@
+"""Requests and their responses, joined again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from klamm.captures.captured import Captured, Connection
+
+
+class Exchange(NamedTuple):
+    """`request` is None for a response whose request came before the capture, or is missing in it; `response`
+    where none was due, seen or kept.
+    """
+
+    request: Captured | None
+    response: Captured | None
+
+    @property
+    def first(self) -> Captured:
+        """The half that there is, the request if it is."""
+        found = self.request or self.response
+        assert found is not None
+        return found
+
+    @property
+    def latency_ns(self) -> int | None:
+        if self.request is None or self.response is None:
+            return None
+        return self.response.time_ns - self.request.time_ns
+
+
+def exchanges(captured: Iterable[Captured]) -> Iterator[Exchange]:
+    """In the order in which they end: with the response, else with the connection or the capture."""
+    waiting: dict[tuple[Connection, int], Captured] = {}
+    for one in captured:
+        connection = one.connection
+        if connection is None:
+            continue
+        if one.kind == "closed":
+            for key in [key for key in waiting if key[0] == connection]:
+                yield Exchange(waiting.pop(key), None)
+        elif one.kind == "frame" and one.side == "request" and not one.awaits:
+            yield Exchange(one, None)
+        elif one.kind == "frame" and one.side == "request":
+            waiting[connection, one.exchange] = one
+        elif one.kind == "frame":
+            yield Exchange(waiting.pop((connection, one.exchange), None), one)
+    for request in waiting.values():
+        yield Exchange(request, None)

@@ -1,0 +1,1 @@
+"""A capture played again: as the clients, or as the broker."""
