@@ -49,5 +49,5 @@ class Captured(NamedTuple):
     forwarded: bytes | None = None
     forwarded_blanks: Blanks = ()
     awaits: bool = True  # a request: an answer is due (not with acks=0)
-    count: int = 0  # frames that are missing here
+    lost: int = 0  # frames that are missing here
     text: str = ""  # why a connection ended, or what is missing and why

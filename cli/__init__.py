@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from keyword import iskeyword
 from typing import Any, NoReturn
 
 from klamm.rules.nearest import suggestion
@@ -104,7 +105,7 @@ def _unknown(word: str) -> int:
 
 
 def _run(command: str, words: list[str]) -> int:
-    module = import_module(f"klamm.cli.{command}")
+    module = import_module(f"klamm.cli.{command}{'_' * iskeyword(command)}")
     parser = Parser(prog="klamm", add_help=False)
     subparsers = parser.add_subparsers()
     module.add_parser(subparsers)
