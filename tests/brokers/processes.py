@@ -1,5 +1,6 @@
 """Processes that the tests start: each has a log file, and none outlives the test run."""
 
+import contextlib
 import itertools
 import os
 import signal
@@ -38,8 +39,9 @@ class Process:
         return self.child.poll() is None
 
     def tail(self, lines: int = 40) -> str:
-        """The last lines of the log, under a heading that names the command."""
-        text = self.log.read_text(errors="replace").splitlines()[-lines:]
+        """The last lines of the log, under a heading; of a broker only what is more than information."""
+        text = self.log.read_text(errors="replace").splitlines()
+        text = [line for line in text if " INFO " not in line][-lines:]
         return "\n".join([f"--- {self.log} (exit {self.child.poll()}) ---", *text])
 
     def kill(self) -> None:
@@ -82,22 +84,43 @@ def wait_for(
     raise TimeoutError(f"{what}: not within {timeout_s:.0f} s (last error: {last})\n{logs}")
 
 
-# Below the range from which the kernel takes ports for outgoing connections.
-_ports = itertools.cycle(range(20000 + os.getpid() * 64 % 10000, 32000))
+# Below those from which the kernel takes ports for outgoing connections; the two never meet. Test runs side
+# by side begin at different places.
+SINGLE, BLOCKS, BLOCK = range(26_000, 32_000), range(12_000, 26_000, 100), 100
+
+
+def _around(ports: range) -> "itertools.cycle[int]":
+    begin = os.getpid() * 7 % len(ports)
+    return itertools.cycle([*ports[begin:], *ports[:begin]])
+
+
+_ports, _blocks = _around(SINGLE), _around(BLOCKS)
 
 
 def free_ports(count: int = 1, host: str = "127.0.0.1") -> int:
     """The first of `count` adjacent free ports; no two calls give the same one soon."""
     for _ in range(100):
         ports = [next(_ports) for _ in range(count)]
-        try:
-            servers = [
-                socket.create_server((host, port)) for port in ports if ports[-1] - ports[0] == count - 1
-            ]
-        except OSError:
-            continue
-        for server in servers:
-            server.close()
-        if servers:
+        if ports[-1] - ports[0] == count - 1 and _are_free(ports, host):
             return ports[0]
     raise RuntimeError(f"no {count} adjacent free ports on {host}")
+
+
+def free_block(host: str = "127.0.0.1") -> int:
+    """The first of 100 adjacent free ports, as a klamm takes them. No port of `free_ports` is among them."""
+    for _ in BLOCKS:
+        first = next(_blocks)
+        if _are_free(range(first, first + BLOCK), host):
+            return first
+    raise RuntimeError(f"no {BLOCK} adjacent free ports on {host}")
+
+
+def _are_free(ports: Iterable[int], host: str) -> bool:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with contextlib.ExitStack() as bound:
+        try:
+            for port in ports:
+                bound.enter_context(socket.create_server((host, port), family=family))
+        except OSError:
+            return False
+    return True

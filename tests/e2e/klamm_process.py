@@ -1,6 +1,5 @@
 """`klamm run` as a process of its own, ready when the context begins."""
 
-import itertools
 import json
 import socket
 import sys
@@ -11,11 +10,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.brokers.processes import Process, free_ports, wait_for
+from tests.brokers.processes import Process, free_block, free_ports, wait_for
 
 FORESEEN = {"endpoints_blanked", "broker_unreachable"}  # a large Fetch response, a broker that was killed
 COMMAND = Path(sys.executable).parent / "klamm"
-_first_ports = itertools.count(21000, 100)
 
 
 def get(url: str) -> str:
@@ -91,7 +89,7 @@ def klamm_in_front_of(
     It has to be ready at the beginning where `ready` is set, and to have met no problem at the end.
     """
     admin = f"127.0.0.1:{free_ports()}"
-    port = first or next(_first_ports)
+    port = first or free_block(host)
     listen = f"[{host}]:{port}-{port + 99}" if ":" in host else f"{host}:{port}-{port + 99}"
     told = ["--advertise", host] if advertise else []
     command = [str(COMMAND), "run", bootstrap, "--listen", listen, "--admin", admin, *told, *options]

@@ -6,7 +6,7 @@ import pytest
 
 from tests.brokers.kraft import Cluster
 from tests.brokers.namespace import Namespace
-from tests.brokers.processes import free_ports, wait_for
+from tests.brokers.processes import free_block, free_ports, wait_for
 from tests.e2e.conversation import ask
 from tests.e2e.klamm_process import klamm_in_front_of
 
@@ -33,7 +33,7 @@ def test_a_client_is_told_the_address_that_it_connected_to(
     kafka: Cluster, inside: Namespace, log: Path
 ) -> None:
     with klamm_in_front_of(
-        kafka.bootstrap(), "0.0.0.0", log, first=free_ports(100), advertise=False
+        kafka.bootstrap(), "0.0.0.0", log, first=free_block("0.0.0.0"), advertise=False
     ) as klamm:
         for host in (inside.host, "127.0.0.1"):
             assert {told for told, _ in _brokers((host, klamm.port)).values()} == {host}
