@@ -25,7 +25,11 @@ COMMANDS = {
     "delay": "let answers come later",
     "block": "refuse what a client asks",
     "down": "let a broker seem gone",
+    "pause": "let frames wait for `klamm intercept`",
+    "intercept": "look at paused frames; edit, resume or drop them, or answer with an error",
     "rules": "list, add and end rules; check or explain a file of them",
+    "show": "print, sum up, cut and merge what captures hold",
+    "diff": "say what changed between two captures of the same work",
     "scenario": "play faults in phases on a running klamm, and judge how clients take them",
     "errors": "explain an error of Kafka by its code or name",
 }

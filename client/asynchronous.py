@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import aiohttp
 import msgspec
@@ -14,7 +14,17 @@ from klamm.client import calls
 from klamm.client.calls import Call, Written, refusal
 from klamm.client.failures import NoAnswer
 from klamm.client.sync import ADMIN, TIMEOUT_S, headers
-from klamm.client.types import Cluster, Connection, Exchange, Exchanges, Line, Node, Rule
+from klamm.client.types import (
+    Cluster,
+    Connection,
+    Exchange,
+    Exchanges,
+    Held,
+    Line,
+    Node,
+    Resolution,
+    Rule,
+)
 
 T = TypeVar("T")
 
@@ -67,6 +77,24 @@ class AsyncKlamm:
     async def rules_off(self) -> list[str]:
         """Ends all; the names of those that acted until now."""
         return await self.ask(calls.rules_off())
+
+    async def held(self) -> list[Held]:
+        """Frames that wait to be resolved."""
+        return await self.ask(calls.held())
+
+    async def held_frame(self, number: int) -> Held:
+        """One of them, with its values."""
+        return await self.ask(calls.held_frame(number))
+
+    async def resolve(
+        self,
+        number: int,
+        action: Literal["resume", "drop", "error"] = "resume",
+        values: dict[str, Any] | None = None,
+        code: str | int | None = None,
+    ) -> None:
+        """Let it go on, as it is or with these values; drop it; or answer with an error of Kafka's."""
+        await self.ask(calls.resolve(number, Resolution(action, values, code)))
 
     async def connections(self) -> list[Connection]:
         return await self.ask(calls.connections())

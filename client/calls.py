@@ -14,9 +14,11 @@ from klamm.client.types import (
     Connection,
     Exchange,
     Exchanges,
+    Held,
     Line,
     Node,
     Problem,
+    Resolution,
     Rule,
     Switch,
 )
@@ -80,6 +82,18 @@ def reset_rule(name: str) -> Call[Rule]:
 
 def rules_off() -> Call[list[str]]:
     return Call("POST", "/v1/rules/off", list[str])
+
+
+def held() -> Call[list[Held]]:
+    return Call("GET", "/v1/held", list[Held])
+
+
+def held_frame(number: int) -> Call[Held]:
+    return Call("GET", f"/v1/held/{number}", Held)
+
+
+def resolve(number: int, resolution: Resolution) -> Call[None]:
+    return Call("POST", f"/v1/held/{number}", None, msgspec.json.encode(resolution))
 
 
 def connections() -> Call[list[Connection]]:

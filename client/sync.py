@@ -5,14 +5,24 @@ from __future__ import annotations
 import http.client
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
 from klamm.client import calls
 from klamm.client.calls import Call, Written, refusal
 from klamm.client.failures import NoAnswer
-from klamm.client.types import Cluster, Connection, Exchange, Exchanges, Line, Node, Rule
+from klamm.client.types import (
+    Cluster,
+    Connection,
+    Exchange,
+    Exchanges,
+    Held,
+    Line,
+    Node,
+    Resolution,
+    Rule,
+)
 
 ADMIN = "127.0.0.1:19091"
 TIMEOUT_S = 10.0
@@ -68,6 +78,24 @@ class Klamm:
     def rules_off(self) -> list[str]:
         """Ends all; the names of those that acted until now."""
         return self.ask(calls.rules_off())
+
+    def held(self) -> list[Held]:
+        """Frames that wait to be resolved."""
+        return self.ask(calls.held())
+
+    def held_frame(self, number: int) -> Held:
+        """One of them, with its values."""
+        return self.ask(calls.held_frame(number))
+
+    def resolve(
+        self,
+        number: int,
+        action: Literal["resume", "drop", "error"] = "resume",
+        values: dict[str, Any] | None = None,
+        code: str | int | None = None,
+    ) -> None:
+        """Let it go on, as it is or with these values; drop it; or answer with an error of Kafka's."""
+        self.ask(calls.resolve(number, Resolution(action, values, code)))
 
     def connections(self) -> list[Connection]:
         return self.ask(calls.connections())

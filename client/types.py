@@ -113,6 +113,38 @@ class Exchange(Struct, frozen=True, omit_defaults=True):
     response: Body | None = None
 
 
+class Held(Struct, frozen=True):
+    """A frame that waits to be resolved. `since` and `until` are when it was held, and when it goes on by
+    itself; `values` as in Body, told for one frame only.
+    """
+
+    id: int
+    rule: str
+    side: Literal["request", "response"]
+    api: str
+    version: int
+    correlation_id: int
+    client_id: str | None
+    cluster: str
+    broker: str
+    connection: str
+    since: float
+    until: float
+    bytes: int
+    values: dict[str, Any] | None = None
+    reason: str = ""
+
+
+class Resolution(Struct, frozen=True, forbid_unknown_fields=True):
+    """What becomes of it: `resume` it, with other `values` if they are given; `drop` it; `error` answers with
+    `code`, a name or number of Kafka's.
+    """
+
+    action: Literal["resume", "drop", "error"]
+    values: dict[str, Any] | None = None
+    code: str | int | None = None
+
+
 class Exchanges(Struct, frozen=True):
     """The newest exchanges, oldest first, recorded since `since`; `bodies`: with what was in them."""
 

@@ -16,7 +16,7 @@ import msgspec
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
-from klamm.proxy import admin_cluster, admin_live, admin_ring, admin_rules, openapi
+from klamm.proxy import admin_cluster, admin_held, admin_live, admin_ring, admin_rules, openapi
 from klamm.proxy.admin_guard import guard, who
 from klamm.proxy.admin_json import answer, read_body, read_query, refusal
 from klamm.proxy.admin_routes import Ask, Control, Route
@@ -28,11 +28,15 @@ from klamm.proxy.rule_book import Refused
 from klamm.proxy.snapshot import Snapshot, State, product_version, take
 
 INDEX = "klamm: /metrics /healthz /readyz /v1/counters"
-MORE = (
-    " /v1/rules /v1/connections /v1/clusters /v1/brokers /v1/exchanges /v1/live /v1/config /v1/openapi.json"
-)
 
-ROUTES: list[Route] = [*admin_rules.ROUTES, *admin_cluster.ROUTES, *admin_ring.ROUTES, *admin_live.ROUTES]
+ROUTES: list[Route] = [
+    *admin_rules.ROUTES,
+    *admin_held.ROUTES,
+    *admin_cluster.ROUTES,
+    *admin_ring.ROUTES,
+    *admin_live.ROUTES,
+]
+MORE = [route.path for route in ROUTES if route.method == "GET" and "{" not in route.path]
 
 T = TypeVar("T")
 
@@ -121,7 +125,8 @@ class _Endpoints:
             return response
 
     async def index(self, _: web.Request) -> web.Response:
-        return web.Response(text=INDEX + (MORE if self.control is not None else "") + "\n")
+        more = [*MORE, "/v1/openapi.json"] if self.control is not None else []
+        return web.Response(text=" ".join([INDEX, *more]) + "\n")
 
     async def healthz(self, _: web.Request) -> web.Response:
         return web.Response(text="ok\n")

@@ -10,6 +10,7 @@ from aiohttp import web
 
 from klamm.proxy.config import Config
 from klamm.proxy.exchanges import Exchanges
+from klamm.proxy.intercept import Intercept
 from klamm.proxy.log import Level
 from klamm.proxy.rule_book import RuleBook
 from klamm.proxy.snapshot import State
@@ -35,6 +36,7 @@ class Control:
     config: Config
     book: RuleBook
     exchanges: Exchanges
+    intercept: Intercept
     proxied: Sequence[Proxied]
     log: EventSink
     read_only: bool = False

@@ -21,6 +21,7 @@ from klamm.proxy.discovery import (
     why_not_bound,
     why_unreachable,
 )
+from klamm.proxy.intercept import Intercept
 from klamm.proxy.log import EventLog, Level
 from klamm.proxy.opened import Opened, opened_now
 from klamm.proxy.session import Session
@@ -50,8 +51,10 @@ class Proxied:
         engine: Engine,
         stats: Stats,
         log: EventLog,
+        intercept: Intercept,
     ) -> None:
         self.settings, self.room, self.stats, self.log = settings, limits.connections, stats, log
+        self.hold, self.intercept = intercept.hold, intercept
         listen = settings.listen
         ports = listen.ports
         last = ports[-1] if ports else 0
@@ -104,6 +107,7 @@ class Proxied:
             del self.links[link]
             self.stats.connections[self.settings.name, broker_label(link.target)] -= 1
             self.stats.closed[self.settings.name, reason] += 1
+            self.intercept.forget(link)
 
     def session(self, link: Link) -> Session:
         host = self.settings.advertise or link.local_address[0]

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import time
-from base64 import b64encode, urlsafe_b64encode
+from base64 import b64encode
 from collections.abc import Mapping
-from math import isfinite
 from typing import Any, NamedTuple
 
 from klamm.client.types import Body, Exchange
 from klamm.decoders import DecodeError
 from klamm.decoders.error_codes import error_name
 from klamm.decoders.headers import request_header_version, response_header_version
-from klamm.decoders.schema import ERROR, RECORDS, SECRET, Field, marked
+from klamm.decoders.schema import ERROR, SECRET, marked
 from klamm.proxy.connection import at
 from klamm.rules.frame import Frame
+from klamm.rules.json_form import to_json
 from klamm.rules.parts import parts
 
 REQUEST_HEADER, RESPONSE_HEADER = 14, 8  # with the size field, without a client id and tagged fields
-HIDDEN = frozenset({SECRET, RECORDS})
 
 
 class Seen(NamedTuple):
@@ -127,27 +126,7 @@ def body(frame: Frame, raw: bool) -> Body:
             return Body(size, reason=f"a {frame.api.name} {frame.side} carries secrets")
         return Body(size, raw=b64encode(frame.body).decode())
     try:
-        values = shown(fields, frame.version, frame.values)
+        values = to_json(fields, frame.version, frame.values)
     except DecodeError as problem:
         return Body(size, reason=str(problem))
     return Body(size, values=values)
-
-
-def shown(fields: tuple[Field, ...], version: int, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Values in which what is secret, and records, are replaced by their sizes."""
-    known = {f.name: f for f in fields if version in f.versions}
-    return {str(name): _shown(known.get(name), version, value) for name, value in values.items()}
-
-
-def _shown(f: Field | None, version: int, value: Any) -> Any:
-    if f is not None and f.mark in HIDDEN and value is not None:
-        return {"bytes": len(value.encode() if isinstance(value, str) else value)}
-    if isinstance(value, bytes | memoryview):
-        uuid = f is not None and "uuid" in (f.kind, f.of)
-        return urlsafe_b64encode(value).rstrip(b"=").decode() if uuid else b64encode(value).decode()
-    if isinstance(value, list):
-        return [_shown(f, version, each) for each in value]
-    if isinstance(value, dict):
-        inner = f.of if f is not None and isinstance(f.of, tuple) else ()
-        return shown(inner, version, value)
-    return str(value) if isinstance(value, float) and not isfinite(value) else value

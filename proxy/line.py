@@ -34,7 +34,17 @@ class Mould(NamedTuple):
     draw: Draw
 
 
-Item = bytes | memoryview | Hold | Mould | How | End
+class Gap:
+    """The place of what is not decided yet: what follows waits until it is `filled`. `size`: bytes."""
+
+    __slots__ = ("filled", "size")
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.filled: list[bytes | Hold] | None = None
+
+
+Item = bytes | memoryview | Hold | Mould | Gap | How | End
 Out = bytes | memoryview | How | End
 
 
@@ -58,8 +68,7 @@ class Line:
             return
         if not self.waiting:
             self.clock = max(self.clock, now)
-        if isinstance(item, bytes | memoryview):
-            self.size += len(item)
+        self.size += _size(item)
         self.waiting.append(item)
 
     def mould(self, shape: Shape, draw: Draw) -> None:
@@ -89,6 +98,14 @@ class Line:
                 self.clock = max(self.clock, item.until)
             elif isinstance(item, Mould):
                 self._become(*item)
+            elif isinstance(item, Gap):
+                if item.filled is None:
+                    return out, None
+                self.waiting.popleft()
+                self.waiting.extendleft(reversed(item.filled))
+                self.size += sum(map(_size, item.filled)) - item.size
+                self.clock = max(self.clock, now)
+                continue
             elif isinstance(item, str):
                 if self._lingers(item):
                     continue
@@ -173,3 +190,10 @@ class Line:
             if self.last_draw >= shape.loss:
                 return count
         return LOST_IN_A_ROW
+
+
+def _size(item: Item) -> int:
+    """Bytes that wait with it."""
+    if isinstance(item, Gap):
+        return item.size
+    return len(item) if isinstance(item, bytes | memoryview) else 0

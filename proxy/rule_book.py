@@ -57,6 +57,7 @@ class RuleBook:
     hand: dict[str, ByHand] = field(default_factory=dict)
     watching: dict[str, Rule] = field(default_factory=dict)
     switched: dict[str, bool] = field(default_factory=dict)  # rules of the file, by their names
+    loaded: Callable[[], None] = lambda: None  # called when the rules have changed
 
     def of_file(self, found: RuleFile) -> list[str]:
         """The rules of a file, from now on. The names of those by hand that had to give way to them."""
@@ -168,6 +169,12 @@ class RuleBook:
             rule.name: self.switched[rule.name] for rule in self.file if rule.name in self.switched
         }
         self.engine.load(self.engine_rules(), self.clock())
+        self.loaded()
+
+    def acts(self, name: str) -> bool:
+        """Is there such a rule, and is it switched on?"""
+        tally = self.engine.by_name.get(name)
+        return tally is not None and tally.rule.enabled
 
     def _switch(self, name: str, enabled: bool) -> None:
         tally = self.engine.by_name[name]

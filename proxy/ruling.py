@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from klamm.decoders import API, DecodeError, decode, encode
 from klamm.decoders.compile import UNREADABLE, skip_tags
 from klamm.proxy.connection import NO_LENGTH, NO_MEMO, SIZE, Connection, Effect, Flow, Piece, Run
+from klamm.proxy.held import Held
+from klamm.proxy.line import Gap
 from klamm.rules.engine import Engine, Gate, Look
 from klamm.rules.error_answers import error_answer
 from klamm.rules.frame import Frame, Peer
@@ -24,6 +26,7 @@ from klamm.rules.verdict import (
     Mute,
     OnAnswer,
     Order,
+    Pause,
     Raw,
     Shape,
     Twice,
@@ -149,7 +152,7 @@ class Ruling:
                     times = 2
                 case Answer(values):
                     if values is not None and answered:
-                        runs.append(self._made(flow, values, correlation, acts, frame, now))
+                        runs.append(self.made(flow, values, correlation, acts, frame, now))
                     return pieces, runs
                 case Drop():
                     if answered:
@@ -161,20 +164,31 @@ class Ruling:
                     done = self._carry(order, pieces, "request", head, frame)
                     if done:
                         return pieces, runs
-        whole = _sized(head, frame.body)
-        pieces += [whole] * times
+        whole = sized(head, frame.body)
         heard = _is_heard(orders, frame, answered)
+        pause = _pause(orders)
+        held = None
+        if pause is None:
+            pieces += [whole] * times
+        else:
+            gap = Gap(len(whole) * times)
+            held = Held(
+                pause, flow, frame, head, correlation, gap, times, answered and heard, acts=tuple(acts)
+            )
+            pieces.append(("pause", "broker", held))
         if answered and not heard:
             values = error_answer(
                 frame.api, frame.version, decode(body, PRODUCE, frame.version, "request"), 0
             )
             assert values is not None
-            return pieces, [self._made(flow, values, correlation, acts, frame, now)]
+            return pieces, [self.made(flow, values, correlation, acts, frame, now)]
         if heard:
             sent = Run(flow, flow.note, now, [correlation], len(whole) - 4)
             unheard = sent._replace(fate=Fate(frame, (), True))
-            first = sent._replace(fate=Fate(frame, tuple(acts))) if acts else sent
+            first = sent._replace(fate=Fate(frame, tuple(acts))) if acts or held else sent
             runs += [first if answered else unheard] + [unheard] * (times - 1)
+        if held is not None:
+            held.runs = runs
         return pieces, runs
 
     def response(self, flow: Flow, run: Run, data: bytes, now: int) -> list[Piece | Effect] | None:
@@ -200,7 +214,13 @@ class Ruling:
         for order in orders:
             if self._carry(order, pieces, "response", data[:start], frame):
                 return pieces
-        pieces.append(_sized(data[:start], frame.body))
+        pause = _pause(orders)
+        if pause is None:
+            pieces.append(sized(data[:start], frame.body))
+        else:
+            (correlation,) = SIZE.unpack_from(data, 4)
+            gap = Gap(start + len(frame.body))
+            pieces.append(("pause", "client", Held(pause, flow, frame, data[:start], correlation, gap)))
         return pieces
 
     def _carry(
@@ -208,12 +228,12 @@ class Ruling:
     ) -> bool:
         """What is the same on both sides. True if nothing comes after it."""
         match order:
-            case Edit() | Raw():
-                return False  # the frame has it
+            case Edit() | Raw() | Pause():
+                return False  # the frame has it, or it comes when all else is done
             case Delay(ns):
                 pieces.append(("hold", TO[side], frame.arrived_ns + ns))
             case Cut(how, sent):
-                whole = head and _sized(head, frame.body)
+                whole = head and sized(head, frame.body)
                 pieces += [whole[:sent], ("cut", TO[side], how)]
                 return True
             case Drop():
@@ -228,7 +248,7 @@ class Ruling:
                 self.connection.effects.append(("event", "rule", frame.api.name, message, fields))
         return False
 
-    def _made(
+    def made(
         self,
         flow: Flow,
         values: dict[str, Any],
@@ -246,7 +266,7 @@ class Ruling:
         for order in self.gate.answered(acts, frame):
             if self._carry(order, pieces, "response", head, frame):
                 return Run(None, flow.note, now, [correlation], 0, tuple(pieces))
-        pieces.append(_sized(head, frame.body))
+        pieces.append(sized(head, frame.body))
         run = Run(None, flow.note, now, [correlation], len(request.body), tuple(pieces))
         self.connection.own_answer(flow, run, frame.values, len(head) - 4 + len(frame.body))
         return run
@@ -258,9 +278,14 @@ class Ruling:
         return frame
 
 
-def _sized(head: bytes, body: bytes) -> bytes:
+def sized(head: bytes, body: bytes) -> bytes:
     """A frame of this header, which begins with a size field, and this body; the size is theirs."""
     return SIZE.pack(len(head) - 4 + len(body)) + head[4:] + body
+
+
+def _pause(orders: list[Order]) -> Pause | None:
+    """The first of them that lets the frame wait."""
+    return next((order for order in orders if isinstance(order, Pause)), None)
 
 
 def _body(data: bytes, tagged: bool) -> int:

@@ -20,6 +20,7 @@ import uvloop
 from klamm.proxy.cluster import Proxied
 from klamm.proxy.config import ALL_APIS, Address, Cluster, Config
 from klamm.proxy.exchanges import Exchanges
+from klamm.proxy.intercept import Intercept
 from klamm.proxy.log import EventLog, open_log
 from klamm.proxy.rule_reload import RuleReload
 from klamm.proxy.snapshot import ClusterState, RuleState
@@ -58,10 +59,14 @@ class Proxy:
         limits = replace(config.limits, connections=min(config.limits.connections or possible, possible))
         self.rules = RuleReload(config.rules, log)
         self.exchanges = Exchanges(log, config.metrics.level, logged, planner, self.rules.book)
+        self.intercept = Intercept(self.rules.book.acts)
+        self.rules.book.loaded = self.intercept.review
         self.proxied: list[Proxied] = []
         for settings in config.clusters:
             try:
-                proxied = Proxied(settings, limits, planner, self.rules.engine, self.stats, log)
+                proxied = Proxied(
+                    settings, limits, planner, self.rules.engine, self.stats, log, self.intercept
+                )
                 proxied.exchanged = self.exchanges.told
                 self.proxied.append(proxied)
             except (OSError, ssl.SSLError) as error:
@@ -138,7 +143,15 @@ class Proxy:
         admin = self.config.admin
         token = None if admin.token_file is None else token_of(admin.token_file)
         return Control(
-            self, self.config, self.rules.book, self.exchanges, self.proxied, self.log, admin.read_only, token
+            self,
+            self.config,
+            self.rules.book,
+            self.exchanges,
+            self.intercept,
+            self.proxied,
+            self.log,
+            admin.read_only,
+            token,
         )
 
     async def _greet(self, announce: Announce, admin: Address | None) -> None:

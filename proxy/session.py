@@ -12,6 +12,7 @@ object (all of it goes on as it came: the common case) or a list of effects, to 
     ("hold", side, until_ns)               what is sent to this side from here on waits until then
     ("shape", side, Shape, draw)           and flows like this
     ("mute",)                              the client hears nothing more, and is not heard
+    ("pause", side, Held)                  what is sent to this side from here on waits for `resolve`
     ("cut", side, how)                     end both sides when what was sent to this one is out
     ("close", kind, api, message)          send what is under way, then close both sides
 
@@ -23,7 +24,9 @@ cut.
 from __future__ import annotations
 
 from klamm.proxy.connection import Connection, Effect, Ground
+from klamm.proxy.held import Decision, Held
 from klamm.proxy.requests import Requests
+from klamm.proxy.resolving import resolve
 from klamm.proxy.responses import Responses
 from klamm.proxy.ruling import Ruling
 
@@ -48,6 +51,17 @@ class Session:
         """What rules do to a connection that opens; before anything else."""
         ruling = self.connection.ruling
         return [] if ruling is None else ruling.connecting(now)
+
+    def resolve(self, held: Held, decision: Decision, now: int) -> list[Effect]:
+        """A frame that was paused goes on as is said; its gap is filled. Raises Undecidable, EncodeError and
+        DecodeError, and nothing has changed then.
+        """
+        connection = self.connection
+        assert connection.ruling is not None
+        resolve(connection.ruling, held, decision, now)
+        effects, connection.effects = connection.effects, []
+        answers = self.responses.receive(b"", now) if connection.clean else []
+        return effects if isinstance(answers, bytes) else [*effects, *answers]
 
     def own_time(self, elapsed_ns: int) -> None:
         """klamm's own time for one read, counted where its newest request is."""

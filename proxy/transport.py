@@ -15,6 +15,7 @@ from typing import cast
 from klamm.proxy import sockets
 from klamm.proxy.connection import Effect
 from klamm.proxy.discovery import why_tls_ended
+from klamm.proxy.held import Decision, Held
 from klamm.proxy.host import Host
 from klamm.proxy.line import FULL, End, Hold, Item, Line
 from klamm.proxy.session import Session
@@ -196,10 +197,20 @@ class Link:
                 self._line(effect[1]).put(Hold(effect[2]), monotonic_ns())
             elif kind == "shape":
                 self._line(effect[1]).mould(effect[2], effect[3])
+            elif kind == "pause":
+                self._line(effect[1])
+                self._put(effect[1], effect[2].gap)
+                self.host.hold(self, effect[1], effect[2])
             elif kind == "cut":
                 self._put(effect[1], effect[2])
             elif kind == "mute":
                 self._mute(effect[1])
+
+    def resolve(self, to: str, held: Held, decision: Decision) -> None:
+        """A frame that was paused goes on as is said. Raises as Session.resolve does."""
+        effects = self.session.resolve(held, decision, monotonic_ns())
+        self._advance(to)
+        self.carry(effects)
 
     def send(self, to: str, data: bytes | memoryview) -> None:
         """Write it, or let it wait in its line."""

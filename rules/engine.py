@@ -20,7 +20,7 @@ from klamm.rules.groups import Groups
 from klamm.rules.parts import TopicName, names_all, parts
 from klamm.rules.rule import Rule
 from klamm.rules.state import Tally
-from klamm.rules.verdict import ENDING, Answer, Edit, OnAnswer, Order, Raw
+from klamm.rules.verdict import ENDING, Answer, Edit, OnAnswer, Order, Pause, Raw
 
 FETCH = 1
 SESSION_NOT_FOUND = 70  # FETCH_SESSION_ID_NOT_FOUND: the client starts a new session, and names its topics
@@ -221,7 +221,7 @@ class Gate:
         for action in hit.tally.rule.do:
             if not end or getattr(action, "observes", False):
                 orders = self._safely(name, frame, partial(action.act, draw=hit.draw))
-                said += [OnAnswer(Later(name, o.act)) if isinstance(o, OnAnswer) else o for o in orders]
+                said += [_signed(order, name) for order in orders]
                 if said and isinstance(said[-1], ENDING):
                     end.append(said.pop())
         return said + end
@@ -331,6 +331,16 @@ class Gate:
         fields = frame.api.fields(frame.side)
         found = parts(fields, frame.version, frame.values, self.name_of)
         return frozenset((p.get("topic"), p.get("partition")) for p in found if only is None or only(p))
+
+
+def _signed(order: Order, rule: str) -> Order:
+    """What is carried out later knows whose it is."""
+    match order:
+        case OnAnswer(act):
+            return OnAnswer(Later(rule, act))
+        case Pause():
+            return order._replace(rule=rule)
+    return order
 
 
 def _observes(pending: Tally | Hit) -> bool:

@@ -22,6 +22,15 @@ class Delay(NamedTuple):
     ns: int
 
 
+class Pause(NamedTuple):
+    """The frame waits until somebody resolves it, at most so long; what later rules say of it is done before.
+    What follows it on its side waits behind it. `rule`: on whose behalf; the engine says it.
+    """
+
+    timeout_ns: int
+    rule: str = ""
+
+
 class Edit(NamedTuple):
     """The frame goes on with these values, in the wire table's names. Later rules see them."""
 
@@ -91,5 +100,5 @@ class Log(NamedTuple):
     fields: dict[str, Any]
 
 
-Order = Delay | Edit | Raw | Answer | OnAnswer | Drop | Cut | Mute | Twice | Shape | Log
+Order = Delay | Pause | Edit | Raw | Answer | OnAnswer | Drop | Cut | Mute | Twice | Shape | Log
 ENDING = (Answer, Drop, Cut, Mute)

@@ -10,6 +10,7 @@ from klamm.rules.actions import (
     disconnect,
     duplicate,
     error,
+    pause,
     refuse,
     require,
     streams,
@@ -22,6 +23,7 @@ ACTIONS: dict[str, type[Action]] = {
     for made in (
         error.Error,
         delay.Delay,
+        pause.Pausing,
         disconnect.Dropping,
         disconnect.Blackhole,
         disconnect.Disconnect,

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from klamm.proxy import config
 from klamm.proxy.cluster import Proxied
+from klamm.proxy.intercept import Intercept
 from klamm.proxy.stats import Stats
 from klamm.proxy.topology import NodeKey
 from klamm.proxy.transport import Link
@@ -150,7 +151,8 @@ def proxied(bootstrap: Any, wishes: Wishes | None = None, **settings: Any) -> tu
     cluster = config.Cluster(addresses, **settings)
     limits = config.Limits()
     planner, engine = Planner(wishes or Wishes()), Engine(seed=1)
-    return Watched(cluster, limits, planner, engine, Stats(), log), log  # type: ignore[arg-type]
+    intercept = Intercept(lambda name: name in engine.by_name)
+    return Watched(cluster, limits, planner, engine, Stats(), log, intercept), log  # type: ignore[arg-type]
 
 
 @asynccontextmanager

@@ -65,9 +65,11 @@ async def api(
         book = RuleBook(engine) if clock is None else RuleBook(engine, clock)
         exchanges = Exchanges(edge.log, "full", frozenset(), planner, book)
         proxied.exchanged = exchanges.told
+        intercept = proxied.intercept
+        intercept.in_force, book.loaded = book.acts, intercept.review
         state = FakeState()
         state.stats = proxied.stats
-        fixed = state, Config(), book, exchanges, [proxied], edge.log
+        fixed = state, Config(), book, exchanges, intercept, [proxied], edge.log
         control = Control(*fixed, read_only, token)  # type: ignore[arg-type]
         server = await admin.start(control.state, "127.0.0.1", 0, control)
         address = f"127.0.0.1:{server.address.port}"
