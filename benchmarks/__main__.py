@@ -1,5 +1,5 @@
 """proxies: klamm beside HAProxy (the default). decode: the decoders. rules: klamm with rules and without.
-check: are the frames valid?
+live: klamm while somebody reads its live stream. check: are the frames valid?
 """
 
 import argparse
@@ -24,7 +24,9 @@ RESULTS = Path(__file__).parent / "results"
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("what", nargs="?", choices=("proxies", "decode", "rules", "check"), default="proxies")
+    parser.add_argument(
+        "what", nargs="?", choices=("proxies", "decode", "rules", "live", "check"), default="proxies"
+    )
     parser.add_argument("--quick", action="store_true", help="about a minute: for a look, not for a claim")
     parser.add_argument(
         "--only", default=",".join(peers.NAMES), metavar="PEER,...", help="some of %(default)s"
@@ -46,11 +48,15 @@ def main() -> int:
         result, failed = decode.run(console, quick=options.quick), False
     elif options.what == "rules":
         pace = replace(measure.FULL, rounds=options.rounds or measure.FULL.rounds)
-        result, failed = _proxies(console, list(peers.RULED), "200 B 4 x 16", pace, peers.KLAMM_FULL)
+        rows = workloads.prepare("200 B 4 x 16")
+        result, failed = _proxies(console, list(peers.RULED), rows, pace, peers.KLAMM_FULL)
         result["where"] = where.run()
         for row in result["where"]:
             name, ratio = row["name"], row["ratio"]
             console.print(f"{row['median_us']:.1f} us, {ratio:.3f} of reading all: {name}", markup=False)
+    elif options.what == "live":
+        pace = replace(measure.FULL, rounds=options.rounds or measure.FULL.rounds)
+        result, failed = _proxies(console, list(peers.WATCHED), workloads.watched(), pace, peers.KLAMM_FULL)
     else:
         wanted = [peers.DIRECT, *(name for name in options.only.split(",") if name != peers.DIRECT)]
         unknown = [name for name in wanted if name not in peers.NAMES]
@@ -62,7 +68,7 @@ def main() -> int:
         if options.rounds:
             pace = replace(pace, rounds=options.rounds)
         try:
-            result, failed = _proxies(console, wanted, options.rows, pace)
+            result, failed = _proxies(console, wanted, workloads.prepare(options.rows), pace)
         except peers.Lost as error:
             console.print(error, markup=False, style="red")
             return 1
@@ -86,13 +92,16 @@ def _machine() -> dict[str, Any]:
 
 
 def _proxies(
-    console: Console, wanted: list[str], part: str, pace: measure.Pace, base: str = peers.HAPROXY
+    console: Console,
+    wanted: list[str],
+    rows: list[workloads.Workload],
+    pace: measure.Pace,
+    base: str = peers.HAPROXY,
 ) -> tuple[dict[str, Any], bool]:
     cpus = sorted(os.sched_getaffinity(0))
     proxy_cpus, generator_cpus = {cpus[-1]}, set(cpus[:-1]) or {cpus[-1]}
     load_average = os.getloadavg()
     console.print(f"proxies on CPU {sorted(proxy_cpus)}, client and broker on {sorted(generator_cpus)}")
-    rows = workloads.prepare(part)
     blobs = list({id(row.blobs): row.blobs for row in rows}.values())
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="klamm-bench-")))

@@ -96,11 +96,11 @@ def compact_records(batch: bytes) -> bytes:
     return uvarint(len(batch) + 1) + batch
 
 
-def produce_request(correlation_id: int, batch: bytes) -> bytes:
+def produce_request(correlation_id: int, batch: bytes, timeout_ms: int = 30_000) -> bytes:
     """Produce 13, acks=all, one topic, one partition."""
     partition = struct.pack(">i", 0) + compact_records(batch) + _NO_TAGS
     topic = TOPIC_ID + _ONE + partition + _NO_TAGS
-    body = _NULL + struct.pack(">hi", -1, 30_000) + _ONE + topic + _NO_TAGS
+    body = _NULL + struct.pack(">hi", -1, timeout_ms) + _ONE + topic + _NO_TAGS
     return frame(request_header(PRODUCE, VERSION[PRODUCE], correlation_id) + body)
 
 

@@ -10,9 +10,10 @@ import time
 import urllib.request
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
-from benchmarks import client, frames
+from benchmarks import client, frames, workloads
 from benchmarks.client import Tally
 
 START_S = 20.0
@@ -24,9 +25,16 @@ DIRECT, SPLICE, HAPROXY, KLAMM_HEADER, KLAMM_FULL = (
     "klamm-full",
 )
 OTHER_RULES, HEADER_RULE = "klamm-1000-rules", "klamm-header-rule"
+FEW_WATCHED, ALL_WATCHED, ALL_MATCH = "klamm-tail-few", "klamm-tail", "klamm-tail-all-match"
 KLAMMS = (KLAMM_HEADER, KLAMM_FULL)
 NAMES = (DIRECT, SPLICE, HAPROXY, KLAMM_HEADER, KLAMM_FULL)
 RULED = (DIRECT, KLAMM_FULL, OTHER_RULES, HEADER_RULE)
+WATCHED = (DIRECT, KLAMM_FULL, FEW_WATCHED, ALL_WATCHED, ALL_MATCH)
+FILTERS = {  # of `klamm tail`, on two fields of the body
+    FEW_WATCHED: [f"acks == -1 and timeout_ms == {workloads.RARE_TIMEOUT_MS}"],
+    ALL_WATCHED: [],
+    ALL_MATCH: ["acks == -1 and timeout_ms > 0"],
+}
 RULES = {
     OTHER_RULES: "".join(
         f"  - {{api: {api}, error: 41}}\n" for api in ("CreateTopics", "OffsetCommit") * 500
@@ -55,6 +63,7 @@ class Peer:
     process: "subprocess.Popen[bytes] | None" = None
     admin: str = ""
     log: Path | None = None
+    reader: "subprocess.Popen[bytes] | None" = None
     tally: dict[int, Tally] = field(default_factory=dict)
 
     @property
@@ -133,6 +142,23 @@ def _klamm(name: str, level: str, broker: Address, folder: Path, cpus: set[int])
     return peer
 
 
+def _tailed(name: str, broker: Address, folder: Path, cpus: set[int]) -> Peer:
+    """With a reader of its live stream, who takes all that comes."""
+    peer = _klamm(name, "full", broker, folder, cpus)
+    while not _ready(peer.admin) and peer.process is not None and peer.process.poll() is None:
+        time.sleep(0.05)
+    program = Path(sys.executable).with_name("klamm")
+    admin = peer.admin.removeprefix("http://")
+    with open(folder / f"{name}.lines", "wb") as lines:
+        peer.reader = subprocess.Popen(
+            [str(program), "tail", *FILTERS[name], "--json", "--admin", admin],
+            stdin=subprocess.DEVNULL,
+            stdout=lines,
+            stderr=lines,
+        )
+    return peer
+
+
 _STARTERS: dict[str, Callable[[Address, Path, set[int]], Peer]] = {
     DIRECT: _direct,
     SPLICE: _splice,
@@ -141,6 +167,7 @@ _STARTERS: dict[str, Callable[[Address, Path, set[int]], Peer]] = {
     KLAMM_FULL: lambda *where: _klamm(KLAMM_FULL, "full", *where),
     OTHER_RULES: lambda *where: _klamm(OTHER_RULES, "full", *where),
     HEADER_RULE: lambda *where: _klamm(HEADER_RULE, "full", *where),
+    **{name: partial(_tailed, name) for name in FILTERS},
 }
 
 
@@ -163,14 +190,13 @@ def start(name: str, broker: Address, folder: Path, cpus: set[int]) -> Peer:
 
 
 def stop(peer: Peer) -> None:
-    if peer.process is None:
-        return
-    peer.process.terminate()
-    try:
-        peer.process.wait(5)
-    except subprocess.TimeoutExpired:
-        peer.process.kill()
-        peer.process.wait()
+    for process in filter(None, (peer.reader, peer.process)):
+        process.terminate()
+        try:
+            process.wait(5)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
 
 
 def differences(peer: Peer) -> list[str]:

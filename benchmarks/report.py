@@ -11,7 +11,10 @@ from rich.text import Text
 from benchmarks.client import Slice
 from benchmarks.measure import Memory, Slices
 from benchmarks.peers import (
+    ALL_MATCH,
+    ALL_WATCHED,
     DIRECT,
+    FEW_WATCHED,
     HAPROXY,
     HEADER_RULE,
     KLAMM_FULL,
@@ -20,6 +23,7 @@ from benchmarks.peers import (
     NAMES,
     OTHER_RULES,
     RULED,
+    WATCHED,
 )
 from benchmarks.workloads import LARGE_BYTES, Workload, size_text
 
@@ -27,7 +31,13 @@ MIB = 1 << 20
 REST_LIMIT, GROWTH_LIMIT = 64 * MIB, 16 * MIB
 _LARGE_FRAME = {KLAMM_HEADER: 1.05, KLAMM_FULL: 1.1}
 _PIPELINED = {KLAMM_HEADER: 1.4, KLAMM_FULL: 1.7}
-_RULED = {OTHER_RULES: 1.05, HEADER_RULE: 2.0}  # of klamm without rules
+_BESIDE_KLAMM = {  # of klamm without rules and listeners
+    OTHER_RULES: 1.05,
+    HEADER_RULE: 2.0,
+    FEW_WATCHED: 1.05,
+    ALL_WATCHED: 1.25,
+    ALL_MATCH: 1.25,
+}
 _ADDED_P50 = {KLAMM_HEADER: 1.3, KLAMM_FULL: 1.3}
 
 Measure = Callable[[Slice, Slice], float]
@@ -94,13 +104,13 @@ def rows(slices: Slices, base: str = HAPROXY) -> list[Row]:
     found = []
     proxies = [
         name
-        for name in dict.fromkeys((*NAMES, *RULED))
+        for name in dict.fromkeys((*NAMES, *RULED, *WATCHED))
         if name != DIRECT and any(peer == name for _, peer in slices)
     ]
     for workload in dict.fromkeys(workload for workload, _ in slices):
         shape = (workload.api, workload.blobs.size_bytes, workload.connections, workload.in_flight)
         for metric, targets in _metrics(workload):
-            row = Row(*shape, metric.name, metric.unit, targets=_RULED if base != HAPROXY else targets)
+            row = Row(*shape, metric.name, metric.unit, targets=_BESIDE_KLAMM if base != HAPROXY else targets)
             direct = slices[workload, DIRECT]
             pairs = {name: zip(slices[workload, name], direct, strict=True) for name in proxies}
             taken = {name: [metric.take(*pair) for pair in paired] for name, paired in pairs.items()}

@@ -15,6 +15,9 @@ _CYCLE_FRAMES = 4096
 _CYCLE_BYTES = 8 << 20
 _HEAD_BYTES = 60
 
+RARE_EVERY, RARE_TIMEOUT_MS = 200, 29_999
+WATCHED_CYCLE = 20 * RARE_EVERY
+
 LARGE_BYTES = 100_000_000
 LARGE_STALL_S = 0.3
 # size of the records in bytes, connections, requests in flight on each
@@ -98,6 +101,21 @@ def fill(key: int, batch: bytes) -> Blobs:
         key, size_bytes, LARGE_STALL_S if large else 0.0, cycle,
         b"".join(requests), len(requests[0]), b"".join(responses), len(responses[0]),
     )  # fmt: skip
+
+
+def watched() -> list[Workload]:
+    """Produce of 1 KB, of which one in RARE_EVERY has another timeout: what a filter looks for."""
+    batch = frames.record_batch(1024)
+    ids = [i % WATCHED_CYCLE for i in range(WATCHED_CYCLE + MAX_IN_FLIGHT - 1)]
+    requests = [
+        frames.produce_request(i, batch, 30_000 if (i + 1) % RARE_EVERY else RARE_TIMEOUT_MS) for i in ids
+    ]
+    responses = [frames.produce_response(i, base_offset=i) for i in ids]
+    blobs = Blobs(
+        frames.PRODUCE, len(batch), 0.0, WATCHED_CYCLE,
+        b"".join(requests), len(requests[0]), b"".join(responses), len(responses[0]),
+    )  # fmt: skip
+    return [Workload(blobs, 4, 16)]
 
 
 def prepare(part: str = "") -> list[Workload]:

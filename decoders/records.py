@@ -28,7 +28,7 @@ from klamm.decoders.records_shapes import (
 
 __all__ = [
     "CODECS", "CREATE_TIME", "LIMIT", "LOG_APPEND_TIME", "NO_TIMESTAMP", "UNKNOWN",
-    "Batch", "MissingCodec", "Record", "RecordsError", "batches", "records", "valid_bytes", "write",
+    "Batch", "MissingCodec", "Record", "RecordsError", "batches", "records", "spans", "valid_bytes", "write",
 ]  # fmt: skip
 
 LIMIT = 64 << 20  # bytes
@@ -43,18 +43,19 @@ SIZE_AT, MAGIC_AT = 8, 16  # the same in all formats
 
 def batches(data: bytes) -> Iterator[Batch]:
     """The batches of a records field. Raises RecordsError."""
-    for start, end, magic in _spans(data):
+    for start, end, magic in spans(data, 0, len(data)):
         yield HEADER[magic](data, start, end)
 
 
 def valid_bytes(data: bytes) -> int:
     """Where the last whole batch ends. Raises RecordsError."""
-    return max((end for _, end, _ in _spans(data)), default=0)
+    return max((end for _, end, _ in spans(data, 0, len(data))), default=0)
 
 
-def _spans(data: bytes) -> Iterator[tuple[int, int, int]]:
-    """Start, end and magic of each batch that is whole."""
-    pos, there = 0, len(data)
+def spans(data: bytes, pos: int, there: int) -> Iterator[tuple[int, int, int]]:
+    """Start, end and magic of each whole batch of the records field that is data[pos:there]. Raises
+    RecordsError.
+    """
     while there - pos > MAGIC_AT:
         (size,) = SIZE.unpack_from(data, pos + SIZE_AT)
         magic, end = data[pos + MAGIC_AT], pos + SIZE_AT + SIZE.size + size

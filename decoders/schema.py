@@ -86,9 +86,12 @@ _ZERO: dict[str, Any] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Field:
-    """One field: `of` holds a struct's fields, or an array's element (a kind, or the fields of a struct)."""
+    """One field: `of` holds a struct's fields, or an array's element (a kind, or the fields of a struct).
+
+    Equal to nothing but itself, so that caches by fields need not look into them.
+    """
 
     kind: str
     name: str

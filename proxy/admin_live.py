@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import deque
 from typing import Literal
 
@@ -20,6 +21,7 @@ LINES = "application/jsonl"
 WAITING = 1000  # exchanges for one reader; what comes when they are too many is counted
 WAITING_BYTES = 4 << 20
 BATCH = 50  # lines in one write
+SHARE = 0.05  # of the loop's time, at most, goes into telling
 LOOK_S = 1.0  # between two looks at whether the reader is still there
 
 
@@ -36,20 +38,27 @@ class Reader:
     def __init__(self) -> None:
         self.waiting: deque[Seen] = deque()
         self.bytes = self.dropped = 0
+        self.full = False
         self.some = asyncio.Event()
 
     def take(self, one: Seen) -> None:
-        if len(self.waiting) >= WAITING or self.bytes > WAITING_BYTES:
+        if self.full:
             self.dropped += 1
         else:
             self.waiting.append(one)
             self.bytes += one.size
+            self.full = len(self.waiting) >= WAITING or self.bytes > WAITING_BYTES
+        self.some.set()
+
+    def missed(self, count: int) -> None:
+        self.dropped += count
         self.some.set()
 
     def batch(self) -> tuple[list[Seen], int]:
         """What is written next, and how many exchanges were lost after it."""
         found = [self.waiting.popleft() for _ in range(min(BATCH, len(self.waiting)))]
         self.bytes -= sum(one.size for one in found)
+        self.full = len(self.waiting) >= WAITING // 2 if self.full else False
         dropped = 0
         if not self.waiting:
             dropped, self.dropped = self.dropped, 0
@@ -76,11 +85,15 @@ async def live(control: Control, ask: Ask) -> web.StreamResponse:
                     await reader.some.wait()
             except TimeoutError:
                 continue
+            began = time.perf_counter()
             found, dropped = reader.batch()
             lines = [line(one, query.bodies) for one in found]
             if dropped:
                 lines.append(msgspec.json.encode({"dropped": dropped}))
-            await response.write(b"".join(each + b"\n" for each in lines))
+            text = b"".join(each + b"\n" for each in lines)
+            took_s = time.perf_counter() - began
+            await response.write(text)
+            await asyncio.sleep(took_s / SHARE - took_s)
     except ConnectionError:
         pass  # the reader has gone
     finally:

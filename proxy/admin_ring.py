@@ -9,7 +9,6 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from klamm.client.types import Exchange, Exchanges, Mistake
-from klamm.decoders import DecodeError
 from klamm.proxy.admin_routes import Ask, Control, Route
 from klamm.proxy.exchange import Seen, body, told
 from klamm.proxy.exchanges import Ring
@@ -63,7 +62,7 @@ class Form(Struct, frozen=True, forbid_unknown_fields=True):
 
 async def newest(control: Control, ask: Ask) -> Exchanges:
     query: Newest = ask.query
-    where = None if query.where is None else expression(query.where)
+    where = None if query.where is None else await asyncio.to_thread(condition, query.where)
     ring = recorder(control).asked(query.bodies or where is not None)
     kept = list(ring.kept)
     found = await asyncio.to_thread(_chosen, kept, where, query.limit)
@@ -73,7 +72,7 @@ async def newest(control: Control, ask: Ask) -> Exchanges:
 def _chosen(kept: list[tuple[int, Seen]], where: Expression | None, limit: int) -> list[Exchange]:
     found: list[Exchange] = []
     for number, one in reversed(kept):
-        if where is None or holds(where, one):
+        if where is None or where.holds(one.request, one.response):
             found.append(told(one, number))
             if len(found) == limit:
                 break
@@ -100,17 +99,14 @@ def expression(text: str) -> Expression:
         ) from None
 
 
-def holds(where: Expression, one: Seen) -> bool:
-    """Of the request, or of the response; not of what has no bodies any more."""
-    for frame in (one.request, one.response):
-        if frame is None or where.fits(frame.api, frame.version, frame.side) is not None:
-            continue
-        try:
-            if where.on(frame.api, frame.version, frame.side)(frame):
-                return True
-        except DecodeError:
-            continue
-    return False
+def condition(text: str) -> Expression:
+    """One that can hold for some API. Raises Refused."""
+    where = expression(text)
+    try:
+        where.apis()
+    except ValueError as wrong:
+        raise Refused(422, str(wrong), [Mistake("where", str(wrong))]) from None
+    return where
 
 
 def recorder(control: Control) -> Recorder:

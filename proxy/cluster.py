@@ -30,6 +30,7 @@ from klamm.proxy.sockets import tls_context
 from klamm.proxy.stats import Stats
 from klamm.proxy.topology import Node, NodeKey, Topology, broker_label
 from klamm.proxy.transport import ClientSide, Link
+from klamm.proxy.watching import Sinks
 from klamm.rules.engine import Engine
 from klamm.rules.plan import Planner
 
@@ -73,7 +74,7 @@ class Proxied:
         context = None if tls is None else tls_context(tls.ca, tls.cert, tls.key, tls.verify)
         self.way = Way(settings.connect_timeout_s, context, tls.server_name if tls else None)
         self.links: dict[Link, Opened] = {}
-        self.exchanged: Callable[[dict[str, Any]], None] = log.exchange
+        self.exchanged: Callable[[dict[str, Any], Sinks], None] = lambda fields, sinks: log.exchange(fields)
         self.servers: dict[NodeKey | None, asyncio.Server] = {}
         self.own: set[tuple[str, int]] = set()  # where they listen, and what was found to lead there
         self.dialled: set[tuple[NodeKey, Address]] = set()
@@ -151,10 +152,10 @@ class Proxied:
             fields["api"] = api
         self.log.event(kind, message, "warning", **fields)
 
-    def exchange(self, link: Link, fields: dict[str, Any]) -> None:
+    def exchange(self, link: Link, fields: dict[str, Any], sinks: Sinks) -> None:
         fields["cluster"], fields["broker"] = self.settings.name, broker_label(link.target)
         fields["connection"] = str(Address(*link.client_address))
-        self.exchanged(fields)
+        self.exchanged(fields, sinks)
 
     def failed(self, link: Link, error: Exception) -> None:
         self.stats.problems[self.settings.name, "", "defect"] += 1

@@ -11,9 +11,9 @@ from struct import Struct
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from klamm.decoders import API
+from klamm.decoders.sasl_tokens import Tokens
 from klamm.decoders.schema import ERROR, Side, marked
 from klamm.proxy.notes import EMPTY, QUIET, AnswerNote, Note, answer_note, shown, topics_named
-from klamm.proxy.sasl import Tokens
 from klamm.proxy.stats import Lane, Stats
 from klamm.proxy.topology import Kind, Topology, Unbindable
 from klamm.rules.engine import Engine
@@ -159,7 +159,7 @@ class Connection:
         flow.lane.own_answers += 1
         codes = error_codes(flow.plan, values)
         flow.lane.own_errors.update(codes)
-        if flow.plan.logged:
+        if flow.plan.logged or run.note.watchers:
             note = AnswerNote([(None, code) for code in codes])
             self.exchange(flow, run, run.ids[0], note, length, 0, "klamm")
 
@@ -232,11 +232,13 @@ class Connection:
         run: Run,
         correlation_id: int,
         note: AnswerNote,
-        length: int,
-        elapsed_ns: int,
+        length: int | None,
+        elapsed_ns: int | None,
         origin: str = "broker",
     ) -> None:
-        """One line for the log; `length` is the response's, without its size field. `origin`: who made it."""
+        """One line for the log, and for who watches; `length` is the response's, without its size field; None
+        where none is due. `origin`: who made it.
+        """
         said = {
             "api": flow.plan.name,
             "version": flow.plan.version,
@@ -245,11 +247,11 @@ class Connection:
             **(run.note.shown or note.shown or {}),
             "errors": note.errors,
             "request_bytes": run.length + 4,
-            "response_bytes": length + 4,
+            "response_bytes": None if length is None else length + 4,
             "latency_ns": elapsed_ns,
             "origin": origin,
         }
-        self.effects.append(("exchange", said))
+        self.effects.append(("exchange", said, run.note.watchers))
 
 
 def tls_or_size(length: int, who: str, limit: int) -> tuple[str, str] | None:

@@ -11,11 +11,10 @@ from klamm.client.types import Body, Exchange
 from klamm.decoders import DecodeError
 from klamm.decoders.error_codes import error_name
 from klamm.decoders.headers import request_header_version, response_header_version
-from klamm.decoders.schema import ERROR, SECRET, marked
-from klamm.proxy.connection import at
+from klamm.decoders.schema import SECRET, marked
 from klamm.rules.frame import Frame
 from klamm.rules.json_form import to_json
-from klamm.rules.parts import parts
+from klamm.rules.subjects import subjects
 
 REQUEST_HEADER, RESPONSE_HEADER = 14, 8  # with the size field, without a client id and tagged fields
 
@@ -91,30 +90,11 @@ def told(one: Seen, number: int = 0, request: Body | None = None, response: Body
 
 def _read(one: Seen) -> dict[str, Any]:
     """Topics, group and errors, in the words of the log."""
-    topics: dict[str, list[int]] = {}
-    groups: dict[str, None] = {}
-    errors: list[tuple[None, int]] = []
-    for frame in (one.request, one.response):
-        if frame is None:
-            continue
-        try:
-            fields, values = frame.api.fields(frame.side), frame.values
-            for part in parts(fields, frame.version, values, frame.names):
-                name = part.get("topic")
-                if name is not None:
-                    indexes = topics.setdefault(name, [])
-                    if part.get("partition") is not None and part["partition"] not in indexes:
-                        indexes.append(part["partition"])
-                if part.get("group") is not None:
-                    groups[part["group"]] = None
-            if frame.side == "response":
-                paths = marked(fields, frame.version, frozenset({ERROR}))
-                errors = [(None, code) for path in paths for code in at(values, path) if code]
-        except DecodeError:
-            continue
     if one.request is None:
         return {}
-    return {"topics": topics, "errors": errors, "group": ",".join(groups) or None}
+    about = subjects(one.request, one.response)
+    errors = [(None, code) for code, count in about.errors.items() for _ in range(count)]
+    return {"topics": about.topics, "errors": errors, "group": ",".join(about.groups) or None}
 
 
 def body(frame: Frame, raw: bool) -> Body:

@@ -1,5 +1,5 @@
-"""Exchanges for those who ask: told by the sessions as they are logged, or, where a filter or a listener
-wants what is in them, by a rule that only watches. While nobody asks, nothing is done.
+"""Exchanges for those who ask: told by the sessions where the request alone says who wants to hear of them,
+else, and with their bodies, by a rule that only watches. While nobody asks, nothing is done.
 """
 
 from __future__ import annotations
@@ -13,19 +13,14 @@ from typing import Any, ClassVar, Protocol
 from klamm.decoders import API, DecodeError
 from klamm.proxy.exchange import Seen, seen
 from klamm.proxy.rule_book import RuleBook
+from klamm.proxy.watching import Sink, Sinks
 from klamm.rules.expressions import Expression
 from klamm.rules.frame import Frame
-from klamm.rules.plan import PRODUCE, Planner, Wishes
+from klamm.rules.plan import PRODUCE, Planner, Watcher, Wishes
 from klamm.rules.rule import Draw, Rule
 from klamm.rules.verdict import OnAnswer, Order
 
 Test = Callable[[Frame], bool | None]
-
-
-class Sink(Protocol):
-    """Where exchanges go. Must return at once."""
-
-    def take(self, one: Seen) -> None: ...
 
 
 class Log(Protocol):
@@ -106,21 +101,6 @@ def _unanswered(request: Frame) -> bool:
         return False
 
 
-def apis_of(where: Expression) -> frozenset[int]:
-    """The APIs that an expression can hold for; empty: all. Raises ValueError for none."""
-    reasons: list[str] = []
-    found = set()
-    for api in API:
-        misfits = [where.fits(api, api.versions.last, side) for side in ("request", "response")]
-        if None in misfits:
-            found.add(api.key)
-        else:
-            reasons += filter(None, misfits)
-    if not found:
-        raise ValueError(f"can hold for no API: {reasons[0]}")
-    return frozenset() if len(found) == len(API) else frozenset(found)
-
-
 class Exchanges:
     """`logged`: the APIs of the log, None for all."""
 
@@ -128,26 +108,33 @@ class Exchanges:
         self, log: Log, metering: Any, logged: frozenset[str] | None, planner: Planner, book: RuleBook
     ):
         self.log, self.metering, self.logged, self.planner, self.book = log, metering, logged, planner, book
-        self.plain: list[Sink] = []
+        self.watchers: dict[int, Watcher] = {}  # by the sink's id
         self.watching: dict[int, str] = {}  # by the sink's id
         self.numbers = count(1)
 
-    def told(self, fields: dict[str, Any]) -> None:
+    def told(self, fields: dict[str, Any], sinks: Sinks) -> None:
         """By a session, of one exchange."""
         if self.logged is None or fields["api"] in self.logged:
             self.log.exchange(fields)
-        if self.plain:
+        if sinks:
             one = Seen(time.time(), fields)
-            for sink in self.plain:
-                sink.take(one)
+            for sink in sinks:
+                if not sink.full:  # else it was counted
+                    sink.take(one)
 
     def open(self, sink: Sink, where: Expression | None, bodies: bool) -> None:
         """Tell it from now on. Raises ValueError for an expression that can never hold."""
-        if where is None and not bodies:
-            self.plain.append(sink)
+        keys = frozenset() if where is None else where.apis()
+        if not bodies:
+            self.watchers[id(sink)] = Watcher(where, sink)
             self._wish()
-            return
-        keys = frozenset() if where is None else apis_of(where)
+            if where is None:
+                return
+            keys = frozenset(
+                key for key in keys or {api.key for api in API} if not where.by_request(API[key])
+            )
+            if not keys:
+                return
         name = f"watch {next(self.numbers)}"
         self.watching[id(sink)] = name
         self.book.watch(Rule(name, (Watch(sink, where),), keys=keys))
@@ -157,12 +144,11 @@ class Exchanges:
         name = self.watching.pop(id(sink), None)
         if name is not None:
             self.book.unwatch(name)
-        elif sink in self.plain:
-            self.plain.remove(sink)
+        if self.watchers.pop(id(sink), None) is not None:
             self._wish()
 
     def _wish(self) -> None:
-        wishes = Wishes(self.metering, None if self.plain else self.logged)
+        wishes = Wishes(self.metering, self.logged, tuple(self.watchers.values()))
         if wishes != self.planner.wishes:
             self.planner.wish(wishes)
             self.book.engine.revision += 1  # connections look again at what they do
@@ -170,6 +156,8 @@ class Exchanges:
 
 class Ring:
     """The newest exchanges, with their bodies as far as there is room for them."""
+
+    full = False
 
     def __init__(self, most: int, most_bytes: int, bodies: bool, since: float) -> None:
         self.most_bytes, self.bodies, self.since = most_bytes, bodies, since
@@ -193,6 +181,9 @@ class Ring:
                     old,
                     self.kept[old - first][1]._replace(request=None, response=None),
                 )
+
+    def missed(self, count: int) -> None:
+        """Never: there is always room for the newest."""
 
     def of(self, number: int) -> Seen | None:
         """The exchange with this number, if it is still there."""

@@ -10,6 +10,7 @@ from typing import Any
 
 from klamm.decoders.schema import GROUP, PARTITION, TOPIC, TOPIC_ID
 from klamm.proxy.stats import TopicLane
+from klamm.proxy.watching import Sinks
 from klamm.rules.plan import Picked, Plan, errors, flat, values
 
 TopicName = Callable[[bytes], str | None]
@@ -19,13 +20,14 @@ NIL = bytes(16)
 class Note:
     """Of a request: the topics it names, whether an answer is due, what the log shows of it."""
 
-    __slots__ = ("answered", "named", "shown", "topics")
+    __slots__ = ("answered", "named", "shown", "topics", "watchers")
 
     def __init__(
         self, topics: tuple[TopicLane, ...] = (), answered: bool = True, shown: dict[str, Any] | None = None
     ) -> None:
         self.topics, self.answered, self.shown = topics, answered, shown
         self.named = True  # every topic id had a name; else it is read again when more ids have got one
+        self.watchers: Sinks = ()  # who is told of the exchange
 
 
 class AnswerNote:
@@ -84,8 +86,8 @@ def partitions(picked: Picked, columns: tuple[Any, ...], name_of: TopicName) -> 
 def shown(
     plan: Plan, picked: Picked | None, columns: tuple[Any, ...], name_of: TopicName
 ) -> dict[str, Any] | None:
-    """What the log says of a frame besides its header; None when this API is not logged."""
-    if not plan.logged or picked is None:
+    """What the log says of a frame besides its header; None when nobody is told of this API."""
+    if not plan.told or picked is None:
         return None
     names, _ = topics_named(picked, columns, name_of)
     said: dict[str, Any] = {"topics": {name: [] for name in names} | partitions(picked, columns, name_of)}

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
 from struct import Struct
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from klamm.decoders.compile import UNREADABLE
+from klamm.decoders.sasl_tokens import GSSAPI_FIRST, Tokens
 from klamm.proxy import alike
 from klamm.proxy.api_versions import unsupported
 from klamm.proxy.connection import (
@@ -21,23 +21,19 @@ from klamm.proxy.connection import (
     tls_or_size,
 )
 from klamm.proxy.header import header
-from klamm.proxy.notes import EMPTY, Note
-from klamm.proxy.sasl import GSSAPI_FIRST, Tokens
-from klamm.proxy.stats import Lane
+from klamm.proxy.notes import EMPTY, QUIET
+from klamm.proxy.noting import NO_LANE, Noting
+from klamm.proxy.noting import count as count_requests
+from klamm.proxy.watching import wanting
 from klamm.rules.plan import SASL_HANDSHAKE, Plan
 
 if TYPE_CHECKING:
     from klamm.proxy.ruling import Ruling
 
 HEAD = Struct(">iii").unpack_from  # size, key and version, correlation id
-MEMO_LIMIT = 4096
 make = tuple.__new__  # a named tuple in a third of the time
 HEADER_LIMIT = 64 * 1024  # client id and tagged fields of a request's header
-NO_LANE = Lane("", "", "", "", 0)
-TOKEN, SWALLOW, WALKING, CLOSE = (
-    Flow(Plan(-1, name, 0), NO_LANE) for name in ("token", "swallow", "walking", "close")
-)
-Walking = tuple[Generator[None, bytes, tuple[Any, ...]], Flow, int, int, int]
+TOKEN, SWALLOW, CLOSE = (Flow(Plan(-1, name, 0), NO_LANE) for name in ("token", "swallow", "close"))
 
 
 class Requests:
@@ -57,7 +53,7 @@ class Requests:
         self.passed = 0  # frames that come now, of which rules have said already that they pass
         self.known: dict[int, Flow] = {}
         self.flows = self.known  # empty while tokens are expected: then every frame is looked at
-        self.walk: Walking | None = None
+        self.noting = Noting(connection)
         self.steady: Flow | None = None  # the last read was whole requests of this flow, all alike
         self.limit = connection.ground.frame_limit
         self.names_revision = 0
@@ -73,7 +69,11 @@ class Requests:
         steady, self.steady = self.steady, None
         if self.names_revision != connection.ground.topology.names_revision:
             self._rename()
-        elif steady is not None and self._same(steady, data, now):
+        elif (
+            steady is not None
+            and not (steady.note.watchers and wanting(steady.note.watchers))
+            and self._same(steady, data, now)
+        ):
             self.steady = steady
             return data
         read, arrived = data, now
@@ -85,7 +85,7 @@ class Requests:
             data, arrived, self.kept, self.need = b"".join(self.kept), self.since, [], 0
         size, pos, start = len(data), self.left, 0
         pieces: list[Piece | Effect] = []
-        if self.walk is not None:
+        if self.noting.walk is not None:
             self._feed(data[:pos] if pos < size else data, pos <= size)
         in_flight, limit, flows = connection.in_flight, self.limit, self.flows
         current: int | None = None  # key and version of the run of like frames that is being counted
@@ -98,7 +98,7 @@ class Requests:
             if code != current or not data.startswith(prefix, pos + 12) or not least <= length <= limit:
                 if current is not None:
                     assert flow is not None
-                    _count(flow, len(ids) - first, pos - began)
+                    count_requests(flow, len(ids) - first, pos - began)
                     current = None
                 flow = flows.get(code)
                 if (
@@ -119,6 +119,10 @@ class Requests:
                         if "broker" in connection.over:
                             data, size = data[:pos], pos
                         continue
+                if flow.note.watchers and wanting(flow.note.watchers):
+                    self._tell(flow, correlation, length, now)
+                    pos += length + 4
+                    continue
                 current, prefix, least, began = code, flow.prefix, flow.least, pos
                 ids = self._continued(flow, now)
                 first = len(ids)
@@ -138,7 +142,7 @@ class Requests:
             pos += length + 4
         if current is not None:
             assert flow is not None
-            _count(flow, len(ids) - first, pos - began)
+            count_requests(flow, len(ids) - first, pos - began)
             if pos == size and flow.note.answered:
                 self._steady(flow, data, pos - length - 4, length)
         if pos < size and connection.tokens is not None and not connection.closing:
@@ -154,6 +158,15 @@ class Requests:
             pieces.append(data[start:pos])
         effects, connection.effects = connection.effects, []
         return [*sends("broker", pieces), *effects]
+
+    def _tell(self, flow: Flow, correlation: int, length: int, now: int) -> None:
+        """A request of which somebody is told, by itself: when it is answered, or now if it never is."""
+        run = Run(flow, flow.note, now, [correlation], length)
+        count_requests(flow, 1, length + 4)
+        if flow.note.answered:
+            self.connection.in_flight.append(run)
+        else:
+            self.connection.exchange(flow, run, correlation, QUIET, None, None)
 
     def _continued(self, flow: Flow, now: int) -> list[int]:
         """The ids of the run that a request goes on with, where rules look at each frame; else none yet."""
@@ -198,7 +211,7 @@ class Requests:
                 return False
             self.passed = 0
         self.connection.in_flight.append(make(Run, (flow, flow.note, now, ids, like.stride - 4, (), None)))
-        _count(flow, count, len(data))
+        count_requests(flow, count, len(data))
         return True
 
     def _rename(self) -> None:
@@ -274,7 +287,7 @@ class Requests:
             self.need = size
             return None
         noted: Flow | None = flow
-        if size - 4 < flow.noted or not data.startswith(flow.prefix, pos + 12):
+        if size - 4 < flow.noted or flow.note.watchers or not data.startswith(flow.prefix, pos + 12):
             noted = self._note(flow, data, pos, body, end, correlation, now)
             flow.noted, flow.least = flow.least, NO_LENGTH
         if not held or noted is None:
@@ -285,7 +298,10 @@ class Requests:
             return noted
         self.instead, runs = ruled
         connection.ends(self.instead)
-        _count(flow, 1, size)
+        count_requests(flow, 1, size)
+        if flow.note.watchers and not flow.note.answered:
+            unanswered = Run(flow, flow.note, now, [correlation], size - 4)
+            connection.exchange(flow, unanswered, correlation, QUIET, None, None)
         for run in runs:
             if run.flow is None:
                 connection.due(run)
@@ -323,54 +339,22 @@ class Requests:
     def _note(
         self, flow: Flow, data: bytes, pos: int, body: int, end: int, correlation: int, now: int
     ) -> Flow | None:
-        """Read what is wanted of the body, and remember it with the bytes it came from."""
-        picked, size, stop = flow.plan.request, len(data), body
-        flow.note, flow.prefix, flow.least = EMPTY, b"", NO_LENGTH
-        if picked is not None:
-            try:
-                *columns, stop = picked.pick(data, body, min(end, size))
-            except UNREADABLE:
-                if end <= size:
-                    self.connection.undecodable(flow.plan, "request")
-                    return flow
-                walk = flow.plan.request_walk()()
-                next(walk)
-                self.walk = (walk, flow, correlation, now, end - pos - 4)
-                self._feed(data[body:], False)
-                return WALKING
-            flow.note = self._said(flow.plan, tuple(columns))
-        if not flow.plan.logged and stop - pos <= MEMO_LIMIT:
-            flow.prefix, flow.least = data[pos + 12 : stop], stop - pos - 4
-        return flow
-
-    def _said(self, plan: Plan, columns: tuple[Any, ...]) -> Note:
-        note = self.connection.asked(plan, columns)
-        if plan.key == SASL_HANDSHAKE and plan.version == 0 and plan.request is not None:
-            self.connection.tokens = Tokens(plan.request.column(columns, ("mechanism",)))
-            self.flows = {}
-        return note
+        """Read it. None: when more of it is there."""
+        noted = self.noting.note(flow, data, pos, body, end, correlation, now)
+        self._expect_tokens(flow)
+        self.need = self.noting.need if noted is None else 0
+        return noted
 
     def _feed(self, data: bytes, last: bool) -> None:
-        """More of a request that is being read while it passes."""
-        assert self.walk is not None
-        walk, flow, correlation, arrived, length = self.walk
-        try:
-            walk.send(data)
-        except StopIteration as done:
-            note = self._said(flow.plan, done.value[:-1])
-        except UNREADABLE:
-            self.connection.undecodable(flow.plan, "request")
-            note = EMPTY
-        else:
-            if not last:
-                return
-            self.connection.undecodable(flow.plan, "request")
-            note = EMPTY
-        self.walk = None
-        flow.note = note
-        _count(flow, 1, length + 4)
-        if note.answered:
-            self.connection.in_flight.append(Run(flow, note, arrived, [correlation], length))
+        """More of a request that passes while it is read."""
+        assert self.noting.walk is not None
+        flow = self.noting.walk[1]
+        self.noting.feed(data, last)
+        self._expect_tokens(flow)
+
+    def _expect_tokens(self, flow: Flow) -> None:
+        if flow.plan.key == SASL_HANDSHAKE and flow.plan.version == 0:
+            self.flows = {}
 
     def _short_tokens(self, data: bytes, pos: int, size: int) -> int:
         """Tokens too short to be looked at as requests: the position after those that are whole."""
@@ -382,14 +366,3 @@ class Requests:
             tokens.from_client()
             pos += 4 + length
         return pos
-
-
-def _count(flow: Flow, times: int, size: int) -> None:
-    """Like requests that came in one read."""
-    lane, note = flow.lane, flow.note
-    lane.requests += times
-    lane.request_bytes += size
-    for topic in note.topics:
-        topic.requests += times
-    if not note.answered:
-        lane.unanswered += times

@@ -23,6 +23,7 @@ from klamm.proxy.connection import (
 from klamm.proxy.notes import AnswerNote
 from klamm.proxy.passing import Passing
 from klamm.proxy.stats import BOUNDS_NS
+from klamm.proxy.watching import wanting
 
 HEAD = Struct(">ii").unpack_from  # size, correlation id
 
@@ -77,6 +78,7 @@ class Responses:
         if (
             flow is None
             or run.fate is not None
+            or (run.note.watchers and wanting(run.note.watchers))
             or self.connection.turn
             or (len(in_flight) > 1 and in_flight[1].flow is None)
         ):
@@ -158,7 +160,8 @@ class Responses:
                 if connection.ends(run.made):
                     return
                 continue
-            memo = flow.answer if run.fate is None else NO_MEMO
+            told = flow.plan.logged or (run.note.watchers and wanting(run.note.watchers))
+            memo = flow.answer if run.fate is None and not told else NO_MEMO
             least, most, first, second, second_at, third, third_at, note = memo
             began, first_turn, count = pos, turn, len(ids)
             stride = HEAD(data, pos)[0] + 4
@@ -210,7 +213,7 @@ class Responses:
             if replaced is not None or arrived != now:
                 flow.lane.own.add(now - arrived)
             self._count(flow, run, note, 1, length + 4, arrived - run.arrived)
-            if flow.plan.logged:
+            if told:
                 if passing.walk is None:
                     said, origin = self._heard(note)
                     connection.exchange(flow, run, correlation, said, length, arrived - run.arrived, origin)
@@ -293,6 +296,9 @@ class Responses:
         for topic in run.note.topics:
             topic.latency.buckets[bucket] += times
             topic.latency.total_ns += times * elapsed
+        for sink in run.note.watchers:
+            if sink.full:
+                sink.missed(times)
         if note.errors:
             self.connection.count_errors(flow, note, times)
 

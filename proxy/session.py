@@ -6,7 +6,7 @@ object (all of it goes on as it came: the common case) or a list of effects, to 
     ("send", "broker" | "client", bytes)
     ("bind",)                              listeners are missing for nodes in the topology; call bound() when
                                            there are
-    ("exchange", {field: value})           for the log
+    ("exchange", {field: value}, sinks)    for the log, and for those who watch
     ("problem", kind, api, message)        for the log
     ("event", kind, api, message, fields)  for the log
     ("hold", side, until_ns)               what is sent to this side from here on waits until then

@@ -181,7 +181,7 @@ class Link:
             if kind == "send":
                 self.send(effect[1], effect[2])
             elif kind == "exchange":
-                self.host.exchange(self, effect[1])
+                self.host.exchange(self, effect[1], effect[2])
             elif kind == "problem":
                 self.host.say(self, *effect[1:])
             elif kind == "bind":

@@ -8,9 +8,9 @@ HOLD   what may change the frame: `hold` says why; `tail` names the field at a f
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from klamm.decoders import API
 from klamm.decoders.compile import Locate, Path, Pick, Walk, locate, pick, walk
@@ -34,6 +34,10 @@ from klamm.decoders.schema import (
 )
 from klamm.decoders.schema import walk as walk_fields
 
+if TYPE_CHECKING:
+    from klamm.rules.expressions import Expression
+    from klamm.rules.frame import Frame
+
 PRODUCE, METADATA, SASL_HANDSHAKE, API_VERSIONS = 0, 3, 17, 18
 DESCRIBE_CLUSTER, DESCRIBE_QUORUM = 60, 55
 
@@ -51,12 +55,20 @@ ALWAYS: dict[tuple[int, Side], tuple[Path, ...]] = {
 UNASKED = {"forgotten_topics_data"}
 
 
+class Watcher(NamedTuple):
+    """Somebody who wants to hear of the exchanges whose requests are so; None: of all. `sink` is theirs."""
+
+    where: Expression | None
+    sink: Any
+
+
 @dataclass(frozen=True, slots=True)
 class Wishes:
-    """What metering and log have asked for. `logged` holds API names; None logs every API."""
+    """What metering, log and listeners have asked for. `logged` holds API names; None logs every API."""
 
     metering: Literal["header", "full"] = "full"
     logged: frozenset[str] | None = frozenset()
+    watchers: tuple[Watcher, ...] = ()
 
     def logs(self, name: str) -> bool:
         return self.logged is None or name in self.logged
@@ -97,6 +109,7 @@ class Plan:
     request_tags: bool = False
     response_tags: bool = False
     logged: bool = False
+    watched: tuple[tuple[Callable[[Frame], bool | None] | None, Any], ...] = ()  # (test of a request, sink)
     unknown: str | None = None
     refuse: str | None = None
     answer: bool = False  # klamm itself answers: an ApiVersions request of a version it does not know
@@ -110,6 +123,11 @@ class Plan:
         None  # of such a response: the values that change while everything else says the same
     )
     walks: dict[str, Walk] = field(default_factory=dict)
+
+    @property
+    def told(self) -> bool:
+        """May somebody be told of its exchanges?"""
+        return self.logged or bool(self.watched)
 
     def request_walk(self) -> Walk:
         """Made when a request is split over reads and its pick does not fit in the first."""
@@ -168,29 +186,39 @@ class Planner:
             if not plan.answer and bears_addresses(api):
                 plan.refuse = f"{plan.unknown}, and its answer may carry broker addresses"
             return plan
+        plan.watched = tuple(
+            (None if watcher.where is None else watcher.where.on(api, version, "request"), watcher.sink)
+            for watcher in self._watchers(api, version)
+        )
         plan.has_client_id = request_header_version(api, version) > 0
         plan.request_tags = request_header_version(api, version) == 2
         plan.response_tags = response_header_version(api, version) == 1
         if api.request:
-            plan.request = self._picked(api, version, "request")
+            plan.request = self._picked(api, version, "request", plan.told)
         if api.response:
             plan.endpoints = endpoints(api, version)
             plan.tail = tail_of(api, version)
             plan.tail_tagged = any(f.name == plan.tail and f.tag is not None for f in api.response)
             plan.hold = key == API_VERSIONS or (plan.endpoints is not None and plan.tail is None)
-            plan.response = self._picked(api, version, "response")
+            plan.response = self._picked(api, version, "response", plan.told)
             if plan.tail is not None:
                 plan.shape = _volatile(api, version)
         return plan
 
-    def _picked(self, api: Api, version: int, side: Side) -> Picked | None:
+    def _watchers(self, api: Api, version: int) -> Iterator[Watcher]:
+        for watcher in self.wishes.watchers:
+            where = watcher.where
+            if where is None or (where.by_request(api) and where.fits(api, version, "request") is None):
+                yield watcher
+
+    def _picked(self, api: Api, version: int, side: Side, told: bool) -> Picked | None:
         fields = api.fields(side)
         wanted: list[Path] = []
-        if self.wishes.metering == "full" or self.wishes.logs(api.name):
+        if self.wishes.metering == "full" or told:
             marks = {TOPIC, TOPIC_ID} if side == "request" else {ERROR}
             if side == "response" and any(marked(fields, version, frozenset({ERROR}))):
                 marks |= {TOPIC, TOPIC_ID}
-            if self.wishes.logs(api.name):
+            if told:
                 marks |= {PARTITION, GROUP}
             wanted = [path for path in marked(fields, version, frozenset(marks)) if path[0] not in UNASKED]
         there = dict(walk_fields(fields, version))
@@ -198,7 +226,10 @@ class Planner:
         if side == "response":
             tail = tail_of(api, version)
             always = ((tail, "node_id"),) if tail else always if self.wishes.metering == "full" else ()
-        wanted += [path for path in always if path in there and path not in wanted]
+        if side == "request":
+            tested = [watcher.where for watcher in self._watchers(api, version) if watcher.where is not None]
+            always += tuple(path for where in tested for path in where.paths(api, version, side))
+        wanted += [path for path in dict.fromkeys(always) if path in there and path not in wanted]
         if not wanted:
             return None
         layout = Layout(api.name, version, side, version in api.flexible, fields)

@@ -9,12 +9,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from klamm.decoders import API, DecodeError
 from klamm.decoders.compile import Path
 from klamm.decoders.schema import Api, Side
 from klamm.rules.expressions.failure import ExpressionError
 from klamm.rules.expressions.meaning import Fitted, fitted
 from klamm.rules.expressions.syntax import parsed
 from klamm.rules.expressions.tree import Node
+from klamm.rules.expressions.varying import varies
 from klamm.rules.frame import Frame
 
 __all__ = ["Expression", "ExpressionError", "Fitted", "parse"]
@@ -43,6 +45,42 @@ class Expression:
     def value_on(self, api: Api, version: int, side: Side) -> Callable[[Frame], Any]:
         """Its value, None where unknown; errors as above."""
         return self.fitted(api, version, side, condition=False).of
+
+    def holds(self, *frames: Frame | None) -> bool:
+        """For any of the frames of an exchange; not for one that is absent, or cannot be read."""
+        for frame in frames:
+            if frame is None or self.fits(frame.api, frame.version, frame.side) is not None:
+                continue
+            try:
+                if self.on(frame.api, frame.version, frame.side)(frame):
+                    return True
+            except DecodeError:
+                continue
+        return False
+
+    def apis(self) -> frozenset[int]:
+        """The APIs for which it can hold; empty: all. Raises ValueError for none."""
+        reasons: list[str] = []
+        found = set()
+        for api in API:
+            misfits = [self.fits(api, api.versions.last, side) for side in SIDES]
+            if None in misfits:
+                found.add(api.key)
+            else:
+                reasons += filter(None, misfits)
+        if not found:
+            raise ValueError(f"can hold for no API: {reasons[0]}")
+        return frozenset() if len(found) == len(API) else frozenset(found)
+
+    def by_request(self, api: Api) -> bool:
+        """Does what a request says up to its records decide it, whatever comes after, in every version?"""
+        if varies(self.tree):
+            return False
+        for version in range(api.versions.first, api.versions.last + 1):
+            on = [self.fits(api, version, side) is None for side in SIDES]
+            if on[1] and not (on[0] and not any(self.paths(api, version, side) for side in SIDES)):
+                return False
+        return True
 
     def fits(self, api: Api, version: int, side: Side) -> str | None:
         """Why it is no condition on such frames; None if it is one."""

@@ -48,6 +48,15 @@ def test_the_version_is_the_installed_one(capsys: pytest.CaptureFixture[str]) ->
             ["run", "--lisen=0.0.0.0:20000"],
             "klamm run: unknown option --lisen; did you mean --listen?\nsee klamm run --help\n",
         ),
+        (
+            ["scenario", "run", "full-disk", "--speeed", "2"],
+            "klamm scenario run: unknown option --speeed; did you mean --speed?\n"
+            "see klamm scenario run --help\n",
+        ),
+        (
+            ["rules", "check", "--plugn=x.py", "a.yaml"],
+            "klamm rules check: unknown option --plugn; did you mean --plugin?\nsee klamm rules check --help\n",
+        ),
         (["run", "a:1", "b:2"], "klamm run: one word too many: 'b:2'\nsee klamm run --help\n"),
         (
             ["run", "a:1", "--admin"],

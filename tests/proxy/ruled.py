@@ -8,6 +8,7 @@ from typing import Any
 
 from klamm.decoders import API
 from klamm.proxy.connection import Ground
+from klamm.proxy.held import Resume
 from klamm.proxy.session import Session
 from klamm.rules.actions import ACTIONS
 from klamm.rules.engine import Engine
@@ -84,6 +85,11 @@ class Talk:
             if kind == "bind":
                 bind_all(self.at)
                 self._done(self.session.bound(0), outcome)
+                continue
+            if kind == "pause":
+                to, held = rest
+                after = self.session.resolve(held, Resume(), 0)
+                self._done([*(("send", to, each) for each in held.gap.filled), *after], outcome)
                 continue
             outcome.take(self.session, "", [effect], b"", self.at)
             if kind == "cut":

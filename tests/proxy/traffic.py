@@ -138,9 +138,14 @@ def metadata(version: int, correlation_id: int = 1, topics: int = 3) -> Exchange
 
 
 def produce(
-    version: int, correlation_id: int = 1, acks: int = -1, size: int = 100, endpoints: bool = False
+    version: int,
+    correlation_id: int = 1,
+    acks: int = -1,
+    size: int = 100,
+    endpoints: bool = False,
+    topic: str = "orders",
 ) -> Exchanged:
-    names = {"topic_id": TOPIC_ID} if version >= 13 else {"name": "orders"}
+    names = {"topic_id": TOPIC_ID} if version >= 13 else {"name": topic}
     asked = {
         "acks": acks,
         "timeout_ms": 9,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from klamm.proxy.sasl import Tokens
+from klamm.decoders.sasl_tokens import Tokens
 
 METADATA, API_VERSIONS, SASL_HANDSHAKE, PRODUCE = 3, 18, 17, 0
 

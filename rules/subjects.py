@@ -1,0 +1,67 @@
+"""What an exchange is about: its topics, groups and errors, as its frames tell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from typing import Any, NamedTuple
+
+from klamm.decoders import DecodeError
+from klamm.decoders.schema import ERROR, Field, marked
+from klamm.rules.frame import Frame
+from klamm.rules.parts import parts
+
+Path = tuple[str, ...]
+
+
+class Subjects(NamedTuple):
+    """`topics`: the partitions of each that are named. `errors`: how often the response has a code but 0."""
+
+    topics: dict[str, list[int]]
+    groups: list[str]
+    errors: dict[int, int]
+
+
+def subjects(request: Frame | None, response: Frame | None) -> Subjects:
+    """A frame that cannot be read tells nothing."""
+    found = Subjects({}, [], {})
+    for frame in (request, response):
+        if frame is not None:
+            try:
+                _add(frame, found)
+            except DecodeError:
+                continue
+    return found
+
+
+def _add(frame: Frame, found: Subjects) -> None:
+    fields, values = frame.api.fields(frame.side), frame.values
+    for part in parts(fields, frame.version, values, frame.names):
+        name, partition, group = part.get("topic"), part.get("partition"), part.get("group")
+        if name is not None:
+            partitions = found.topics.setdefault(name, [])
+            if partition is not None and partition not in partitions:
+                partitions.append(partition)
+        if group is not None and group not in found.groups:
+            found.groups.append(group)
+    if frame.side == "response":
+        for path in _error_paths(fields, frame.version):
+            for code in _at(values, path):
+                if code:
+                    found.errors[code] = found.errors.get(code, 0) + 1
+
+
+@cache
+def _error_paths(fields: tuple[Field, ...], version: int) -> list[Path]:
+    return marked(fields, version, frozenset({ERROR}))
+
+
+def _at(values: Any, path: Path) -> Iterator[Any]:
+    """What stands at a path, in each element of the arrays on the way."""
+    if isinstance(values, list):
+        for each in values:
+            yield from _at(each, path)
+    elif path and values is not None:
+        yield from _at(values.get(path[0]), path[1:])
+    elif values is not None:
+        yield values
