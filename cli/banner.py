@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from klamm.proxy.config import Address
+from klamm.proxy.config import Address, Capture
 from klamm.proxy.snapshot import ClusterState
 
 
-def banner(clusters: list[ClusterState], admin: Address | None, rules: str = "") -> str:
+def banner(
+    clusters: list[ClusterState], admin: Address | None, rules: str = "", capture: Capture | None = None
+) -> str:
     """Lines for people; the addresses are the ones that clients are told."""
     lines = [line for cluster in clusters for line in _cluster(cluster)]
     if admin is not None:
         lines.append(f"metrics and health: http://{admin}/")
-    return "\n".join([*lines, rules] if rules else lines)
+    if rules:
+        lines.append(rules)
+    if capture is not None:
+        lines.append(f"captured into {capture.folder}, records: {capture.records}")
+    return "\n".join(lines)
 
 
 def _cluster(cluster: ClusterState) -> Iterator[str]:

@@ -16,9 +16,12 @@ from klamm.proxy.config import (
     Address,
     Admin,
     ApiName,
+    Capture,
     Cluster,
     Config,
     Count,
+    Filter,
+    Folder,
     Host,
     InputFile,
     Listen,
@@ -61,6 +64,9 @@ OPTIONS = [  # option, its value (empty: none is taken), help with the default i
     ("--metering", "LEVEL", "header, or full: errors and topics too [full]"),
     ("--rules", "FILE", "what is done to frames: docs/rules.md; read again when it changes [none]"),
     ("--seed", "N", "decides the rules' chances [the file's, or one that is made up and printed]"),
+    ("--capture", "DIR", "keep what goes through: docs/captures.md [nothing is kept]"),
+    ("--capture-filter", "EXPR", "only exchanges for which this holds [all]"),
+    ("--capture-records", "HOW", "blank, keep, or hash: what is kept of records [blank]"),
     ("--config", "FILE", "klamm.yaml; options override what it says"),
 ]
 
@@ -90,7 +96,9 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         serve(
             config,
-            lambda proxy, admin: print(banner(list(proxy.clusters()), admin, proxy.rules.said()), flush=True),
+            lambda proxy, admin: print(
+                banner(list(proxy.clusters()), admin, proxy.rules.said(), config.capture), flush=True
+            ),
         )
     except ConfigError as error:
         return _wrong(error)
@@ -135,6 +143,7 @@ class _Overrides:
             log=self.section(config.log, "log", log),
             metrics=self.section(config.metrics, "metrics", {"level": ("--metering", ("header", "full"))}),
             rules=self.rules(config.rules),
+            capture=self.capture(config.capture),
         )
 
     def admin(self, written: Any) -> Any:
@@ -164,6 +173,24 @@ class _Overrides:
             self.mistakes.append(Mistake(Place("--seed"), (), "there are no rules: add --rules FILE"))
             return None
         return replace(written, seed=seed)
+
+    def capture(self, written: Capture | None) -> Capture | None:
+        """The file's, with another folder, filter, or way to keep records."""
+        folder = self.value("--capture", ("capture", "folder"), Folder)
+        given = {
+            "filter": self.value("--capture-filter", ("capture", "filter"), Filter),
+            "records": self.value("--capture-records", ("capture", "records"), ("blank", "keep", "hash")),
+        }
+        given = {key: value for key, value in given.items() if value is not None}
+        if not isinstance(written, Capture | None) or BROKEN in (folder, *given.values()):
+            return written
+        if folder is not None:
+            written = Capture(folder) if written is None else replace(written, folder=folder)
+        if given and written is None:
+            reason = "nothing is captured: add --capture DIR"
+            self.mistakes.append(Mistake(Place(f"--capture-{next(iter(given))}"), (), reason))
+            return None
+        return replace(written, **given) if written is not None else None
 
     def clusters(self, written: tuple[Cluster, ...]) -> tuple[Cluster, ...]:
         """The options of a cluster are those of the only one."""

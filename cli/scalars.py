@@ -17,8 +17,11 @@ from klamm.proxy.config import (
     Admin,
     ApiName,
     Bytes,
+    Capture,
     ClusterName,
     Count,
+    Filter,
+    Folder,
     Host,
     InputFile,
     Listen,
@@ -29,6 +32,7 @@ from klamm.proxy.config import (
     Tls,
 )
 from klamm.rules.amounts import SIZES, amount, whole
+from klamm.rules.expressions import ExpressionError, parse
 from klamm.rules.nearest import suggestion
 from klamm.rules.typed_yaml import Scalar, truth
 
@@ -194,6 +198,27 @@ def output_file(folder: Path) -> Callable[[str], OutputFile]:
     return parse
 
 
+def output_folder(folder: Path) -> Callable[[str], Folder]:
+    """Paths of folders that are there, or can be made."""
+
+    def parse(text: str) -> Folder:
+        path = folder / Path(text).expanduser()
+        if path.exists() and not path.is_dir():
+            raise ValueError(f"cannot write into {path}: it is no folder")
+        return Folder(str(path))
+
+    return parse
+
+
+def expression(text: str) -> Filter:
+    """A condition that can hold for some API."""
+    try:
+        parse(text).apis()
+    except ExpressionError as wrong:
+        raise ValueError(f"{wrong.reason} (column {wrong.column})") from None
+    return Filter(text)
+
+
 def scalars(folder: Path) -> dict[Any, Scalar]:
     """Every type of proxy/config.py that is written as one scalar; relative paths are seen from `folder`."""
     return {
@@ -208,7 +233,10 @@ def scalars(folder: Path) -> dict[Any, Scalar]:
         ClusterName: Scalar(cluster_name, "a name"),
         InputFile: Scalar(input_file(folder), "a file"),
         OutputFile: Scalar(output_file(folder), "a file"),
+        Folder: Scalar(output_folder(folder), "a folder"),
+        Filter: Scalar(expression, "an expression"),
         Admin: Scalar(admin, "HOST:PORT or none"),
         Tls: Scalar(tls, "true or false"),
         Rules: Scalar(lambda text: Rules(input_file(folder)(text)), "a file"),
+        Capture: Scalar(lambda text: Capture(output_folder(folder)(text)), "a folder"),
     }

@@ -6,20 +6,19 @@ import asyncio
 import traceback
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from klamm.proxy import config
 from klamm.proxy.config import Address
 from klamm.proxy.connection import Ground
+from klamm.proxy.dialling import ANY_ADDRESS, Dialler
 from klamm.proxy.discovery import (
-    UNDIALLED,
     Found,
     Unanswered,
     Way,
     about_sasl,
     discover,
     why_not_bound,
-    why_unreachable,
 )
 from klamm.proxy.intercept import Intercept
 from klamm.proxy.log import EventLog, Level
@@ -34,11 +33,13 @@ from klamm.proxy.watching import Sinks
 from klamm.rules.engine import Engine
 from klamm.rules.plan import Planner
 
+if TYPE_CHECKING:
+    from klamm.proxy.capturing import Capturing, Tap
+
 BACKLOG = 1024
 MORE_ROOM = "each takes two open files: raise limits.connections, or the limit of the system (ulimit -n)"
 REFRESH_S = 30.0  # between two looks at the cluster
 RETRY_FIRST_S, RETRY_LAST_S = 0.5, 15.0  # while the bootstrap servers do not answer
-ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 
 
 class Proxied:
@@ -73,10 +74,11 @@ class Proxied:
         tls = settings.tls
         context = None if tls is None else tls_context(tls.ca, tls.cert, tls.key, tls.verify)
         self.way = Way(settings.connect_timeout_s, context, tls.server_name if tls else None)
+        self.dialler = Dialler(self.way, settings.map)
         self.links: dict[Link, Opened] = {}
         self.exchanged: Callable[[dict[str, Any], Sinks], None] = lambda fields, sinks: log.exchange(fields)
+        self.capturing: Capturing | None = None
         self.servers: dict[NodeKey | None, asyncio.Server] = {}
-        self.own: set[tuple[str, int]] = set()  # where they listen, and what was found to lead there
         self.dialled: set[tuple[NodeKey, Address]] = set()
         self.answered: Address | None = None  # the bootstrap server, or broker, that answered last
         self.tasks: set[asyncio.Task[None]] = set()
@@ -114,19 +116,26 @@ class Proxied:
         host = self.settings.advertise or link.local_address[0]
         return Session(self.ground, broker_label(link.target), host, str(Address(*link.client_address)))
 
+    def tap(self, link: Link) -> Tap | None:
+        if self.capturing is None:
+            return None
+        client = str(Address(*link.client_address))
+        number, broker = self.links[link].number, broker_label(link.target)
+        return self.capturing.tap(link, number, self.settings.name, broker, client)
+
     async def connect(self, link: Link, make: Callable[[], asyncio.Protocol]) -> asyncio.Transport:
         """To the broker of the link's listener, or to the first of all known that answers. Raises OSError."""
         if link.target is not None:
             node = self.topology.nodes[link.target]
             try:
-                return await self._dial(Address(node.host, node.port), make)
+                return await self.dialler.dial(Address(node.host, node.port), make)
             except OSError:
                 self._count_unreachable()
                 raise
         failures: list[str] = []
         for address in self._candidates():
             try:
-                transport = await self._dial(address, make)
+                transport = await self.dialler.dial(address, make)
             except OSError as error:
                 failures.append(str(error))
             else:
@@ -210,7 +219,7 @@ class Proxied:
             lambda: ClientSide(self, key), host, port, backlog=BACKLOG, reuse_address=True
         )
         self.servers[key] = server
-        self.own.update(sock.getsockname()[:2] for sock in server.sockets)
+        self.dialler.own.update(sock.getsockname()[:2] for sock in server.sockets)
         return server
 
     async def _open(self) -> None:
@@ -227,38 +236,6 @@ class Proxied:
 
     # The other end.
 
-    def reachable(self, address: Address) -> Address:
-        """Where klamm reaches what a broker advertises."""
-        return self.settings.map.get(address, address)
-
-    async def _dial(self, advertised: Address, make: Callable[[], asyncio.Protocol]) -> asyncio.Transport:
-        loop, way, address = asyncio.get_running_loop(), self.way, self.reachable(advertised)
-        circular = f"{address} is klamm itself: say where the broker is with --map {advertised}=HOST:PORT"
-        if address in self.own:
-            raise OSError(circular)
-        tls: dict[str, Any] = {}
-        if way.tls is not None:
-            named = way.name_of(address.host)
-            tls = {"ssl": way.tls, "server_hostname": named, "ssl_shutdown_timeout": way.timeout_s}
-        try:
-            async with asyncio.timeout(way.timeout_s):
-                transport, _ = await loop.create_connection(make, *address, **tls)
-        except UNDIALLED as error:
-            raise OSError(why_unreachable(address, error, way)) from error
-        if self._is_own(transport):
-            self.own.add(address)
-            transport.abort()
-            raise OSError(circular)
-        return transport
-
-    def _is_own(self, transport: asyncio.Transport) -> bool:
-        """Does it lead back to klamm, where it would go round until no file is left to open?"""
-        there, here = (transport.get_extra_info(name) for name in ("peername", "sockname"))
-        if there is None:
-            return False
-        everywhere = there[0] == here[0] and any((host, there[1]) in self.own for host in ANY_ADDRESS)
-        return there[:2] in self.own or everywhere
-
     def _candidates(self) -> list[Address]:
         """Where a bootstrap connection may lead: what the configuration names, then every broker known."""
         known = [
@@ -270,7 +247,7 @@ class Proxied:
         return list(dict.fromkeys([*first, *self.settings.bootstrap, *known]))
 
     async def _ask(self, address: Address) -> Found:
-        return await discover(self.reachable(address), self.way)
+        return await discover(self.dialler.reachable(address), self.way)
 
     async def follow(self) -> None:
         """Find the cluster, let clients in, and keep looking at it for as long as klamm runs."""
@@ -337,6 +314,8 @@ class Proxied:
             message = f"the bootstrap servers lead to cluster {found.cluster_id}; before it was {before}"
             self.log.event("cluster_changed", message, "error", cluster=self.settings.name)
         self.topology.cluster_id = found.cluster_id or self.topology.cluster_id
+        if self.capturing is not None and self.topology.cluster_id is not None:
+            self.capturing.keeper.cluster(self.settings.name, self.topology.cluster_id)
         for key, address in found.nodes.items():
             self.topology.learn(key.kind, key.node_id, *address)
         self._say_changes()
@@ -359,12 +338,12 @@ class Proxied:
     async def _try(self, key: NodeKey, advertised: Address) -> None:
         try:
             if self.asks_sasl:
-                (await self._dial(advertised, asyncio.Protocol)).close()
+                (await self.dialler.dial(advertised, asyncio.Protocol)).close()
             else:
                 await self._ask(advertised)
         except OSError as error:
             said = f"broker {key}, advertised as {advertised}, cannot be used: {error}"
-            if self.reachable(advertised) == advertised and "--" not in str(error):
+            if self.dialler.reachable(advertised) == advertised and "--" not in str(error):
                 said += f"; if klamm reaches it elsewhere, say --map {advertised}=HOST:PORT"
             self.log.event("broker_unreachable", said, "warning", cluster=self.settings.name, per=key)
 

@@ -18,6 +18,8 @@ ClusterName = NewType("ClusterName", str)
 Host = NewType("Host", str)  # a name or an IP address, without brackets
 InputFile = NewType("InputFile", str)  # absolute, or relative to the working directory
 OutputFile = NewType("OutputFile", str)
+Folder = NewType("Folder", str)
+Filter = NewType("Filter", str)  # an expression as in rules: docs/expressions.md
 
 ALL_APIS = ApiName("all")
 ROOM = 100  # ports of a listen range without an end
@@ -147,6 +149,30 @@ class Rules:
 
 
 @dataclass(frozen=True, slots=True)
+class Capture:
+    """What goes through is kept: docs/captures.md."""
+
+    folder: Folder
+    """Where its segments go; made if it is not there."""
+    filter: Filter | None = None
+    """Only exchanges for which this expression holds; None keeps all."""
+    records: Literal["blank", "keep", "hash"] = "blank"
+    """Of records: nothing but the headers of batches; all; or keys and values as hashes."""
+    key_file: InputFile | None = None
+    """Holds the key of the hashes; None makes one up, so that only hashes of one capture compare."""
+    segment_bytes: Bytes = Bytes(64 << 20)
+    """A segment ends at this size,"""
+    segment_s: Seconds = Seconds(300.0)
+    """or at this age."""
+    keep_bytes: Bytes | None = None
+    """The oldest segments are deleted beyond so much."""
+    keep_s: Seconds | None = None
+    """And those that were ended so long ago."""
+    queue_bytes: Bytes = Bytes(16 << 20)
+    """Waits for the disk at most; what comes then is left out, and the capture says how much."""
+
+
+@dataclass(frozen=True, slots=True)
 class Config:
     """All of it."""
 
@@ -156,3 +182,4 @@ class Config:
     metrics: Metrics = Metrics()
     limits: Limits = Limits()
     rules: Rules | None = None
+    capture: Capture | None = None

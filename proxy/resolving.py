@@ -28,7 +28,7 @@ def resolve(ruling: Ruling, held: Held, decision: Decision, now: int) -> None:
                 _never_sent(ruling.connection, held, _stalled(held, now))
             held.gap.filled = [] if frame.side == "request" else [Hold(FOREVER)]
         case Refuse(code):
-            _refuse(ruling, held, code, now)
+            _refuse(ruling, held, code)
 
 
 def _go_on(connection: Connection, held: Held, values: dict[str, Any]) -> None:
@@ -41,7 +41,7 @@ def _go_on(connection: Connection, held: Held, values: dict[str, Any]) -> None:
     held.gap.filled = [sized(held.head, body)] * held.times
 
 
-def _refuse(ruling: Ruling, held: Held, code: int, now: int) -> None:
+def _refuse(ruling: Ruling, held: Held, code: int) -> None:
     frame = held.frame
     try:
         if frame.side == "response":
@@ -57,7 +57,8 @@ def _refuse(ruling: Ruling, held: Held, code: int, now: int) -> None:
         raise Undecidable(str(reason)) from None
     if values is None or not held.answered:
         raise Undecidable("the client waits for no answer (acks=0)")
-    made = ruling.made(held.flow, values, held.correlation_id, list(held.acts), frame, now)
+    at_once = frame.arrived_ns  # as all of klamm's own answers: this tells them from the broker's
+    made = ruling.made(held.flow, values, held.correlation_id, list(held.acts), frame, at_once)
     _never_sent(ruling.connection, held, made)
     held.gap.filled = []
 

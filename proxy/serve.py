@@ -29,6 +29,7 @@ from klamm.rules.plan import Planner, Wishes
 
 if TYPE_CHECKING:
     from klamm.proxy.admin_routes import Control
+    from klamm.proxy.capturing import Capturing
 
 LONELY_S = 15.0  # without a client: time to say how clients find klamm
 GC_THRESHOLD = (50_000, 20, 100)  # the hot path makes tuples that die young; nothing in it makes cycles
@@ -61,6 +62,7 @@ class Proxy:
         self.exchanges = Exchanges(log, config.metrics.level, logged, planner, self.rules.book)
         self.intercept = Intercept(self.rules.book.acts)
         self.rules.book.loaded = self.intercept.review
+        self.capturing: Capturing | None = None
         self.proxied: list[Proxied] = []
         for settings in config.clusters:
             try:
@@ -111,6 +113,7 @@ class Proxy:
                 admin = await admin_server.start(self, *self.config.admin.listen, self._control())
             except OSError as error:
                 raise CannotServe(error.strerror) from error
+        capturing = self._capturing()
         followers = [loop.create_task(proxied.follow()) for proxied in self.proxied]
         ruler = loop.create_task(self.rules.follow())
         greeter = loop.create_task(self._greet(announce, admin.address if admin else None))
@@ -133,8 +136,27 @@ class Proxy:
             await asyncio.gather(stopping, greeter, ruler, *followers, return_exceptions=True)
             for proxied in self.proxied:
                 await proxied.stop()
+            if capturing is not None:
+                await capturing.stop()
             if admin is not None:
                 await admin.close()
+
+    def _capturing(self) -> Capturing | None:
+        """Begun, if it is wanted. Raises CannotServe."""
+        settings = self.config.capture
+        if settings is None:
+            return None
+        from klamm.proxy.capturing import Capturing  # only those pay who want it
+
+        try:
+            self.capturing = Capturing(settings, self.log)
+        except OSError as error:
+            where = error.filename or settings.folder
+            raise CannotServe(f"nothing can be captured into {where}: {error.strerror}") from error
+        for proxied in self.proxied:
+            proxied.capturing = self.capturing
+        self.capturing.start()
+        return self.capturing
 
     def _control(self) -> Control:
         """What the admin server may do. Raises CannotServe."""

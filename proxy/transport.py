@@ -10,7 +10,7 @@ import ssl
 from collections.abc import Awaitable, Callable
 from functools import partial
 from time import monotonic_ns
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from klamm.proxy import sockets
 from klamm.proxy.connection import Effect
@@ -19,72 +19,17 @@ from klamm.proxy.held import Decision, Held
 from klamm.proxy.host import Host
 from klamm.proxy.line import FULL, End, Hold, Item, Line
 from klamm.proxy.session import Session
+from klamm.proxy.sides import BrokerSide, Side
 from klamm.proxy.topology import NodeKey
 from klamm.rules.verdict import How
 
-SAMPLE = 32  # one in so many reads is timed for klamm's own time
+if TYPE_CHECKING:
+    from klamm.proxy.capturing import Tap
+
 WRITING_S, LOOK_S = 1.0, 0.001  # a reset waits so long for what was written before it, and looks so often
 
 
-class _Side(asyncio.Protocol):
-    """One end of a link."""
-
-    def __init__(self, link: Link) -> None:
-        self.link = link
-        self.transport: asyncio.Transport
-        self.peer: _Side
-        self.turn = 0
-        self.receive: Callable[[bytes, int], bytes | list[Effect]]
-        self.onward: Callable[[bytes], None]
-        self.ended = False  # this end has sent its last byte
-        self.told = False  # it was told that the other end has
-        self.gone = False
-        self.paused_for: set[str] = set()
-
-    def data_received(self, data: bytes) -> None:
-        now = monotonic_ns()
-        try:
-            effects = self.receive(data, now)
-            if effects is data:
-                self.onward(data)
-            else:
-                self.link.carry(effects)  # type: ignore[arg-type]
-        except Exception as error:
-            self.link.failed(error)
-            return
-        self.turn += 1
-        if not self.turn % SAMPLE:
-            self.link.session.own_time(monotonic_ns() - now)
-
-    def pause(self, why: str) -> None:
-        """Read no more from this end for as long as there is a reason."""
-        if not self.paused_for and not self.gone:
-            self.transport.pause_reading()
-        self.paused_for.add(why)
-
-    def resume(self, why: str) -> None:
-        if why in self.paused_for:
-            self.paused_for.remove(why)
-            if not self.paused_for and not self.gone and not self.transport.is_closing():
-                self.transport.resume_reading()
-
-    def pause_writing(self) -> None:
-        self.peer.pause("backpressure")
-
-    def resume_writing(self) -> None:
-        self.peer.resume("backpressure")
-
-    def eof_received(self) -> bool:
-        self.ended = True
-        self.link.half_closed(self)
-        return self.transport.get_extra_info("sslcontext") is None
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self.gone = True
-        self.link.lost(self, exc)
-
-
-class ClientSide(_Side):
+class ClientSide(Side):
     """Made by a listener for each client."""
 
     def __init__(self, host: Host, target: NodeKey | None) -> None:
@@ -125,12 +70,6 @@ class ClientSide(_Side):
             link.refuse("too many connections")
 
 
-class BrokerSide(_Side):
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.transport = transport = cast(asyncio.Transport, transport)  # uvloop's are none by type
-        sockets.keep_alive(transport)
-
-
 class Link:
     """A client, the broker it was led to, and the session between them. `target` None is whichever broker
     answers first.
@@ -145,6 +84,7 @@ class Link:
         self.stalled = False  # by a rule: it has no broker, and hears nothing
         self.lines: dict[str, Line] = {}  # to the "client" and to the "broker", where not all may go at once
         self.timers: dict[str, asyncio.TimerHandle] = {}
+        self.tap: Tap | None = None
 
     async def connect(self) -> None:
         """The broker is connected before a byte of the client is taken; where that fails the client
@@ -172,6 +112,7 @@ class Link:
             transport.abort()
             return
         self.broker = side
+        self.tap = side.tap = self.client.tap = self.host.tap(self)
         self.client.onward = partial(self.send, "broker") if "broker" in self.lines else transport.write
         self.client.begin(self.session.from_client)
 
@@ -218,8 +159,10 @@ class Link:
             self._put(to, data)
         elif (side := self._side(to)) is not None and not side.gone and not side.told:
             side.transport.write(data)
+            if self.tap is not None:
+                self.tap.sent(to, data)
 
-    def _side(self, to: str) -> _Side | None:
+    def _side(self, to: str) -> Side | None:
         return self.client if to == "client" else self.broker
 
     def _line(self, to: str) -> Line:
@@ -273,6 +216,8 @@ class Link:
                 side.transport.write_eof()
             elif not side.told:
                 side.transport.write(item)  # type: ignore[arg-type]
+                if self.tap is not None:
+                    self.tap.sent(to, item)  # type: ignore[arg-type]
 
     def _mute(self, close_after_ns: int) -> None:
         """Nobody hears anything more, nor is heard; the end of either is seen."""
@@ -313,10 +258,10 @@ class Link:
         self._answered()
         broker.resume("bind")
 
-    def half_closed(self, side: _Side) -> None:
+    def half_closed(self, side: Side) -> None:
         """One end has sent its last byte: so has the other's counterpart, once all before it is out."""
         ours = side is self.client
-        other: _Side | None = self.broker if ours else self.client
+        other: Side | None = self.broker if ours else self.client
         if any(line.stuck() for line in self.lines.values()):
             self._finish(_closed_by(side), now=True)
             return
@@ -336,11 +281,10 @@ class Link:
             self.broker.receive = self._last_answers
             self._answered()
 
-    def _last_answers(self, data: bytes, now: int) -> list[Effect]:
+    def _last_answers(self, data: bytes, now: int) -> bytes | list[Effect]:
         effects = self.session.from_broker(data, now)
-        self.carry([("send", "client", data)] if effects is data else cast(list[Effect], effects))
-        self._answered()
-        return []
+        asyncio.get_running_loop().call_soon(self._answered)  # when they are on their way
+        return effects
 
     def _answered(self) -> None:
         """Where the broker cannot be told that the client has ended, it is left when it has answered all."""
@@ -351,7 +295,7 @@ class Link:
         if session.in_flight() <= cut_short and not session.responses.left:
             self._finish("closed by client")
 
-    def lost(self, side: _Side, exc: Exception | None) -> None:
+    def lost(self, side: Side, exc: Exception | None) -> None:
         if exc is None or side.ended:
             self._finish(_closed_by(side))
         else:
@@ -362,6 +306,8 @@ class Link:
             for timer in self.timers.values():
                 timer.cancel()
             self.host.closed(self, self.reason or "closed")
+            if self.tap is not None:
+                self.tap.closed(self.reason or "closed")
             for each in filter(None, (self.client, self.broker)):  # no cycle waits for the collector
                 vars(each).update(link=None, peer=None, receive=None, onward=None)
 
@@ -394,5 +340,5 @@ def _deaf(data: bytes, now: int) -> list[Effect]:
     return []
 
 
-def _closed_by(side: _Side) -> str:
+def _closed_by(side: Side) -> str:
     return "closed by client" if isinstance(side, ClientSide) else "closed by broker"

@@ -1,0 +1,105 @@
+"""What goes through, handed to a capture as it comes and as it goes: references to bytes, into a queue."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import time
+from collections.abc import Callable
+from pathlib import Path
+from secrets import token_bytes, token_urlsafe
+from typing import TYPE_CHECKING
+
+from klamm.captures.blanking import Keeping
+from klamm.captures.captured import Connection
+from klamm.captures.keeper import Keeper
+from klamm.captures.picking import Picking
+from klamm.captures.scribe import Counters, Scribe
+from klamm.captures.segments import Origin
+from klamm.captures.writing import Limits, Writer
+from klamm.decoders.schema import Side as Direction
+from klamm.proxy import config
+from klamm.proxy.log import EventLog
+from klamm.proxy.snapshot import product_version
+from klamm.rules.expressions import parse
+
+if TYPE_CHECKING:
+    from klamm.proxy.sides import Side
+    from klamm.proxy.transport import Link
+
+ENDING_S = 10.0  # for what waits to be written when klamm stops
+SIDES: dict[str, Direction] = {"broker": "request", "client": "response"}
+
+
+class Capturing:
+    """One capture of this process. Raises OSError where its folder cannot be made."""
+
+    def __init__(self, settings: config.Capture, log: EventLog) -> None:
+        folder = Path(settings.folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        self.settings, self.name = settings, token_urlsafe(16)
+        key = token_bytes(32) if settings.key_file is None else Path(settings.key_file).read_bytes()[:64]
+        origin = Origin(
+            self.name,
+            settings.records,
+            host=socket.gethostname(),
+            pod=os.environ.get("POD_NAME", ""),
+            klamm=product_version(),
+        )
+        limits = Limits(settings.segment_bytes, settings.segment_s, settings.keep_bytes, settings.keep_s)
+        picking = None if settings.filter is None else Picking(parse(settings.filter))
+        self.keeper = Keeper(
+            Scribe(Writer(folder, origin, limits), Keeping(settings.records, key), _saying(log), picking),
+            settings.queue_bytes,
+        )
+        self.wall_offset_ns = time.time_ns() - time.monotonic_ns()
+
+    @property
+    def counters(self) -> Counters:
+        return self.keeper.counters
+
+    def start(self) -> None:
+        self.keeper.start()
+
+    async def stop(self) -> None:
+        await asyncio.to_thread(self.keeper.stop, ENDING_S)
+
+    def tap(self, link: Link, number: int, cluster: str, broker: str, client: str) -> Tap:
+        """From now on, of this connection."""
+        self.keeper.opened(Connection(self.name, number, cluster, broker, client), time.time_ns())
+        return Tap(self, link, number)
+
+
+def _saying(log: EventLog) -> Callable[[str, str], None]:
+    """What the writer's thread has to say, said on the loop."""
+    loop = asyncio.get_running_loop()
+
+    def say(kind: str, message: str) -> None:
+        loop.call_soon_threadsafe(lambda: log.event(kind, message, "error", per=kind))
+
+    return say
+
+
+class Tap:
+    """At one connection."""
+
+    __slots__ = ("_keeper", "_link", "_number", "_offset_ns")
+
+    def __init__(self, capturing: Capturing, link: Link, number: int) -> None:
+        self._keeper, self._link, self._number = capturing.keeper, link, number
+        self._offset_ns = capturing.wall_offset_ns
+
+    def came(self, side: Side, data: bytes, now: int, passed: bool) -> None:
+        """All of it went on at once, if it `passed` and does not wait in a line; else see `sent`."""
+        link = self._link
+        from_client = side is link.client
+        forwarded = passed and ("broker" if from_client else "client") not in link.lines
+        direction: Direction = "request" if from_client else "response"
+        self._keeper.chunk(self._number, direction, data, now + self._offset_ns, forwarded)
+
+    def sent(self, to: str, data: bytes | memoryview) -> None:
+        self._keeper.sent(self._number, SIDES[to], bytes(data), time.time_ns())
+
+    def closed(self, why: str) -> None:
+        self._keeper.closed(self._number, why, time.time_ns())
