@@ -18,6 +18,7 @@ from tests.proxy.faulty import (
     fetched,
     produce,
     produced,
+    quickest,
     send_as,
     serves,
     stored,
@@ -67,13 +68,13 @@ async def test_conduktor_simulate_slow_broker() -> None:
     async with under(rules) as (_, client, _):
         assert await took(produce(client)) >= 0.04
         assert await took(fetch(client)) >= 0.04
-        assert await took(beat(client)) < 0.04
+        assert await quickest(lambda: beat(client)) < 0.04
 
 
 @on_uvloop
 async def test_conduktor_simulate_slow_producers_consumers() -> None:
     async with under("    - {api: [Produce, Fetch], topic: ord*, delay: 60ms}") as (_, client, _):
-        assert await took(produce(client, topic="bills")) < 0.06
+        assert await quickest(lambda: produce(client, topic="bills")) < 0.06
         assert await took(produce(client, topic="orders")) >= 0.06
         assert await took(fetch(client)) >= 0.06
 
@@ -81,8 +82,9 @@ async def test_conduktor_simulate_slow_producers_consumers() -> None:
 @on_uvloop
 async def test_conduktor_simulate_latency() -> None:
     async with under("    - {delay: 50ms, every: 2}") as (_, client, _):
-        times = [await took(ask(client)) for ask in (produce, beat, fetch, produce)]
-        assert [time >= 0.05 for time in times] == [False, True, False, True]
+        times = [await took(ask(client)) for ask in (produce, beat, fetch, produce) * 3]
+        assert min(times[1::2]) >= 0.05
+        assert min(times[::2]) < 0.05
 
 
 @on_uvloop
@@ -229,7 +231,8 @@ async def test_toxiproxy_packet_loss() -> None:
     rules = "    - {event: connect, packet_loss: {loss: 40%, timeout: 20ms, correlation: 25%}}"
     async with under(rules) as (_, client, _):
         times = [await took(beat(client)) for _ in range(25)]
-        assert 3 <= sum(time >= 0.02 for time in times) <= 20
+        assert sum(time >= 0.02 for time in times) >= 3
+        assert min(times) < 0.02
 
 
 @on_uvloop
@@ -299,7 +302,7 @@ async def test_kafka_disconnect_on_at_any_moment(
 async def test_kafka_delay_on() -> None:
     async with under("    - {api: Produce, delay: 60ms}") as (_, client, _):
         assert await took(produce(client)) >= 0.06
-        assert await took(beat(client)) < 0.06
+        assert await quickest(lambda: beat(client)) < 0.06
 
 
 @on_uvloop
