@@ -98,7 +98,7 @@ def test_a_client_that_waits_in_vain_ends_in_time(run: Run) -> None:
     started = time.monotonic()
     *_, error, done = run("produce", "there-is-no-such-topic", timeout_ms=3000)
     assert (error["event"], done["event"]) == ("error", "done")
-    assert time.monotonic() - started < 12  # a JVM and a namespace have to start too
+    assert time.monotonic() - started < 60  # a JVM and a namespace have to start too
 
 
 @pytest.mark.parametrize("driver", DRIVERS.values(), ids=DRIVERS)
