@@ -15,6 +15,8 @@ from klamm.client.calls import Call, Written, refusal
 from klamm.client.failures import NoAnswer
 from klamm.client.sync import ADMIN, TIMEOUT_S, headers
 from klamm.client.types import (
+    Capture,
+    CaptureWish,
     Cluster,
     Connection,
     Exchange,
@@ -95,6 +97,20 @@ class AsyncKlamm:
     ) -> None:
         """Let it go on, as it is or with these values; drop it; or answer with an error of Kafka's."""
         await self.ask(calls.resolve(number, Resolution(action, values, code)))
+
+    async def capture(self) -> Capture:
+        """The one that runs."""
+        return await self.ask(calls.capture())
+
+    async def begin_capture(
+        self, folder: str, records: Literal["blank", "keep", "hash"] = "blank", filter: str | None = None
+    ) -> Capture:
+        """From now on, of connections that are open too; `folder` is one on klamm's machine."""
+        return await self.ask(calls.begin_capture(CaptureWish(folder, records, filter)))
+
+    async def end_capture(self) -> None:
+        """When it returns, all is written."""
+        await self.ask(calls.end_capture())
 
     async def connections(self) -> list[Connection]:
         return await self.ask(calls.connections())

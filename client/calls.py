@@ -10,6 +10,8 @@ import msgspec
 
 from klamm.client.failures import Refused
 from klamm.client.types import (
+    Capture,
+    CaptureWish,
     Cluster,
     Connection,
     Exchange,
@@ -94,6 +96,18 @@ def held_frame(number: int) -> Call[Held]:
 
 def resolve(number: int, resolution: Resolution) -> Call[None]:
     return Call("POST", f"/v1/held/{number}", None, msgspec.json.encode(resolution))
+
+
+def capture() -> Call[Capture]:
+    return Call("GET", "/v1/capture", Capture)
+
+
+def begin_capture(wish: CaptureWish) -> Call[Capture]:
+    return Call("POST", "/v1/capture", Capture, msgspec.json.encode(wish))
+
+
+def end_capture() -> Call[None]:
+    return Call("DELETE", "/v1/capture", None)
 
 
 def connections() -> Call[list[Connection]]:

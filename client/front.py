@@ -51,6 +51,8 @@ class Front:
 
     def begin(self) -> None:
         """Ends all rules; what was seen before counts no more."""
+        for fault in self.faults:
+            fault.remove()  # it goes on telling what it did
         for told in self.api.rules():
             if told.origin == "hand":
                 self.api.remove_rule(told.name)

@@ -13,6 +13,8 @@ from klamm.client import calls
 from klamm.client.calls import Call, Written, refusal
 from klamm.client.failures import NoAnswer
 from klamm.client.types import (
+    Capture,
+    CaptureWish,
     Cluster,
     Connection,
     Exchange,
@@ -96,6 +98,20 @@ class Klamm:
     ) -> None:
         """Let it go on, as it is or with these values; drop it; or answer with an error of Kafka's."""
         self.ask(calls.resolve(number, Resolution(action, values, code)))
+
+    def capture(self) -> Capture:
+        """The one that runs."""
+        return self.ask(calls.capture())
+
+    def begin_capture(
+        self, folder: str, records: Literal["blank", "keep", "hash"] = "blank", filter: str | None = None
+    ) -> Capture:
+        """From now on, of connections that are open too; `folder` is one on klamm's machine."""
+        return self.ask(calls.begin_capture(CaptureWish(folder, records, filter)))
+
+    def end_capture(self) -> None:
+        """When it returns, all is written."""
+        self.ask(calls.end_capture())
 
     def connections(self) -> list[Connection]:
         return self.ask(calls.connections())

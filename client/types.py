@@ -113,6 +113,32 @@ class Exchange(Struct, frozen=True, omit_defaults=True):
     response: Body | None = None
 
 
+class Capture(Struct, frozen=True):
+    """The capture that runs. `waiting_bytes` wait for the disk; what was dropped found no room there, and
+    `lost_frames` are known to be missing in it. `failures` are the disk's.
+    """
+
+    name: str
+    folder: str
+    records: Literal["blank", "keep", "hash"]
+    filter: str | None
+    rows: int
+    segments: int
+    waiting_bytes: int
+    dropped_bytes: int
+    lost_frames: int
+    failures: int
+    last_error: str
+
+
+class CaptureWish(Struct, frozen=True, forbid_unknown_fields=True):
+    """What to capture: as the options of `klamm run`. `folder` is one on klamm's machine."""
+
+    folder: str
+    records: Literal["blank", "keep", "hash"] = "blank"
+    filter: str | None = None
+
+
 class Held(Struct, frozen=True):
     """A frame that waits to be resolved. `since` and `until` are when it was held, and when it goes on by
     itself; `values` as in Body, told for one frame only.

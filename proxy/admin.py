@@ -16,7 +16,7 @@ import msgspec
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
-from klamm.proxy import admin_cluster, admin_held, admin_live, admin_ring, admin_rules, openapi
+from klamm.proxy import admin_capture, admin_cluster, admin_held, admin_live, admin_ring, admin_rules, openapi
 from klamm.proxy.admin_guard import guard, who
 from klamm.proxy.admin_json import answer, read_body, read_query, refusal
 from klamm.proxy.admin_routes import Ask, Control, Route
@@ -32,6 +32,7 @@ INDEX = "klamm: /metrics /healthz /readyz /v1/counters"
 ROUTES: list[Route] = [
     *admin_rules.ROUTES,
     *admin_held.ROUTES,
+    *admin_capture.ROUTES,
     *admin_cluster.ROUTES,
     *admin_ring.ROUTES,
     *admin_live.ROUTES,

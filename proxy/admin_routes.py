@@ -17,6 +17,7 @@ from klamm.proxy.snapshot import State
 
 if TYPE_CHECKING:
     from klamm.proxy.admin_ring import Recorder
+    from klamm.proxy.capturing import Captures
     from klamm.proxy.cluster import Proxied
 
 
@@ -37,6 +38,7 @@ class Control:
     book: RuleBook
     exchanges: Exchanges
     intercept: Intercept
+    captures: Callable[[], Captures]
     proxied: Sequence[Proxied]
     log: EventSink
     read_only: bool = False

@@ -6,7 +6,7 @@ import asyncio
 import os
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from secrets import token_bytes, token_urlsafe
 from typing import TYPE_CHECKING
@@ -18,6 +18,7 @@ from klamm.captures.picking import Picking
 from klamm.captures.scribe import Counters, Scribe
 from klamm.captures.segments import Origin
 from klamm.captures.writing import Limits, Writer
+from klamm.client.types import Capture as Told
 from klamm.decoders.schema import Side as Direction
 from klamm.proxy import config
 from klamm.proxy.log import EventLog
@@ -25,6 +26,7 @@ from klamm.proxy.snapshot import product_version
 from klamm.rules.expressions import parse
 
 if TYPE_CHECKING:
+    from klamm.proxy.cluster import Proxied
     from klamm.proxy.sides import Side
     from klamm.proxy.transport import Link
 
@@ -59,16 +61,59 @@ class Capturing:
     def counters(self) -> Counters:
         return self.keeper.counters
 
+    def state(self) -> Told:
+        settings, counters = self.settings, self.counters
+        return Told(
+            name=self.name,
+            folder=settings.folder,
+            records=settings.records,
+            filter=settings.filter,
+            rows=counters.rows,
+            segments=counters.segments,
+            waiting_bytes=self.keeper.waiting_bytes,
+            dropped_bytes=counters.dropped_bytes,
+            lost_frames=counters.lost_frames,
+            failures=counters.failures,
+            last_error=counters.last_error,
+        )
+
     def start(self) -> None:
         self.keeper.start()
 
     async def stop(self) -> None:
         await asyncio.to_thread(self.keeper.stop, ENDING_S)
 
-    def tap(self, link: Link, number: int, cluster: str, broker: str, client: str) -> Tap:
-        """From now on, of this connection."""
-        self.keeper.opened(Connection(self.name, number, cluster, broker, client), time.time_ns())
+    def tap(
+        self, link: Link, number: int, cluster: str, broker: str, client: str, mid_stream: bool = False
+    ) -> Tap:
+        """From now on, of this connection; `mid_stream`: it has been there."""
+        connection = Connection(self.name, number, cluster, broker, client)
+        self.keeper.opened(connection, time.time_ns(), mid_stream)
         return Tap(self, link, number)
+
+
+class Captures:
+    """The one that runs, if any, on all connections of `proxied`."""
+
+    def __init__(self, proxied: Sequence[Proxied], log: EventLog) -> None:
+        self.proxied, self.log = proxied, log
+        self.running: Capturing | None = None
+
+    def begin(self, settings: config.Capture) -> Capturing:
+        """Raises OSError; there must be none yet."""
+        self.running = Capturing(settings, self.log)
+        self.running.start()
+        for proxied in self.proxied:
+            proxied.capture(self.running)
+        return self.running
+
+    async def end(self) -> None:
+        running, self.running = self.running, None
+        if running is None:
+            return
+        for proxied in self.proxied:
+            proxied.capture(None)
+        await running.stop()
 
 
 def _saying(log: EventLog) -> Callable[[str, str], None]:

@@ -116,12 +116,23 @@ class Proxied:
         host = self.settings.advertise or link.local_address[0]
         return Session(self.ground, broker_label(link.target), host, str(Address(*link.client_address)))
 
-    def tap(self, link: Link) -> Tap | None:
+    def tap(self, link: Link, mid_stream: bool = False) -> Tap | None:
         if self.capturing is None:
             return None
         client = str(Address(*link.client_address))
         number, broker = self.links[link].number, broker_label(link.target)
-        return self.capturing.tap(link, number, self.settings.name, broker, client)
+        return self.capturing.tap(link, number, self.settings.name, broker, client, mid_stream)
+
+    def capture(self, capturing: Capturing | None) -> None:
+        """From now on into this one, of connections that are there too; None: no more."""
+        before, self.capturing = self.capturing, capturing
+        if capturing is not None and self.topology.cluster_id is not None:
+            capturing.keeper.cluster(self.settings.name, self.topology.cluster_id)
+        for link in self.links:
+            if before is not None and link.tap is not None:
+                link.tap.closed("the capture ended")
+            if link.broker is not None and not link.broker.gone:
+                link.listen_in(self.tap(link, mid_stream=True))
 
     async def connect(self, link: Link, make: Callable[[], asyncio.Protocol]) -> asyncio.Transport:
         """To the broker of the link's listener, or to the first of all known that answers. Raises OSError."""

@@ -44,6 +44,7 @@ def counters(snapshot: Snapshot) -> dict[str, Any]:
         "in_flight": _rows(snapshot.in_flight, "cluster", "broker"),
         "rules": [asdict(rule) for rule in snapshot.rules],
         "log_dropped": snapshot.log_dropped,
+        "capture": snapshot.capture,
     }
 
 

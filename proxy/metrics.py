@@ -21,6 +21,7 @@ from prometheus_client.core import (
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
+from klamm.client.types import Capture
 from klamm.decoders.error_codes import error_name
 from klamm.proxy.snapshot import RuleState, Snapshot
 from klamm.proxy.stats import BOUNDS_NS, OWN_BOUNDS_NS, Histogram, Stats
@@ -72,6 +73,20 @@ def _process(snapshot: Snapshot) -> Iterator[Metric]:
         (),
         [((), snapshot.log_dropped)],
     )
+    if snapshot.capture is not None:
+        yield from _capture(snapshot.capture)
+
+
+def _capture(capture: Capture) -> Iterator[Metric]:
+    for name, description, slot in (
+        ("klamm_capture_rows", "Frames and events given to the capture that runs.", "rows"),
+        ("klamm_capture_dropped_bytes", "What the capture's queue had no room for.", "dropped_bytes"),
+        ("klamm_capture_lost_frames", "Frames that are known to be missing in it.", "lost_frames"),
+        ("klamm_capture_failures", "Failures of the disk that it is written to.", "failures"),
+    ):
+        yield _counter(name, description, (), [((), getattr(capture, slot))])
+    waiting = [((), capture.waiting_bytes)]
+    yield _gauge("klamm_capture_waiting_bytes", "What waits to be written.", (), waiting)
 
 
 def _requests(stats: Stats) -> Iterator[Metric]:

@@ -28,8 +28,9 @@ from klamm.proxy.stats import Stats
 from klamm.rules.plan import Planner, Wishes
 
 if TYPE_CHECKING:
+    from klamm.client.types import Capture
     from klamm.proxy.admin_routes import Control
-    from klamm.proxy.capturing import Capturing
+    from klamm.proxy.capturing import Captures
 
 LONELY_S = 15.0  # without a client: time to say how clients find klamm
 GC_THRESHOLD = (50_000, 20, 100)  # the hot path makes tuples that die young; nothing in it makes cycles
@@ -62,7 +63,7 @@ class Proxy:
         self.exchanges = Exchanges(log, config.metrics.level, logged, planner, self.rules.book)
         self.intercept = Intercept(self.rules.book.acts)
         self.rules.book.loaded = self.intercept.review
-        self.capturing: Capturing | None = None
+        self._made: Captures | None = None
         self.proxied: list[Proxied] = []
         for settings in config.clusters:
             try:
@@ -113,7 +114,7 @@ class Proxy:
                 admin = await admin_server.start(self, *self.config.admin.listen, self._control())
             except OSError as error:
                 raise CannotServe(error.strerror) from error
-        capturing = self._capturing()
+        self._begin_capture()
         followers = [loop.create_task(proxied.follow()) for proxied in self.proxied]
         ruler = loop.create_task(self.rules.follow())
         greeter = loop.create_task(self._greet(announce, admin.address if admin else None))
@@ -136,27 +137,32 @@ class Proxy:
             await asyncio.gather(stopping, greeter, ruler, *followers, return_exceptions=True)
             for proxied in self.proxied:
                 await proxied.stop()
-            if capturing is not None:
-                await capturing.stop()
+            if self._made is not None:
+                await self._made.end()
             if admin is not None:
                 await admin.close()
 
-    def _capturing(self) -> Capturing | None:
-        """Begun, if it is wanted. Raises CannotServe."""
-        settings = self.config.capture
-        if settings is None:
-            return None
-        from klamm.proxy.capturing import Capturing  # only those pay who want it
+    def captures(self) -> Captures:
+        """Made when they are wanted first."""
+        if self._made is None:
+            from klamm.proxy.capturing import Captures  # only those pay who want it
 
-        try:
-            self.capturing = Capturing(settings, self.log)
-        except OSError as error:
-            where = error.filename or settings.folder
-            raise CannotServe(f"nothing can be captured into {where}: {error.strerror}") from error
-        for proxied in self.proxied:
-            proxied.capturing = self.capturing
-        self.capturing.start()
-        return self.capturing
+            self._made = Captures(self.proxied, self.log)
+        return self._made
+
+    def capture_state(self) -> Capture | None:
+        running = None if self._made is None else self._made.running
+        return None if running is None else running.state()
+
+    def _begin_capture(self) -> None:
+        """If it is wanted. Raises CannotServe."""
+        settings = self.config.capture
+        if settings is not None:
+            try:
+                self.captures().begin(settings)
+            except OSError as error:
+                where = error.filename or settings.folder
+                raise CannotServe(f"nothing can be captured into {where}: {error.strerror}") from error
 
     def _control(self) -> Control:
         """What the admin server may do. Raises CannotServe."""
@@ -170,6 +176,7 @@ class Proxy:
             self.rules.book,
             self.exchanges,
             self.intercept,
+            self.captures,
             self.proxied,
             self.log,
             admin.read_only,

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Literal, Protocol
 
+from klamm.client.types import Capture
 from klamm.proxy.config import Address
 from klamm.proxy.stats import Histogram, Lane, Stats, TopicLane
 from klamm.proxy.topology import Node
@@ -86,6 +87,9 @@ class State(Protocol):
     def log_dropped(self) -> int:
         """Log lines that were dropped because the queue was full, ever."""
 
+    def capture_state(self) -> Capture | None:
+        """The capture that runs, if any."""
+
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
@@ -101,6 +105,7 @@ class Snapshot:
     in_flight: Mapping[tuple[str, str], int]
     rules: tuple[RuleState, ...]
     log_dropped: int
+    capture: Capture | None
 
 
 async def take(state: State) -> Snapshot:
@@ -116,6 +121,7 @@ async def take(state: State) -> Snapshot:
         in_flight=dict(state.in_flight()),
         rules=tuple(state.rule_states()),
         log_dropped=state.log_dropped(),
+        capture=state.capture_state(),
     )
 
 

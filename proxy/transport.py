@@ -112,9 +112,15 @@ class Link:
             transport.abort()
             return
         self.broker = side
-        self.tap = side.tap = self.client.tap = self.host.tap(self)
+        self.listen_in(self.host.tap(self))
         self.client.onward = partial(self.send, "broker") if "broker" in self.lines else transport.write
         self.client.begin(self.session.from_client)
+
+    def listen_in(self, tap: Tap | None) -> None:
+        """Whom to tell from now on of what comes and goes."""
+        for side in filter(None, (self.client, self.broker)):
+            side.tap = tap
+        self.tap = tap
 
     def carry(self, effects: list[Effect]) -> None:
         for effect in effects:

@@ -102,6 +102,9 @@ class FakeState:
     def log_dropped(self) -> int:
         return 0
 
+    def capture_state(self) -> None:
+        return None
+
 
 def answer(state: FakeState) -> dict[str, Any]:
     """What /v1/counters would say, as a client reads it; the clock is that of the traffic."""

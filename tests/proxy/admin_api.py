@@ -14,6 +14,7 @@ import aiohttp
 from klamm.client import AsyncKlamm
 from klamm.proxy import admin
 from klamm.proxy.admin_routes import Control
+from klamm.proxy.capturing import Captures
 from klamm.proxy.config import Config
 from klamm.proxy.exchanges import Exchanges
 from klamm.proxy.rule_book import RuleBook
@@ -65,11 +66,11 @@ async def api(
         book = RuleBook(engine) if clock is None else RuleBook(engine, clock)
         exchanges = Exchanges(edge.log, "full", frozenset(), planner, book)
         proxied.exchanged = exchanges.told
-        intercept = proxied.intercept
+        intercept, captures = proxied.intercept, Captures([proxied], edge.log)  # type: ignore[arg-type]
         intercept.in_force, book.loaded = book.acts, intercept.review
         state = FakeState()
         state.stats = proxied.stats
-        fixed = state, Config(), book, exchanges, intercept, [proxied], edge.log
+        fixed = state, Config(), book, exchanges, intercept, lambda: captures, [proxied], edge.log
         control = Control(*fixed, read_only, token)  # type: ignore[arg-type]
         server = await admin.start(control.state, "127.0.0.1", 0, control)
         address = f"127.0.0.1:{server.address.port}"
@@ -82,6 +83,7 @@ async def api(
                 found.http = http
                 yield found
         finally:
+            await captures.end()
             await server.close()
 
 
