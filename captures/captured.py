@@ -1,7 +1,16 @@
 """What a capture holds: a row for each frame, and for what else happened to its connection.
 
-Frames are without their size field. What is blanked is zeros at the same places, so layouts stay valid; where
-only the length of a frame is known, there are no bytes at all.
+Frames are without their size field, and `size` is the length of the whole frame, so counted. What is blanked
+is zeros at the same places, so layouts stay valid; where only the length of a frame is known, there are no
+bytes at all.
+
+Nobody stores those zeros: `Conversation` gives, and segments hold, frames *cut*, without their blanked bytes,
+and `klamm.captures.reading` gives them *filled* again (`blanking.cut`, `blanking.filled`). `blanks` count
+from the start of the filled frame in both.
+
+`time_ns` of a frame is when its first byte came. Rows come when their frames are whole and it is known what
+went on, in the order of each direction; so times can go back between the rows of two directions or
+connections.
 """
 
 from __future__ import annotations
@@ -30,7 +39,8 @@ class Captured(NamedTuple):
 
     `exchange` numbers the requests of a connection from 0; a response has the number of its request, -1 where
     that was not seen. `frame` None: only its size was kept. `fate`: passed as it came; rewritten, and
-    `forwarded` is what went on; withheld: nothing went on; made by klamm, in the place of the other end.
+    `forwarded` is what went on; withheld: nothing went on; made by klamm, in the place of the other end: its
+    answer has the number of the request, its request a number of its own.
     """
 
     time_ns: int  # since 1970
@@ -42,12 +52,12 @@ class Captured(NamedTuple):
     correlation_id: int = -1
     client_id: str | None = None  # of the request, on its response too
     exchange: int = -1
-    size: int = 0  # of the whole frame
+    size: int = 0  # of the whole frame; of what is lost, in bytes, 0 where that is not known
     frame: bytes | None = None
     blanks: Blanks = ()
     fate: Fate = "passed"
     forwarded: bytes | None = None
     forwarded_blanks: Blanks = ()
     awaits: bool = True  # a request: an answer is due (not with acks=0)
-    lost: int = 0  # frames that are missing here
-    text: str = ""  # why a connection ended, or what is missing and why
+    lost: int = 0  # frames that are missing here, as far as that is known
+    text: str = ""  # why a connection ended, what is missing and why, or what more there is to say of a fate

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
@@ -24,6 +25,11 @@ class Exchange(NamedTuple):
         return found
 
     @property
+    def last(self) -> Captured:
+        """The half that came last, of those that there are."""
+        return self.response or self.first
+
+    @property
     def latency_ns(self) -> int | None:
         if self.request is None or self.response is None:
             return None
@@ -32,19 +38,20 @@ class Exchange(NamedTuple):
 
 def exchanges(captured: Iterable[Captured]) -> Iterator[Exchange]:
     """In the order in which they end: with the response, else with the connection or the capture."""
-    waiting: dict[tuple[Connection, int], Captured] = {}
+    waiting: defaultdict[Connection, dict[int, Captured]] = defaultdict(dict)
     for one in captured:
         connection = one.connection
         if connection is None:
             continue
         if one.kind == "closed":
-            for key in [key for key in waiting if key[0] == connection]:
-                yield Exchange(waiting.pop(key), None)
+            for request in waiting.pop(connection, {}).values():
+                yield Exchange(request, None)
         elif one.kind == "frame" and one.side == "request" and not one.awaits:
             yield Exchange(one, None)
         elif one.kind == "frame" and one.side == "request":
-            waiting[connection, one.exchange] = one
+            waiting[connection][one.exchange] = one
         elif one.kind == "frame":
-            yield Exchange(waiting.pop((connection, one.exchange), None), one)
-    for request in waiting.values():
-        yield Exchange(request, None)
+            yield Exchange(waiting[connection].pop(one.exchange, None), one)
+    for requests in waiting.values():
+        for request in requests.values():
+            yield Exchange(request, None)

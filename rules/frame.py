@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from klamm.decoders import decode
+from klamm.decoders.body import decode_prefix
 from klamm.decoders.schema import Api, Side
 
 API_VERSIONS, UNSUPPORTED_VERSION = 18, (35).to_bytes(2, "big")
@@ -61,9 +61,11 @@ class Frame:
 
     @property
     def values(self) -> dict[str, Any]:
-        """The decoded body, read once: not to be changed in place. Raises DecodeError."""
+        """The decoded body, read once: not to be changed in place. Bytes behind it are ignored, as brokers
+        and clients do. Raises DecodeError.
+        """
         if self.read is None:
-            self.read = decode(self.body, self.api.key, self.version, self.side)
+            self.read, _ = decode_prefix(self.body, self.api.key, self.version, self.side)
         return self.read
 
     def become(self, values: dict[str, Any] | None, body: bytes) -> None:

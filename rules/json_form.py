@@ -9,6 +9,7 @@ from __future__ import annotations
 import binascii
 from base64 import b64decode, b64encode, urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Mapping, Sequence
+from functools import cache
 from math import isfinite
 from typing import Any
 
@@ -30,7 +31,7 @@ def to_json(
     fields: tuple[Field, ...], version: int, values: Mapping[str, Any], hidden: frozenset[str] = HIDDEN
 ) -> dict[str, Any]:
     """Decoded values; fields with a mark in `hidden` as {"bytes": size}."""
-    known = {f.name: f for f in fields if version in f.versions}
+    known = _known(fields, version)
     return {
         name: [{"tag": tag, "data": _base64(data)} for tag, data in value]
         if name == UNKNOWN_TAGS
@@ -50,6 +51,11 @@ def from_json(
     the layout can carry them is for `encode` to say.
     """
     return _struct(fields, version, said, before, hidden, "")
+
+
+@cache
+def _known(fields: tuple[Field, ...], version: int) -> dict[str, Field]:
+    return {f.name: f for f in fields if version in f.versions}
 
 
 def _told(f: Field, version: int, value: Any, hidden: frozenset[str]) -> Any:
@@ -90,7 +96,7 @@ def _struct(
 ) -> dict[str, Any]:
     if not isinstance(said, dict):
         raise NotThat(path or "body", "must be an object")
-    known = {f.name: f for f in fields if version in f.versions}
+    known = _known(fields, version)
     found: dict[str, Any] = {}
     for name, value in said.items():
         at = f"{path}.{name}" if path else name
