@@ -30,7 +30,10 @@ COMMANDS = {
     "rules": "list, add and end rules; check or explain a file of them",
     "show": "print, sum up, cut and merge what captures hold",
     "diff": "say what changed between two captures of the same work",
+    "replay": "send the requests of a capture again, or answer clients from it",
     "scenario": "play faults in phases on a running klamm, and judge how clients take them",
+    "import": "make a capture of packets that tcpdump or Wireshark recorded",
+    "export": "write captures as packets, JSON Lines or Parquet",
     "errors": "explain an error of Kafka by its code or name",
 }
 
@@ -65,7 +68,19 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, **settings: Any) -> None:
         super().__init__(formatter_class=_Layout, allow_abbrev=False, **settings)
 
-    def options(self) -> list[str]:
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """What nothing takes is for the innermost command to tell: only it knows what is near."""
+        found, rest = super().parse_known_args(args, namespace)
+        options = [word.partition("=")[0] for word in rest if word.startswith("-")]
+        if options:
+            self.error(f"unknown option {options[0]}{suggestion(options[0], self._options())}")
+        if "words" in found:  # of a command that takes any number of them, between its options too
+            found.words += rest
+        elif rest:
+            self.error(f"one word too many: {rest[0]!r}")
+        return found, []
+
+    def _options(self) -> list[str]:
         return [option for option in self._option_string_actions if option.startswith("--")]
 
     def error(self, message: str) -> NoReturn:
@@ -113,13 +128,6 @@ def _run(command: str, words: list[str]) -> int:
     parser = Parser(prog="klamm", add_help=False)
     subparsers = parser.add_subparsers()
     module.add_parser(subparsers)
-    chosen = subparsers.choices[command]
-    arguments, rest = parser.parse_known_args(words)
-    if rest:
-        options = [word.partition("=")[0] for word in rest if word.startswith("-")]
-        if options:
-            chosen.error(f"unknown option {options[0]}{suggestion(options[0], chosen.options())}")
-        chosen.error(f"one word too many: {rest[0]!r}")
-    code: int = module.run(arguments)
+    code: int = module.run(parser.parse_args(words))
     sys.stdout.flush()
     return code

@@ -6,7 +6,7 @@ import argparse
 import time
 from typing import Any
 
-from klamm.cli import rules_live
+from klamm.cli import rules_live, rules_test
 from klamm.cli.rules_live import add_commands
 from klamm.cli.tables import print_json
 from klamm.rules.rule_file import RuleFile, load
@@ -20,6 +20,7 @@ EXAMPLES = """\
 examples:
   klamm rules check rules.yaml
   klamm rules explain rules.yaml
+  klamm rules test rules.yaml capture/
   klamm rules add '{api: Fetch, topic: orders, delay: 200ms, for: 1m}'
   klamm rules off --all
   klamm rules schema > rules.schema.json      then, as the first line of a file:
@@ -31,6 +32,7 @@ The exit code of check is 0 if the files can be used, 1 if there are mistakes. d
 USAGE = """\
 klamm rules check FILE... [--plugin FILE]... [--json]
        klamm rules explain FILE... [--plugin FILE]...
+       klamm rules test RULES CAPTURE... [--seed N] [--json]
        klamm rules schema
        klamm rules list [--json]
        klamm rules add RULE
@@ -57,12 +59,15 @@ def add_parser(subparsers: Any) -> None:
         if name == "check":
             command.add_argument("--json", action="store_true", help="one object a line for each mistake")
     add_commands(commands)
+    rules_test.add_command(commands)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """0 fine, 1 mistakes."""
     if arguments.command in rules_live.COMMANDS:
         return rules_live.run(arguments)
+    if arguments.command == "test":
+        return rules_test.run(arguments)
     if arguments.command == "schema":
         from klamm.rules.json_schema import json_schema
 

@@ -174,6 +174,7 @@ class Gate:
             self.engine.groups.learn(frame)
         asked: list[Order] = []
         tracked = frame.api.key == FETCH and frame.side == "request" and any(map(_by_topic, look))
+        tracked = tracked and _is_readable(frame)
         if tracked and self.sessions.unknown(frame):
             return [Answer({"error_code": SESSION_NOT_FOUND})]
         if tracked:
@@ -347,6 +348,13 @@ def _observes(pending: Tally | Hit) -> bool:
     """Does the rule leave frames alone? Then it sees also what another has ended."""
     rule = pending.tally.rule if isinstance(pending, Hit) else pending.rule
     return all(getattr(action, "observes", False) for action in rule.do)
+
+
+def _is_readable(frame: Frame) -> bool:
+    try:
+        return frame.values is not None
+    except DecodeError:
+        return False
 
 
 def _by_topic(pending: Tally | Hit) -> bool:

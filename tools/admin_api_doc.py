@@ -17,8 +17,7 @@ def table() -> str:
     for route in ROUTES:
         query = [] if route.query is None else [f"`{name}`" for name in route.query.__struct_fields__]
         statuses = ", ".join(str(status) for status in sorted(route.refusals) if status not in ALWAYS)
-        path = route.path.replace("/v1/connections/{name}", "/v1/connections/{id}")
-        path = path.replace("/v1/exchanges/{name}", "/v1/exchanges/{id}")
+        path = route.path if "/rules/" in route.path else route.path.replace("{name}", "{id}")
         rows.append(f"| `{route.method} {path}` | {route.summary} | {', '.join(query)} | {statuses} |")
     return "\n".join(rows) + "\n"
 

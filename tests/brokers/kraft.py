@@ -1,4 +1,4 @@
-"""A Kafka 4.x cluster without ZooKeeper: node 1 is broker and controller, the others are brokers."""
+"""A Kafka 4.x cluster without ZooKeeper: one node is broker and controller, the others are brokers."""
 
 import base64
 import uuid
@@ -85,7 +85,7 @@ class Cluster:
         self.unreachable = unreachable
         # The first byte keeps the text from beginning with "-", which StorageTool takes for an option.
         self.cluster_id = base64.urlsafe_b64encode(b"k" + uuid.uuid4().bytes[1:]).decode().rstrip("=")
-        self.controller_port = free_ports()
+        self.controller, self.controller_port = 1, free_ports()
         self.brokers: dict[int, Broker] = {}
         self.ca = directory / "ca.pem"
         if any("SSL" in name for name in listeners):
@@ -178,13 +178,13 @@ class Cluster:
         ports = {name: first + index for index, name in enumerate(self.listeners)}
         bind = [f"{name}://127.0.0.1:{port}" for name, port in ports.items()]
         advertised = [f"{name}://{self._advertised(name, node_id)}:{port}" for name, port in ports.items()]
-        controller = node_id == 1
+        controller = node_id == self.controller
         protocols = [f"{name}:{name}" for name in SECURITY] + ["CONTROLLER:PLAINTEXT"]
         values = {
             **self.settings,
             "process.roles": "broker,controller" if controller else "broker",
             "node.id": str(node_id),
-            "controller.quorum.voters": f"1@127.0.0.1:{self.controller_port}",
+            "controller.quorum.voters": f"{self.controller}@127.0.0.1:{self.controller_port}",
             "controller.listener.names": "CONTROLLER",
             "listeners": ",".join(bind + [f"CONTROLLER://127.0.0.1:{self.controller_port}"] * controller),
             "advertised.listeners": ",".join(advertised),
@@ -229,11 +229,12 @@ def kraft_cluster(
 ) -> Iterator[Cluster]:
     """A running Kafka 4.3.1 cluster in `directory`, killed at the end.
 
-    `node_ids` must hold 1, the controller. `listeners` are names of security protocols, PLAINTEXT first.
+    The first of `node_ids` is the controller. `listeners` are names of security protocols, PLAINTEXT first.
     `hosts` says which host a broker advertises, 127.0.0.1 unless told; it must lead to 127.0.0.1. On
     `unreachable` listeners the brokers advertise names that lead nowhere.
     """
     cluster = Cluster(directory, listeners, settings or {}, hosts or {}, unreachable)
+    cluster.controller = node_ids[0]
     try:
         cluster.start(node_ids)
         yield cluster

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from klamm.decoders import decode
+from klamm.decoders import API, decode
+from klamm.decoders.headers import request_frame
 from klamm.proxy.session import Session
 from klamm.rules.actions import ACTIONS
 from klamm.rules.engine import Engine
@@ -69,3 +70,11 @@ def test_a_session_without_the_topic_is_left_alone(version: int) -> None:
 def test_a_session_that_began_unseen_is_begun_anew(version: int) -> None:
     heard = asked(made("orders"), version, 4, [], [])
     assert (heard["error_code"], heard["responses"]) == (NO_SESSION, [])
+
+
+def test_a_fetch_that_cannot_be_read_goes_on_as_it_is() -> None:
+    session = made("orders")
+    sent = request_frame(API["Fetch"], 12, 1, "client", b"\x7f" * 40)
+    onward, problem = session.from_client(sent, 0)
+    assert onward == ("send", "broker", sent)
+    assert problem[:3] == ("problem", "undecodable", "Fetch")

@@ -307,7 +307,7 @@ def test_a_doubt_is_said_and_the_rules_are_used(tmp_path: Path, rules: str, reas
 
 def test_a_key_that_is_like_no_other_is_answered_with_the_actions(tmp_path: Path) -> None:
     (reason,) = said(tmp_path, [*loaded(tmp_path, "- {api: Produce, explode: true}").mistakes])
-    assert reason.startswith("2:20: rules[0].explode: unknown key; the actions are error, delay, pause, drop,")
+    assert reason.startswith("2:20: rules[0].explode: unknown key; the actions are error, delay, pause, ")
 
 
 def test_everything_that_is_wrong_is_said_in_one_reading(tmp_path: Path) -> None:

@@ -1,0 +1,58 @@
+"""What of a capture goes into a file of packets: whose view of the connections, and which exchanges."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Literal
+
+from klamm.captures.captured import Captured, Connection
+from klamm.captures.frames import Framed
+
+SeenBy = Literal["client", "broker"]
+
+
+def seen_by(who: SeenBy, rows: Iterable[Captured]) -> Iterator[Captured]:
+    """What passed between klamm and one of its two ends."""
+    heard = "response" if who == "client" else "request"
+    for row in rows:
+        if row.kind not in ("frame", "token"):
+            yield row
+        elif row.side != heard:  # what that end said
+            if row.fate != "made":
+                yield row
+        elif row.fate == "rewritten" and row.forwarded is not None:
+            yield row._replace(size=len(row.forwarded), frame=row.forwarded, blanks=row.forwarded_blanks)
+        elif row.fate != "withheld":
+            yield row
+
+
+class Selection:
+    """Exchanges that were chosen, remembered by a bit each."""
+
+    def __init__(self, chosen: Iterable[Framed]) -> None:
+        self._numbered: dict[Connection, bytearray] = {}
+        self._unnumbered: set[tuple[Connection, int]] = set()  # responses without a request, by their times
+        for one in chosen:
+            first = one.exchange.first
+            assert first.connection is not None
+            bits = self._numbered.setdefault(first.connection, bytearray())
+            if first.exchange < 0:
+                self._unnumbered.add((first.connection, first.time_ns))
+                continue
+            place, bit = divmod(first.exchange, 8)
+            bits.extend(bytes(max(0, place + 1 - len(bits))))
+            bits[place] |= 1 << bit
+
+    def of(self, rows: Iterable[Captured]) -> Iterator[Captured]:
+        """Their rows, and what else happened on their connections."""
+        return (row for row in rows if row.connection in self._numbered and self._has(row))
+
+    def _has(self, row: Captured) -> bool:
+        if row.kind != "frame":
+            return True
+        assert row.connection is not None
+        if row.exchange < 0:
+            return (row.connection, row.time_ns) in self._unnumbered
+        place, bit = divmod(row.exchange, 8)
+        bits = self._numbered[row.connection]
+        return place < len(bits) and bool(bits[place] >> bit & 1)
