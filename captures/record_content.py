@@ -8,7 +8,8 @@ magic 0 and 1, whose lengths stay. The checksums stay too, and so are not those 
 Hashed, in what is not compressed: keys, values, and names and values of headers, each replaced at its length
 by its keyed hash (BLAKE2b, up to 32 bytes; behind it zeros; nulls stay). Equal ones stay equal; short ones,
 of a few bytes, may become equal. Checksums are made anew. Compressed batches are blanked: hashes, which do
-not compress, would not fit. So is a batch that cannot be read, or not be written again at its length.
+not compress, would not fit. So is a batch that cannot be read, or not be written again at its length. The
+ends of transactions stay.
 """
 
 from __future__ import annotations
@@ -39,6 +40,8 @@ LENGTH = Struct(">i")  # of a message's key, of its value
 HEADERS = LEAST_SIZES[0] - 2 * LENGTH.size, LEAST_SIZES[1] - 2 * LENGTH.size, LEAST_SIZES[2]  # by magic
 BATCH_SIZE = Struct(">i").unpack_from
 HASH_BYTES = 32
+ATTRIBUTES_AT, CONTROL = 22, 0x20  # of a batch of magic 2: the lower byte, and its bit for control batches
+MARKER_BYTES = 84  # a batch with the end of a transaction has 78
 
 
 def blanked(data: bytes, pos: int, end: int) -> list[Edit]:
@@ -57,6 +60,8 @@ def hashed(data: bytes, pos: int, end: int, key: bytes) -> list[Edit]:
     """`key`: up to 64 bytes."""
 
     def edits(data: bytes, start: int, stop: int, magic: int) -> list[Edit]:
+        if magic == 2 and data[start + ATTRIBUTES_AT] & CONTROL and stop - start <= MARKER_BYTES:
+            return []  # the end of a transaction: Kafka's own, and clients fail on any other
         new = _with_hashes(data[start:stop], key)
         return _without_content(data, start, stop, magic) if new is None else [(start, stop, new)]
 

@@ -9,7 +9,7 @@ import pytest
 
 from klamm.captures.blanking import METADATA_TOPIC, METADATA_TOPIC_ID, Keeping, cut, filled
 from klamm.captures.captured import Captured
-from klamm.captures.record_content import blanked, hashed
+from klamm.captures.record_content import MARKER_BYTES, blanked, hashed
 from klamm.decoders import API, decode
 from klamm.decoders.headers import (
     read_request_header,
@@ -274,3 +274,10 @@ def test_a_frame_that_was_cut_is_filled_again(seed: int) -> None:
 def test_blanks_that_do_not_fit_a_frame_are_refused(blanks: Any) -> None:
     with pytest.raises(ValueError, match="does not fit"):
         filled(b"twelve bytes", blanks)
+
+
+def test_the_end_of_a_transaction_stays_as_it_is_among_hashes() -> None:
+    marker = Record(key=b"\0\0\0\1", value=b"\0\0\0\0\0\0")
+    data = write(Batch(is_transactional=True, is_control=True, producer_id=7, producer_epoch=0), [marker])
+    assert len(data) <= MARKER_BYTES
+    assert hashed(data, 0, len(data), b"key") == []

@@ -1,0 +1,112 @@
+"""Which connections are Kafka, and which end of them is the broker: told by their first bytes, on any port.
+
+Kafka is a connection whose client begins with a request that decodes; or, where the beginning was not seen,
+one of whose ends sends two such requests in a row.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+from klamm.decoders import API, DecodeError, decode
+from klamm.decoders.headers import REQUEST, read_request_header, request_header_version
+from klamm.decoders.sasl_tokens import GSSAPI_FIRST
+
+Kind = Literal["Kafka", "TLS", "other"]
+
+ENOUGH_BYTES = 2 << 20  # of one way, where the beginning was not seen; more than most requests
+LARGEST_BYTES = 8 << 20  # of a request that is waited for
+HEADER_BYTES = 2048
+START = re.compile(rb"(?s)\0[\0-\x7f]..\0[\0-\x7f]\0[\0-\x7f]")  # of a request: such a size, a key, a version
+RECORD = re.compile(rb"[\x14-\x17]\x03[\0-\x04][\0-\x48]")  # of TLS: type, version, length (RFC 8446)
+
+
+def request_at(data: bytearray, at: int) -> int | None:
+    """How many bytes the request has that stands there, with its size field. 0: there is none; None: that
+    cannot be told yet.
+    """
+    if len(data) - at < REQUEST.size:
+        return None
+    size: int
+    size, key, version, _ = REQUEST.unpack_from(data, at)
+    api = API.get(key)
+    if api is None or version not in api.versions or not 8 <= size <= LARGEST_BYTES:
+        return 0
+    begin = bytes(data[at + 4 : at + 4 + min(size, HEADER_BYTES)])
+    try:
+        header = read_request_header(begin, request_header_version(api, version))
+    except DecodeError:
+        return None if len(begin) < min(size, HEADER_BYTES) else 0
+    if header.client_id is not None and not header.client_id.isprintable():
+        return 0
+    if len(data) - at < 4 + size:
+        return None
+    try:
+        decode(bytes(data[at + 4 + header.size : at + 4 + size]), key, version, "request")
+    except DecodeError:
+        return 0
+    return 4 + size
+
+
+class Guess:
+    """`client` is the way of who asks: None where the beginning was not seen, until it is found out. `began`:
+    what is heard has the beginning.
+    """
+
+    def __init__(self, client: int | None) -> None:
+        self.client = client
+        self.began = client is not None
+        self.heard = [bytearray(), bytearray()]
+        self.searched = [0, 0]  # where the first request may begin
+        self.tls = False  # as far as anything looks like it
+
+    def hear(self, way: int, data: bytes) -> Kind | None:
+        """What a way says next. None: more has to be heard."""
+        if not (self.began and self.heard[way]):
+            self.tls = self.tls or RECORD.match(data) is not None
+        if self.began and way != self.client:
+            return self._not_kafka()  # no broker speaks before a request is whole
+        self.heard[way] += data
+        return self._begin() if self.began else self._search(way, last=False)
+
+    def miss(self) -> None:
+        """Bytes are missing here."""
+        self.began = False
+
+    def end(self) -> Kind:
+        """There is no more."""
+        found = self._begin() if self.began else self._search(0, last=True) or self._search(1, last=True)
+        return found or self._not_kafka()
+
+    def _not_kafka(self) -> Kind:
+        return "TLS" if self.tls else "other"
+
+    def _begin(self) -> Kind | None:
+        assert self.client is not None
+        heard = self.heard[self.client]
+        if heard[:1] == b"\0" and heard[4:5] == bytes([GSSAPI_FIRST]):
+            return "Kafka"  # clients of 0.9 send a token first
+        size = request_at(heard, 0)
+        if size is None:
+            return None
+        return "Kafka" if size else self._not_kafka()
+
+    def _search(self, way: int, last: bool) -> Kind | None:
+        heard = self.heard[way]
+        waiting = None if len(heard) < ENOUGH_BYTES + LARGEST_BYTES else self._not_kafka()
+        while match := START.search(heard, self.searched[way]):
+            at = self.searched[way] = match.start()
+            size = request_at(heard, at)
+            if size is None and not last:
+                return waiting
+            if size:
+                another = request_at(heard, at + size)
+                if another or (another is None and last):
+                    self.client = way
+                    return "Kafka"
+                if another is None:
+                    return waiting
+            self.searched[way] = at + 1
+        self.searched[way] = max(self.searched[way], len(heard) - REQUEST.size)
+        return self._not_kafka() if len(heard) > ENOUGH_BYTES else None

@@ -1,0 +1,122 @@
+"""What `klamm import` says of what it found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from klamm.cli.tables import print_table
+from klamm.decoders import API
+
+if TYPE_CHECKING:
+    from klamm.captures.importing import Found, Hole
+    from klamm.captures.recognising import Kind
+
+OTHERS: tuple[tuple[Kind, str], ...] = (("TLS", "of TLS"), ("other", "of neither"))
+NAMED = 10  # holes, and brokers that are not read
+
+
+def print_lines(found: Found, output: str) -> None:
+    """For people."""
+    print(f"{_count(found.packets, 'packet')}{_span(found)}")
+    print(_connections(found))
+    apis = _apis(found)
+    if apis:
+        print()
+        print_table(("api", "requests", "responses"), [(name, f"{a:,}", f"{b:,}") for name, a, b in apis])
+        print()
+    for line in _besides(found):
+        print(line)
+    print(f"written to {output}" if found.connections["Kafka"] else "nothing was written")
+
+
+def as_object(found: Found, problems: list[str], output: str) -> dict[str, Any]:
+    """For programs. Times are in ns since 1970; `bytes` null: nobody knows how many."""
+    kinds = found.connections
+    return {
+        "output": output,
+        "packets": found.packets,
+        "first_ns": found.first_ns,
+        "last_ns": found.last_ns,
+        "connections": {"kafka": kinds["Kafka"], "tls": kinds["TLS"], "other": kinds["other"]},
+        "mid_stream": found.mid_stream,
+        "decrypted": found.decrypted,
+        "apis": [{"api": name, "requests": a, "responses": b} for name, a, b in _apis(found)],
+        "lost": [{**hole._asdict(), "missing": max(hole.missing, 0) or None} for hole in found.holes],
+        "cut": {"packets": found.cut_packets, "bytes": found.cut_bytes},
+        "repeated_bytes": found.repeated_bytes,
+        "not_read": [
+            {"kind": kind, "to": to, "connections": count}
+            for (kind, to), count in found.not_read.most_common()
+        ],
+        "ignored_packets": dict(found.ignored.most_common()),
+        "problems": problems,
+    }
+
+
+def _apis(found: Found) -> list[tuple[str, int, int]]:
+    """Name, requests, responses; the most frequent first."""
+    keys = sorted(found.requests | found.responses, key=lambda key: (-found.requests[key], key))
+    return [(_name(key), found.requests[key], found.responses[key]) for key in keys]
+
+
+def _name(key: int) -> str:
+    api = API.get(key)
+    return api.name if api is not None else "unknown" if key < 0 else f"key {key}"
+
+
+def _span(found: Found) -> str:
+    if not found.packets:
+        return ""
+    return f" from {_time(found.first_ns)} to {_time(found.last_ns)}"
+
+
+def _connections(found: Found) -> str:
+    kinds = found.connections
+    notes = [
+        f"{count:,} {what}"
+        for count, what in ((found.mid_stream, "older than the packets"), (found.decrypted, "in TLS"))
+        if count
+    ]
+    told = f"{_count(kinds['Kafka'], 'connection')} of Kafka" + (f" ({', '.join(notes)})" if notes else "")
+    others = [f"{kinds[kind]:,} {what}" for kind, what in OTHERS if kinds[kind]]
+    return ", ".join([told, *others])
+
+
+def _besides(found: Found) -> Iterator[str]:
+    tls = [(to, count) for (kind, to), count in found.not_read.most_common() if kind == "TLS"]
+    for to, count in tls[:NAMED]:
+        yield f"TLS, not read: {_count(count, 'connection')} to {to}"
+    if len(tls) > NAMED:
+        more = sum(count for _, count in tls[NAMED:])
+        yield f"TLS, not read: {more:,} more, to {len(tls) - NAMED:,} others"
+    if tls:
+        yield "what clients said in TLS is read with --keys, where they wrote an SSLKEYLOGFILE"
+    for hole in sorted(found.holes)[:NAMED]:
+        yield f"lost: {_hole(hole)}"
+    if len(found.holes) > NAMED:
+        size = sum(max(hole.missing, 0) for hole in found.holes)
+        yield f"lost: {size:,} bytes at {len(found.holes):,} places in all; --json names them"
+    if found.cut_packets:
+        cut = f"{found.cut_bytes:,} bytes of {_count(found.cut_packets, 'packet')}"
+        yield f"cut: {cut}, where they were captured (tcpdump keeps all with -s 0)"
+    for what, count in found.ignored.most_common():
+        yield f"not read: {_count(count, 'packet')}, {what}"
+    if found.connections["other"] and not found.connections["Kafka"]:
+        yield "no Kafka was found; if there is some, say its --port"
+
+
+def _hole(hole: Hole) -> str:
+    size = "an unknown number of" if hole.missing < 0 else f"{hole.missing:,}"
+    ends = (hole.client, hole.broker) if hole.side == "request" else (hole.broker, hole.client)
+    return f"{size} bytes of {hole.side}s, {ends[0]} to {ends[1]}, at {_time(hole.time_ns)}"
+
+
+def _time(time_ns: int) -> str:
+    said = datetime.fromtimestamp(time_ns / 1e9, UTC)
+    return said.replace(tzinfo=None).isoformat(" ", "milliseconds") + "Z"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'s' * (number != 1)}"

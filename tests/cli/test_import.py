@@ -1,0 +1,191 @@
+"""`klamm import`: what is said, and the exit codes."""
+
+from __future__ import annotations
+
+import errno
+import gzip
+import io
+import json
+import os
+import ssl
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from klamm.captures.reading import read
+from klamm.cli import main
+from tests.captures.dialogue import Dialogue, pcap
+from tests.captures.test_decrypting import encrypted
+
+ORDERS = {"name": "Metadata", "version": 1}
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    dialogue = Dialogue().open().ask(0).ask(1, **ORDERS).ask(2, **ORDERS).close()
+    path = tmp_path / "kafka.pcap"
+    path.write_bytes(pcap(dialogue.packets))
+    return path
+
+
+def run(*words: object) -> int:
+    return main(["import", *map(str, words)])
+
+
+def test_what_was_found_is_said_and_written(
+    file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(file, "-o", tmp_path / "capture") == 0
+    said = capsys.readouterr().out.splitlines()
+    assert said == [
+        "12 packets from 2023-11-14 22:13:20.001Z to 2023-11-14 22:13:20.012Z",
+        "1 connection of Kafka",
+        "",
+        "  api          requests  responses",
+        "  Metadata     2         2",
+        "  ApiVersions  1         1",
+        "",
+        f"written to {tmp_path / 'capture'}",
+    ]
+    rows = list(read([tmp_path / "capture"]))
+    assert [row.kind for row in rows] == ["opened", *["frame"] * 6, "closed"]
+    assert [row.correlation_id for row in rows[1:-1]] == [0, 0, 1, 1, 2, 2]
+
+
+def test_the_summary_is_an_object_for_programs(
+    file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(file, "-o", tmp_path / "capture", "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["connections"] == {"kafka": 1, "tls": 0, "other": 0}
+    assert found["apis"][0] == {"api": "Metadata", "requests": 2, "responses": 2}
+    assert found["lost"] == found["problems"] == []
+
+
+def test_bytes_that_are_missing_are_said_with_their_place(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dialogue = Dialogue().open().ask(0).ask(1, **ORDERS).ask(2, **ORDERS).close()
+    del dialogue.packets[6]  # the answer to 1
+    path = tmp_path / "kafka.pcap"
+    path.write_bytes(pcap(dialogue.packets))
+    assert run(path, "-o", tmp_path / "capture") == 1
+    said = capsys.readouterr().out
+    line = "lost: 20 bytes of responses, 10.0.0.1:29092 to 10.0.0.7:40000, at 2023-11-14 22:13:20.008Z"
+    assert line in said.splitlines()
+    assert run(path, "-o", tmp_path / "capture", "--json") == 1
+    (lost,) = json.loads(capsys.readouterr().out)["lost"]
+    assert (lost["side"], lost["missing"]) == ("response", 20)
+
+
+def test_bad_files_are_said_in_a_line_each_and_the_rest_is_read(
+    file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = cut, foreign, empty, none = [tmp_path / name for name in ("cut", "foreign", "empty", "none")]
+    cut.write_bytes(file.read_bytes()[:-1])
+    foreign.write_text("foreign")
+    empty.write_bytes(b"")
+    none.write_bytes(pcap([]))
+    assert run(file, *names, "-o", tmp_path / "capture") == 1
+    heard = capsys.readouterr()
+    assert heard.out.splitlines()[1] == "2 connections of Kafka"
+    assert heard.err.splitlines() == [
+        f"klamm: {foreign}: it is no pcap or pcapng file",
+        f"klamm: {empty}: it is empty",
+        f"klamm: {cut}: it ends within packet 12",
+    ]
+
+
+def test_files_of_one_capture_are_read_as_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    packets = Dialogue().open().ask(0).ask(1, **ORDERS).close().packets
+    (tmp_path / "b").write_bytes(pcap(packets[:6]))
+    (tmp_path / "a").write_bytes(gzip.compress(pcap(packets[6:])))
+    assert run(tmp_path / "a", tmp_path / "b", "-o", tmp_path / "capture") == 0
+    assert "  Metadata     1         1" in capsys.readouterr().out.splitlines()
+
+
+def test_packets_come_through_a_pipe_too(
+    file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with file.open("rb") as opened:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(opened))
+        assert run("-", "-o", tmp_path / "capture") == 0
+    assert "1 connection of Kafka" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("ports", "found"), [(["29092"], 1), (["1,29092"], 1), (["1", "--port", "29092"], 1), (["1"], 0)]
+)
+def test_ports_may_be_named(
+    ports: list[str], found: int, file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(file, "-o", tmp_path / "capture", "--json", "--port", *ports) == 0
+    assert json.loads(capsys.readouterr().out)["connections"]["kafka"] == found
+
+
+def test_tls_is_named_and_read_with_its_secrets(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file, secrets = encrypted(tmp_path, ssl.TLSVersion.TLSv1_3)
+    assert run(file, "-o", tmp_path / "none") == 0
+    said = capsys.readouterr().out.splitlines()
+    assert said[1:] == [
+        "0 connections of Kafka, 1 of TLS",
+        "TLS, not read: 1 connection to 10.0.0.1:29092",
+        "what clients said in TLS is read with --keys, where they wrote an SSLKEYLOGFILE",
+        "nothing was written",
+    ]
+    assert not (tmp_path / "none").exists()
+    assert run(file, "-o", tmp_path / "capture", "--keys", secrets) == 0
+    said = capsys.readouterr().out.splitlines()
+    assert said[1] == "1 connection of Kafka (1 in TLS)"
+    rows = [row for row in read([tmp_path / "capture"]) if row.kind == "frame"]
+    assert [row.correlation_id for row in rows] == [n // 2 for n in range(10)]
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (["absent.pcap", "-o", "capture"], "klamm: cannot read absent.pcap: No such file or directory"),
+        (["{file}", "-o", "{file}"], "klamm: -o {file}: a capture is a folder, and this is a file"),
+        (["{file}", "-o", "capture", "--port", "x"], "klamm: --port: 'x' is not a port number"),
+        (["{file}", "-o", "capture", "--keys", "absent"], "klamm: --keys: there is no file absent"),
+        (
+            ["-", "-o", "capture", "--keys", "{file}"],
+            "klamm: --keys: tshark reads files, not the standard input",
+        ),
+    ],
+)
+def test_wrong_words_are_named(
+    words: list[str], problem: str, file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(*(word.format(file=file) for word in words)) == 2
+    assert capsys.readouterr().err.splitlines()[0] == problem.format(file=file)
+
+
+def test_a_full_disk_is_one_line(
+    file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("klamm.captures.growing.Growing.write", full)
+    assert run(file, "-o", tmp_path / "capture") == 1
+    assert capsys.readouterr().err == f"klamm: {tmp_path / 'capture'}: No space left on device\n"
+
+
+def test_a_missing_library_is_one_line(
+    file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Absent:
+        def find_spec(self, name: str, *_: Any) -> None:
+            if name == "dpkt" or name.startswith("dpkt."):
+                raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+    for name in [name for name in sys.modules if name.startswith(("dpkt", "klamm.captures.importing"))]:
+        monkeypatch.delitem(sys.modules, name)
+    for name in ("tcp", "tcp_segments"):
+        monkeypatch.delitem(sys.modules, f"klamm.captures.{name}", raising=False)
+    monkeypatch.setattr(sys, "meta_path", [Absent(), *sys.meta_path])
+    assert run(file, "-o", tmp_path / "capture") == 1
+    assert capsys.readouterr().err == "klamm: klamm import needs dpkt: pip install 'klamm[pcap]'\n"
