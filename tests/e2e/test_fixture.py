@@ -1,15 +1,20 @@
 """Every method of the fixture `klamm`, in front of librdkafka's mock cluster and of three real brokers."""
 
+import asyncio
+import inspect
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+from aiokafka import AIOKafkaProducer
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer
 
+from klamm.client import AsyncKlamm
 from klamm.client.failures import Refused
+from klamm.client.faults import Fault
 from klamm.client.front import Front, in_front_of
 from tests.client.mock_cluster import mock_cluster
 from tests.e2e import topics
@@ -227,3 +232,122 @@ def test_a_rule_that_ended_by_itself_tells_its_last_count(klamm: Front, topic: s
     fault.remove()
     with pytest.raises(AssertionError, match=r"not 2 hits within 0\.1 s"):
         fault.wait(2, timeout_s=0.1)
+
+
+FAULTS: Mapping[str, tuple[Callable[[Front, str], Fault], int]] = {  # and what the producer hears
+    "inject": (
+        lambda klamm, topic: klamm.inject("Produce", "POLICY_VIOLATION", topic=topic),
+        KafkaError.POLICY_VIOLATION,
+    ),
+    "delay": (lambda klamm, topic: klamm.delay("Produce", 60, topic=topic), KafkaError._MSG_TIMED_OUT),
+    "disconnect": (
+        lambda klamm, topic: klamm.disconnect("Produce", when="mid frame", topic=topic),
+        KafkaError._MSG_TIMED_OUT,
+    ),
+    "block": (
+        lambda klamm, topic: klamm.block("Produce", client="shop"),
+        KafkaError.TOPIC_AUTHORIZATION_FAILED,
+    ),
+    "blackhole": (lambda klamm, topic: klamm.blackhole("Produce", client="shop"), KafkaError._MSG_TIMED_OUT),
+    "down": (lambda klamm, topic: klamm.down(broker=2), KafkaError._MSG_TIMED_OUT),
+    "rules": (
+        lambda klamm, topic: klamm.rules({"api": "Produce", "topic": topic, "error": "INVALID_RECORD"}),
+        KafkaError.INVALID_RECORD,
+    ),
+}
+on_the_real_one = pytest.mark.parametrize(
+    "front", [pytest.param("kafka", marks=pytest.mark.brokers)], indirect=True
+)
+
+
+@pytest.mark.parametrize("lasting", ["block", "test"])
+@pytest.mark.parametrize("name", FAULTS)
+@on_the_real_one
+def test_a_fault_is_felt_until_its_block_or_the_test_ends(
+    name: str, lasting: str, klamm: Front, topic: str
+) -> None:
+    make, expected = FAULTS[name]
+    fault = make(klamm, topic)
+    if lasting == "block":
+        with fault:
+            error = felt(fault, klamm, topic, expected)
+    else:
+        error = felt(fault, klamm, topic, expected)
+        klamm.begin()  # as the fixture does between two tests
+    assert error is not None
+    assert error.code() == expected
+    assert fault.hits >= 1
+    assert klamm.api.rules() == []
+    assert deliver(klamm, topic, timeout_ms=30_000) is None
+
+
+def felt(fault: Fault, klamm: Front, topic: str, expected: int) -> Any:
+    """What a new producer hears; once more where it gave up before it met the fault."""
+    timeout_ms = 800 if expected == KafkaError._MSG_TIMED_OUT else 30_000
+    ends = time.monotonic() + 60
+    while time.monotonic() < ends:
+        error = deliver(klamm, topic, timeout_ms=timeout_ms)
+        if fault.hits:
+            return error
+    raise TimeoutError(f"{fault} is met by nobody")
+
+
+def test_every_fault_that_there_is_was_tried() -> None:
+    made = {name for name, method in vars(Front).items() if "Fault" in _returns(method)}
+    assert made - {"_fault", "_add"} == set(FAULTS)
+
+
+def _returns(method: Any) -> str:
+    return str(inspect.signature(method).return_annotation) if inspect.isfunction(method) else ""
+
+
+SOUGHT: Mapping[str, tuple[Any, Any]] = {  # what there is, and what there is not
+    "api": ("Produce", "DeleteTopics"),
+    "client_id": ("sho*", "nobody"),
+    "topic": (["orders-*", "other"], "other"),
+    "group": ("billing-*", "other"),
+    "broker": (2, 77),
+    "error": ("POLICY_VIOLATION", "NOT_CONTROLLER"),
+    "where": ("acks == 1", "acks == 0"),
+}
+
+
+@on_the_real_one
+def test_exchanges_are_sought_by_whatever_is_said_of_them(klamm: Front, topic: str) -> None:
+    with klamm.inject("Produce", "POLICY_VIOLATION", topic=topic):
+        assert deliver(klamm, topic, acks=1) is not None
+    assert deliver(klamm, topic, acks=1) is None
+    assert consumed(klamm, topic, 2) == [b"one"] * 2
+    for key, (there, absent) in SOUGHT.items():
+        found = klamm.wait_for(**{key: there})
+        assert found == klamm.exchanges(**{key: there}), key
+        klamm.assert_no(**{key: absent})
+        with pytest.raises(AssertionError, match=r"\d+ exchanges of "):
+            klamm.assert_no(**{key: there})
+    sought = {**{key: there for key, (there, _) in SOUGHT.items()}, "group": None}
+    (one,) = klamm.exchanges(**sought)
+    assert (one.topics, one.errors, one.origin) == ({topic: [0]}, {"POLICY_VIOLATION": 1}, "klamm")
+
+
+@on_the_real_one
+def test_an_event_loop_goes_on_while_it_waits(klamm: Front, topic: str) -> None:
+    """With aiokafka on the loop, and the admin API's client for loops."""
+
+    async def run() -> None:
+        async with AsyncKlamm(klamm.admin) as api:
+            written = {"name": "leaderless", "api": "Produce", "error": "NOT_LEADER_OR_FOLLOWER", "times": 1}
+            await api.add_rule(written)
+            shop = AIOKafkaProducer(bootstrap_servers=klamm.bootstrap, client_id="aio-shop")
+            await shop.start()
+            try:
+                sent = asyncio.create_task(shop.send_and_wait(topic, b"one"))
+                refused, taken = await klamm.wait_for_async("Produce", client_id="aio-shop", count=2)
+                assert (await sent).offset == 1
+            finally:
+                await shop.stop()
+            assert (refused.errors, taken.errors) == ({"NOT_LEADER_OR_FOLLOWER": 1}, {})
+            assert (await api.rule("leaderless")).hits == 1
+            with pytest.raises(AssertionError, match=r"2 of 3 exchanges of api Produce, .* within 0\.05 s"):
+                await klamm.wait_for_async("Produce", client_id="aio-shop", count=3, timeout_s=0.05)
+
+    asyncio.run(run())

@@ -1,0 +1,321 @@
+"""`klamm show`: what is printed, and the exit code."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from klamm.captures.captured import Captured
+from klamm.captures.reading import read
+from klamm.cli import main, show
+from klamm.decoders import records
+from klamm.decoders.records import Batch, Record
+from tests.captures.rows import Talk, connection, in_time, lost, written
+
+Says = Callable[..., tuple[int, str, str]]  # exit code, output, errors
+
+METADATA = "22:13:20.001 Metadata v12 client=app broker=1 orders 22B -> 53B 1.0ms"
+PRODUCE = "22:13:20.002 Produce v9 client=app broker=1 orders[3] 42B -> 57B 1.0ms"
+FETCH = "22:13:20.007 Fetch v15 client=app broker=1 orders[3] 94B -> 76B 5.0ms"
+HEARTBEAT = (
+    "22:13:20.008 Heartbeat v4 client=app broker=1 group=billing 34B -> 16B 1.0ms REBALANCE_IN_PROGRESS"
+)
+
+
+def work() -> Talk:
+    return Talk().opened().metadata().produce().fetch().heartbeat(27)
+
+
+@pytest.fixture(autouse=True)
+def utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+@pytest.fixture
+def capture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return written(tmp_path / "a.arrow", work().rows)
+
+
+@pytest.fixture
+def says(capsys: pytest.CaptureFixture[str]) -> Says:
+    def run(*words: str) -> tuple[int, str, str]:
+        code = main(["show", *words])
+        found = capsys.readouterr()
+        return code, found.out, found.err
+
+    return run
+
+
+def test_an_exchange_is_a_line_as_in_tail(capture: Path, says: Says) -> None:
+    code, out, errors = says("a.arrow")
+    assert (code, errors) == (0, "")
+    assert out.splitlines() == ["2023-11-14", METADATA, PRODUCE, FETCH, HEARTBEAT]
+
+
+def test_an_expression_chooses_wherever_it_stands(capture: Path, says: Says) -> None:
+    for words in (
+        ("a.arrow", "error != NONE"),
+        ("error != NONE", "a.arrow"),
+        ("a.arrow", "-n", "1", "error != NONE"),
+    ):
+        assert says(*words)[1].splitlines()[1:] == [HEARTBEAT]
+
+
+def test_count_ends_it(capture: Path, says: Says) -> None:
+    assert says("a.arrow", "-n", "2")[1].splitlines()[1:] == [METADATA, PRODUCE]
+
+
+def test_times_are_local_or_in_utc(capture: Path, says: Says, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    day, first, *_ = says("a.arrow")[1].splitlines()
+    assert (day, first.split()[0]) == ("2023-11-15", "07:13:20.001")
+    assert says("a.arrow", "--utc")[1].splitlines()[0] == "2023-11-14"
+
+
+def test_values_are_a_tree_of_the_fields(capture: Path, says: Says) -> None:
+    lines = says("a.arrow", "api == Heartbeat", "-v")[1].splitlines()[1:]
+    assert lines == [
+        HEARTBEAT,
+        "  request, 16 bytes",
+        "    group_id: billing",
+        "    generation_id: 1",
+        "    member_id: m",
+        "    group_instance_id: None",
+        "  response, 7 bytes",
+        "    throttle_time_ms: 0",
+        "    error_code: 27",
+    ]
+
+
+def test_hex_is_the_tree_beside_the_bytes_as_in_decode(capture: Path, says: Says) -> None:
+    lines = says("a.arrow", "api == Heartbeat", "-x")[1].splitlines()[1:]
+    assert lines[:2] == [HEARTBEAT, "  request"]
+    assert any("00 00 00 03 " in line and line.endswith("correlation_id: 3") for line in lines)
+    assert any(line.endswith('client_id: "app"') for line in lines)
+    assert lines[-1].endswith("error_code: 27 REBALANCE_IN_PROGRESS")
+
+
+def test_blank_records_are_not_shown_as_damaged(tmp_path: Path, says: Says) -> None:
+    content = records.write(Batch(), [Record(value=b"x" * 50)] * 2)
+    talk = Talk().produce(records=content)
+    row = talk.rows[0]
+    frame = row.frame or b""
+    at = frame.index(content) + 61
+    blank = frame[:at] + bytes(len(content) - 61) + frame[at + len(content) - 61 :]
+    talk.rows[0] = row._replace(frame=blank, blanks=((at, len(content) - 61),))
+    out = says(str(written(tmp_path / "a.arrow", talk.rows)), "-x")[1]
+    assert "batch of 2 records, blank" in out
+    assert "records_count: 2" in out
+    assert "checksum" not in out
+
+
+def test_json_is_an_object_for_each_exchange(capture: Path, says: Says) -> None:
+    objects = [json.loads(line) for line in says("a.arrow", "--json")[1].splitlines()]
+    assert [one["api"] for one in objects] == ["Metadata", "Produce", "Fetch", "Heartbeat"]
+    last = objects[-1]
+    assert (last["latency_ms"], last["errors"], last["group"]) == (
+        1.0,
+        {"REBALANCE_IN_PROGRESS": 1},
+        "billing",
+    )
+    with_bodies = json.loads(says("a.arrow", "api == Heartbeat", "--json", "-v")[1])
+    assert with_bodies["request"]["values"]["group_id"] == "billing"
+
+
+def test_what_klamm_did_and_what_is_missing_is_said(tmp_path: Path, says: Says) -> None:
+    talk = Talk().metadata()
+    answer = talk.rows[1]
+    sent = (answer.frame or b"").replace(b"orders", b"ORDERS")
+    talk.rows[1] = answer._replace(fate="rewritten", forwarded=sent)
+    talk.heartbeat()
+    talk.rows[-2:] = [talk.rows[-2]._replace(fate="withheld"), talk.rows[-1]._replace(fate="made")]
+    late = Talk(of=connection(2), now_ms=50).heartbeat()
+    talk.request("Heartbeat", 4, {"group_id": "g"})
+    path = str(written(tmp_path / "a.arrow", [*talk.rows, late.rows[1], lost(7)]))
+    lines = says(path)[1].splitlines()
+    assert lines[0] == "... 7 frames are missing here: the disk is slow"
+    assert lines[2] == f"{METADATA} response rewritten"
+    assert lines[3].endswith("1.0ms answered by klamm request withheld by klamm")
+    assert lines[4].endswith("its request is not in the capture")
+    assert lines[5].endswith("no answer")
+    assert "    topics[0].name: orders -> ORDERS" in says(path, "-v", "api == Metadata")[1].splitlines()
+    assert says(path, "-x", "api == Metadata")[1].count('name: "ORDERS"') == 1
+    told = [json.loads(line) for line in says(path, "--json")[1].splitlines()]
+    assert (told[0]["lost"], told[1]["fates"]) == (7, {"response": "rewritten"})
+    assert told[3]["request_missing"] is True
+
+
+def test_what_was_kept_as_its_size_only_says_so(tmp_path: Path, says: Says) -> None:
+    path = str(written(tmp_path / "a.arrow", [row._replace(frame=None) for row in Talk().heartbeat().rows]))
+    assert "Heartbeat v4 client=app broker=1 34B -> 16B 1.0ms" in says(path)[1]
+    for option in ("-v", "-x"):
+        assert says(path, option)[1].count("only its size was kept") == 2
+
+
+def test_an_api_that_klamm_does_not_know_is_shown_by_its_key(tmp_path: Path, says: Says) -> None:
+    rows = [row._replace(api_key=9999) for row in Talk().heartbeat().rows]
+    path = str(written(tmp_path / "a.arrow", rows))
+    assert "API key 9999 v4 client=app" in says(path)[1]
+    assert "API key 9999 v4 is not known to klamm: " in says(path, "-x")[1]
+
+
+def test_several_captures_are_read_as_one(tmp_path: Path, says: Says) -> None:
+    one = Talk(of=connection(run="a")).heartbeat().heartbeat()
+    other = Talk(of=connection(run="b", client="10.0.0.9:1"), now_ms=0.5, client_id="other").heartbeat()
+    paths = [str(written(tmp_path / f"{n}.arrow", rows)) for n, rows in enumerate((one.rows, other.rows))]
+    found = [json.loads(line)["client_id"] for line in says(*paths, "--json")[1].splitlines()]
+    assert found == ["app", "other", "app"]
+
+
+def test_stats_sum_up(capture: Path, says: Says) -> None:
+    code, out, _ = says("a.arrow", "--stats")
+    assert code == 0
+    lines = [line.split() for line in out.splitlines()]
+    assert out.startswith(
+        "2023-11-14 22:13:20 to 2023-11-14 22:13:20 (0.0 s): 4 requests of 1 client id in 1"
+    )
+    assert ["Fetch", "v15", "1", "25.0%", "94B", "76B", "94B,", "76B", "5.0ms", "5.0ms", "5.0ms"] in lines
+    [beat] = [line for line in lines if line[:1] == ["Heartbeat"]]
+    assert beat[-2:] == ["REBALANCE_IN_PROGRESS", "1"]
+    assert ["app", "4", "100.0%", "192B", "202B"] in lines
+    assert "REBALANCE" not in says("a.arrow", "--stats", "--headers")[1]
+
+
+def test_stats_as_json_are_one_object(capture: Path, says: Says) -> None:
+    found = json.loads(says("a.arrow", "--stats", "--json")[1])
+    [beat] = [api for api in found["apis"] if api["api"] == "Heartbeat"]
+    assert beat == {
+        "api": "Heartbeat", "version": 4,
+        "requests": 1, "responses": 1, "request_bytes": 34, "response_bytes": 16,
+        "latency_ms": {"p50": 1.0, "p99": 1.0, "max": 1.0}, "errors": {"REBALANCE_IN_PROGRESS": 1},
+    }  # fmt: skip
+    assert (found["connections"], found["unanswered"], found["lost"]) == (1, 0, [])
+
+
+def test_stats_say_what_was_lost_and_what_has_no_answer(tmp_path: Path, says: Says) -> None:
+    talk = Talk().heartbeat()
+    talk.request("Heartbeat", 4, {"group_id": "g"})
+    out = says(str(written(tmp_path / "a.arrow", [*talk.rows, lost(7)])), "--stats")[1]
+    assert "lost: 7 frames: the disk is slow" in out
+    assert "without an answer: 1 request\n" in out
+
+
+def test_output_cuts_and_merges(tmp_path: Path, says: Says) -> None:
+    one = Talk(of=connection(run="a")).opened().heartbeat(27).metadata().closed("done")
+    other = Talk(of=connection(run="b"), now_ms=0.5, client_id="other").heartbeat(27)
+    quiet = Talk(of=connection(5, run="b"), now_ms=9).metadata()
+    paths = [
+        str(written(tmp_path / f"{n}.arrow", rows))
+        for n, rows in enumerate((one.rows, in_time(other, quiet) + [lost(3)]))
+    ]
+    merged, cut = tmp_path / "merged.arrow", tmp_path / "cut"
+    assert says(*paths, "-o", str(merged))[:2] == (0, f"{merged}: 11 rows\n")
+    rows = [lost(3), *in_time(one, other, quiet)]
+    assert sorted(read(merged), key=key) == sorted(rows, key=key)
+    assert says(str(merged), "error != NONE", "-o", str(cut))[:2] == (0, f"{cut}: 7 rows in 1 segment\n")
+    wanted = [
+        row for row in rows if row.api_key == 12 or (row.kind != "frame" and row.connection != quiet.of)
+    ]
+    assert sorted(read(cut), key=key) == sorted(wanted, key=key)
+
+
+def key(row: Captured) -> tuple[int, str, str]:
+    return row.time_ns, row.kind, str(row.connection)
+
+
+def test_exchanges_of_a_time_are_those_that_ended_in_it(capture: Path, says: Says, tmp_path: Path) -> None:
+    def listed(*words: str) -> list[str]:
+        return says(*words)[1].splitlines()[1:]
+
+    assert listed("a.arrow", "--until", "22:13:20.002") == [METADATA]
+    assert listed("a.arrow", "--since", "2023-11-14T22:13:20.007") == [FETCH, HEARTBEAT]
+    assert listed("a.arrow", "--since", "2023-11-15T07:13:20.008+09:00") == [HEARTBEAT]
+    says("a.arrow", "--since", "22:13:20.002", "--until", "22:13:20.008", "-o", "cut")
+    assert [row.api_key for row in read(tmp_path / "cut") if row.kind == "frame"] == [0, 0, 1, 1]
+
+
+def test_output_does_not_touch_what_is_there(capture: Path, says: Says) -> None:
+    code, _, errors = says("a.arrow", "-o", "a.arrow")
+    assert (code, errors) == (2, "klamm: a.arrow is there already: name a new file or folder\n")
+    assert len(list(read(capture))) == len(work().rows)
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (("nothing",), "'nothing' is no file or folder; the first word is a capture: a file or a folder"),
+        (("nothing", "api == Fetch"), "'nothing' is no file or folder; the first word is a capture"),
+        (("a.arrow", "nothing", "api == Fetch"), "'nothing' is no file or folder"),
+        (
+            ("a.arrow", "gruop == 1"),
+            "'gruop == 1' is no file or folder, and an expression that can hold for no",
+        ),
+        (("a.arrow", "api =="), "'api ==' is no file or folder, and no expression: column"),
+        (("a.arrow", "--headers"), "--headers is of --stats: say both"),
+        (
+            ("a.arrow", "--stats", "api == Fetch"),
+            "--stats is of whole captures: cut what you want",
+        ),
+        (("a.arrow", "-f", "--stats"), "--follow lists exchanges as they come: leave out --stats"),
+        (
+            ("a.arrow", "--since", "yesterday"),
+            "--since yesterday: write it as 15:30:12.5, or",
+        ),
+        (("a.arrow", "-n", "0"), "--count 0: must be at least 1"),
+    ],
+)
+def test_what_cannot_be_meant_is_said(capture: Path, says: Says, words: tuple[str, ...], reason: str) -> None:
+    code, out, errors = says(*words)
+    assert (code, out) == (2, "")
+    assert errors.startswith(f"klamm: {reason}")
+    assert len(errors.splitlines()) == 1
+
+
+def test_what_is_damaged_is_said_in_a_line_and_the_rest_is_shown(
+    capture: Path, says: Says, tmp_path: Path
+) -> None:
+    (tmp_path / "notes.txt").write_text("no capture")
+    (tmp_path / "empty").mkdir()
+    code, out, errors = says("a.arrow", "notes.txt", "empty")
+    assert code == 1
+    assert out.splitlines()[1:] == [METADATA, PRODUCE, FETCH, HEARTBEAT]
+    assert len(errors.splitlines()) == 2
+    assert "notes.txt" in errors
+    assert "empty" in errors
+    assert says("a.arrow", "notes.txt", "--stats")[0] == 1
+
+
+def test_a_capture_that_grows_is_followed(capture: Path, says: Says, monkeypatch: pytest.MonkeyPatch) -> None:
+    more = Talk(of=connection(2), now_ms=60, client_id="late").heartbeat()
+    looks: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        looks.append(seconds)
+        if len(looks) == 2:
+            written(capture.with_name("b.arrow"), more.rows)
+        assert len(looks) < 5
+
+    monkeypatch.setattr(show.time, "sleep", sleep)
+    out = says(".", "-f", "-n", "5")[1]
+    assert out.splitlines()[1:5] == [METADATA, PRODUCE, FETCH, HEARTBEAT]
+    assert "client=late" in out.splitlines()[5]
+    assert len(looks) == 2
+
+
+def test_without_pyarrow_it_says_what_to_install(
+    capture: Path, says: Says, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    code, _, errors = says("a.arrow")
+    assert (code, errors) == (1, "klamm: klamm show needs pyarrow: pip install 'klamm[capture]'\n")
