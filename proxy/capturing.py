@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import socket
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from secrets import token_bytes, token_urlsafe
+from secrets import token_bytes
 from typing import TYPE_CHECKING
 
 from klamm.captures.blanking import Keeping
@@ -16,13 +14,13 @@ from klamm.captures.captured import Connection
 from klamm.captures.keeper import Keeper
 from klamm.captures.picking import Picking
 from klamm.captures.scribe import Counters, Scribe
-from klamm.captures.segments import Origin
+from klamm.captures.segments import origin
 from klamm.captures.writing import Limits, Writer
 from klamm.client.types import Capture as Told
 from klamm.decoders.schema import Side as Direction
 from klamm.proxy import config
+from klamm.proxy.connection import Effect
 from klamm.proxy.log import EventLog
-from klamm.proxy.snapshot import product_version
 from klamm.rules.expressions import parse
 
 if TYPE_CHECKING:
@@ -40,19 +38,13 @@ class Capturing:
     def __init__(self, settings: config.Capture, log: EventLog) -> None:
         folder = Path(settings.folder)
         folder.mkdir(parents=True, exist_ok=True)
-        self.settings, self.name = settings, token_urlsafe(16)
+        self.settings, begun = settings, origin(settings.records)
+        self.name = begun.capture
         key = token_bytes(32) if settings.key_file is None else Path(settings.key_file).read_bytes()[:64]
-        origin = Origin(
-            self.name,
-            settings.records,
-            host=socket.gethostname(),
-            pod=os.environ.get("POD_NAME", ""),
-            klamm=product_version(),
-        )
         limits = Limits(settings.segment_bytes, settings.segment_s, settings.keep_bytes, settings.keep_s)
         picking = None if settings.filter is None else Picking(parse(settings.filter))
         self.keeper = Keeper(
-            Scribe(Writer(folder, origin, limits), Keeping(settings.records, key), _saying(log), picking),
+            Scribe(Writer(folder, begun, limits), Keeping(settings.records, key), _saying(log), picking),
             settings.queue_bytes,
         )
         self.wall_offset_ns = time.time_ns() - time.monotonic_ns()
@@ -135,10 +127,14 @@ class Tap:
         self._keeper, self._link, self._number = capturing.keeper, link, number
         self._offset_ns = capturing.wall_offset_ns
 
-    def came(self, side: Side, data: bytes, now: int, passed: bool) -> None:
-        """All of it went on at once, if it `passed` and does not wait in a line; else see `sent`."""
+    def came(self, side: Side, data: bytes, now: int, effects: bytes | list[Effect]) -> None:
+        """All of it went on at once if it is its own effect and does not wait in a line; else see `sent`."""
         link = self._link
         from_client = side is link.client
+        passed = effects is data
+        for effect in () if passed else effects:
+            if effect[0] == "keep":  # type: ignore[index]
+                self._keeper.keep(self._number, effect[1])  # type: ignore[index]
         forwarded = passed and ("broker" if from_client else "client") not in link.lines
         direction: Direction = "request" if from_client else "response"
         self._keeper.chunk(self._number, direction, data, now + self._offset_ns, forwarded)

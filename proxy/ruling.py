@@ -22,6 +22,7 @@ from klamm.rules.verdict import (
     Delay,
     Drop,
     Edit,
+    Keep,
     Log,
     Mute,
     OnAnswer,
@@ -150,6 +151,8 @@ class Ruling:
                     acts.append(act)
                 case Twice():
                     times = 2
+                case Keep():
+                    pieces.append(("keep", correlation))
                 case Answer(values):
                     if values is not None and answered:
                         runs.append(self.made(flow, values, correlation, acts, frame, now))
@@ -211,14 +214,16 @@ class Ruling:
             before = self._frame(flow, "response", whole, now).values
             self.heard = self.connection.edited(flow, before, frame.values)
         pieces: list[Piece | Effect] = []
+        (correlation,) = SIZE.unpack_from(data, 4)
         for order in orders:
-            if self._carry(order, pieces, "response", data[:start], frame):
+            if isinstance(order, Keep):
+                pieces.append(("keep", correlation))
+            elif self._carry(order, pieces, "response", data[:start], frame):
                 return pieces
         pause = _pause(orders)
         if pause is None:
             pieces.append(sized(data[:start], frame.body))
         else:
-            (correlation,) = SIZE.unpack_from(data, 4)
             gap = Gap(start + len(frame.body))
             pieces.append(("pause", "client", Held(pause, flow, frame, data[:start], correlation, gap)))
         return pieces

@@ -12,6 +12,7 @@ object (all of it goes on as it came: the common case) or a list of effects, to 
     ("hold", side, until_ns)               what is sent to this side from here on waits until then
     ("shape", side, Shape, draw)           and flows like this
     ("mute",)                              the client hears nothing more, and is not heard
+    ("keep", correlation_id)               a capture keeps this exchange
     ("pause", side, Held)                  what is sent to this side from here on waits for `resolve`
     ("cut", side, how)                     end both sides when what was sent to this one is out
     ("close", kind, api, message)          send what is under way, then close both sides

@@ -38,7 +38,7 @@ class Side(asyncio.Protocol):
         try:
             effects = self.receive(data, now)
             if self.tap is not None:
-                self.tap.came(self, data, now, effects is data)
+                self.tap.came(self, data, now, effects)
             if effects is data:
                 self.onward(data)
             else:

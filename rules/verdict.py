@@ -93,6 +93,10 @@ class Shape(NamedTuple):
     loss_correlation: float = 0.0  # how much each chance of a loss is that of the one before
 
 
+class Keep(NamedTuple):
+    """A capture that runs keeps the exchange."""
+
+
 class Log(NamedTuple):
     """An event for the log."""
 
@@ -100,5 +104,5 @@ class Log(NamedTuple):
     fields: dict[str, Any]
 
 
-Order = Delay | Pause | Edit | Raw | Answer | OnAnswer | Drop | Cut | Mute | Twice | Shape | Log
+Order = Delay | Pause | Edit | Raw | Answer | OnAnswer | Drop | Cut | Mute | Twice | Shape | Log | Keep
 ENDING = (Answer, Drop, Cut, Mute)

@@ -124,6 +124,22 @@ async def test_a_filter_keeps_only_its_exchanges(tmp_path: Path) -> None:
 
 
 @on_uvloop
+async def test_a_rule_chooses_what_is_kept(tmp_path: Path) -> None:
+    async with api() as it:
+        await it.klamm.begin_capture(str(tmp_path), filter="False")
+        await it.klamm.add_rule({"api": "Heartbeat", "capture": True, "nth": 2})
+        await it.klamm.add_rule({"api": "Fetch", "side": "response", "capture": True})
+        client = await it.edge.client(1)
+        for _ in range(3):
+            await client.ask("Heartbeat", 4, BEAT)
+        await client.ask("Fetch", 12, FETCH)
+        found = await ended(it, tmp_path)
+        assert [(row.exchange, row.side) for row in found] == [
+            (1, "request"), (1, "response"), (3, "request"), (3, "response"),
+        ]  # fmt: skip
+
+
+@on_uvloop
 async def test_connections_that_were_there_before_are_taken_up(tmp_path: Path) -> None:
     async with api() as it:
         client = await it.edge.client(1)

@@ -45,7 +45,8 @@ def acts() -> list[Action]:
     """All, fresh: some remember."""
     return [
     act("error", 6), act("error", 6, applied=True), act("error", 41), act("delay", MS),
-    act("pause"), act("delay", MS, of="request"), act("delay", MS, distribution="exponential"), act("drop"),
+    act("pause"), act("capture"), act("delay", MS, of="request"),
+    act("delay", MS, distribution="exponential"), act("drop"),
     act("drop", sent=True), act("blackhole"), act("disconnect", "before"), act("disconnect", "after"),
     act("disconnect", "answered"), act("disconnect", "mid frame"), act("disconnect", "after", "fin"),
     act("down"), act("bandwidth", 1000), act("slicer", 10, 3, MS, side="both"), act("limit_data", 10_000),

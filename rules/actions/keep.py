@@ -1,0 +1,25 @@
+"""capture: an exchange that a capture keeps, whatever its filter says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from klamm.rules.frame import Frame
+from klamm.rules.rule import Draw
+from klamm.rules.verdict import Keep, Order
+
+
+@dataclass(frozen=True, slots=True)
+class Keeping:
+    """Keep the exchange in the capture that runs, though its filter does not hold: with the filter `False`
+    only what rules choose is kept.
+    """
+
+    name: ClassVar[str] = "capture"
+    sides: ClassVar[Sequence[str]] = ("request", "response")
+    observes: ClassVar[bool] = True
+
+    def act(self, frame: Frame, draw: Draw) -> Iterable[Order]:
+        return [Keep()]

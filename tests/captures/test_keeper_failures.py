@@ -1,0 +1,95 @@
+"""What a capture goes through: processes that are killed, disks that fail."""
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from klamm.captures.reading import read
+from klamm.captures.segments import origin
+from klamm.captures.writing import Writer
+
+ROOT = Path(__file__).resolve().parents[2]
+AT_ONCE, ROUNDS = 4, 5
+Given = tuple[int, float, float]  # the number of a request, when it was given, the longest wait so far
+
+
+@contextmanager
+def started(what: str, folder: Path, *before: str) -> Iterator[subprocess.Popen[str]]:
+    command = [*before, sys.executable, "-m", "tests.captures.keeping_process", what, str(folder)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def lines(process: subprocess.Popen[str]) -> Iterator[Given]:
+    assert process.stdout is not None
+    for line in process.stdout:
+        if line.endswith("\n"):
+            number, at_s, stalled_s = line.split()
+            yield int(number), float(at_s), float(stalled_s)
+
+
+@pytest.mark.parametrize("seed", range(ROUNDS))
+def test_a_killed_run_loses_its_last_second_at_most_and_the_next_seals_it(tmp_path: Path, seed: int) -> None:
+    """Beside the second, what the machine kept the process waiting is allowed for."""
+    random = Random(seed)
+    with ExitStack() as stack:
+        folders = [tmp_path / str(n) for n in range(AT_ONCE)]
+        processes = [stack.enter_context(started("killed", folder)) for folder in folders]
+        for folder, process in zip(folders, processes, strict=True):
+            given, killed_s = given_until_killed(process, random.uniform(1.1, 1.6))
+            allowed_s = 1 + 2 * max(stalled_s for _, _, stalled_s in given)
+            due = [number for number, at_s, _ in given if at_s < killed_s - allowed_s]
+            (left,) = folder.glob("*.growing")
+            reading = read(folder)
+            rows = list(reading)
+            kept = [row.correlation_id for row in rows if row.kind == "frame"]
+            assert kept == list(range(len(kept)))
+            assert len(kept) >= len(due)
+            cut = "it was cut short, and its klamm is gone"
+            assert reading.problems == [f"{left}: {cut}; {len(rows)} rows were read"]
+            writer = Writer(folder, origin())
+            writer.write(rows[:1])
+            writer.seal()
+            assert [path.suffix for path in folder.iterdir()] == [".arrow", ".arrow"]
+            sealed = read(folder)
+            assert [row.correlation_id for row in sealed if row.kind == "frame"] == kept
+            assert sealed.problems == []
+
+
+def given_until_killed(process: subprocess.Popen[str], after_s: float) -> tuple[list[Given], float]:
+    """What it was given in all, and when it was killed."""
+    told = lines(process)
+    given = [next(told)]
+    until_s = given[0][1] + after_s
+    while given[-1][1] < until_s:
+        given.append(next(told))
+    killed_s = time.monotonic()
+    process.kill()
+    return given + list(told), killed_s
+
+
+@pytest.mark.parametrize("how", ["full", "read-only"])
+def test_a_disk_that_fails_costs_what_comes_meanwhile_and_is_told_in_the_capture(
+    tmp_path: Path, how: str
+) -> None:
+    with started(how, tmp_path, "unshare", "--mount") as process:
+        out, _ = process.communicate()
+    assert process.returncode == 0
+    told = json.loads(out)
+    assert told["sealed"]
+    assert told["during"]["last_error"]
+    kept, sent = told["frames"], told["sent"]
+    assert kept == sorted(set(kept))
+    assert kept[-1] == sent - 1
+    assert told["after"]["lost_frames"] == sum(lost for lost, _ in told["lost"]) == sent - len(kept) > 0
+    assert all(told["during"]["last_error"] in text for _, text in told["lost"])
