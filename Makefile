@@ -45,6 +45,8 @@ bench: .venv/bench.installed  ## speed and memory, beside HAProxy where it is th
 	@.venv/bin/python -m benchmarks
 	@.venv/bin/python -m benchmarks decode
 	@.venv/bin/python -m benchmarks rules
+	@.venv/bin/python -m benchmarks live
+	@.venv/bin/python -m benchmarks capture
 
 wire-check: .venv/test.installed  ## the tables against the schemas of one Kafka: make wire-check KAFKA=4.3.1
 	@tools/packages.sh java=openjdk-17-jdk-headless mvn=maven

@@ -1,5 +1,5 @@
 """proxies: klamm beside HAProxy (the default). decode: the decoders. rules: klamm with rules and without.
-live: klamm while somebody reads its live stream. check: are the frames valid?
+live: klamm while somebody reads its live stream. capture: while it captures. check: are the frames valid?
 """
 
 import argparse
@@ -19,14 +19,13 @@ from rich.console import Console
 from benchmarks import broker, measure, peers, report, where, workloads
 from benchmarks.workloads import API_NAMES
 
+KINDS = ("proxies", "decode", "rules", "live", "capture", "check")
 RESULTS = Path(__file__).parent / "results"
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument(
-        "what", nargs="?", choices=("proxies", "decode", "rules", "live", "check"), default="proxies"
-    )
+    parser.add_argument("what", nargs="?", choices=KINDS, default=KINDS[0])
     parser.add_argument("--quick", action="store_true", help="about a minute: for a look, not for a claim")
     parser.add_argument(
         "--only", default=",".join(peers.NAMES), metavar="PEER,...", help="some of %(default)s"
@@ -57,6 +56,10 @@ def main() -> int:
     elif options.what == "live":
         pace = replace(measure.FULL, rounds=options.rounds or measure.FULL.rounds)
         result, failed = _proxies(console, list(peers.WATCHED), workloads.watched(), pace, peers.KLAMM_FULL)
+    elif options.what == "capture":
+        pace = replace(measure.FULL, rounds=options.rounds or measure.FULL.rounds)
+        rows = workloads.prepare("16 KiB")
+        result, failed = _proxies(console, list(peers.CAPTURING), rows, pace, peers.KLAMM_FULL)
     else:
         wanted = [peers.DIRECT, *(name for name in options.only.split(",") if name != peers.DIRECT)]
         unknown = [name for name in wanted if name not in peers.NAMES]

@@ -35,6 +35,9 @@ FILTERS = {  # of `klamm tail`, on two fields of the body
     ALL_WATCHED: [],
     ALL_MATCH: ["acks == -1 and timeout_ms > 0"],
 }
+CAPTURED, CAPTURED_WHOLE = "klamm-capture", "klamm-capture-keep"
+CAPTURES = {CAPTURED: "blank", CAPTURED_WHOLE: "keep"}  # of records
+CAPTURING = (DIRECT, KLAMM_FULL, *CAPTURES)
 RULES = {
     OTHER_RULES: "".join(
         f"  - {{api: {api}, error: 41}}\n" for api in ("CreateTopics", "OffsetCommit") * 500
@@ -137,6 +140,8 @@ def _klamm(name: str, level: str, broker: Address, folder: Path, cpus: set[int])
     command = [str(program), "run", f"{broker[0]}:{broker[1]}", "--listen", f"{HOST}:{first}"]
     command += ["--admin", f"{HOST}:{admin}", "--config", str(config)]
     command += ["--rules", str(rules), "--seed", "1"] if name in RULES else []
+    if name in CAPTURES:
+        command += ["--capture", str(folder / f"{name}-kept"), "--capture-records", CAPTURES[name]]
     peer = _start(name, (HOST, first), command, folder, cpus)
     peer.admin = f"http://{HOST}:{admin}"
     return peer
@@ -167,6 +172,7 @@ _STARTERS: dict[str, Callable[[Address, Path, set[int]], Peer]] = {
     KLAMM_FULL: lambda *where: _klamm(KLAMM_FULL, "full", *where),
     OTHER_RULES: lambda *where: _klamm(OTHER_RULES, "full", *where),
     HEADER_RULE: lambda *where: _klamm(HEADER_RULE, "full", *where),
+    **{name: partial(_klamm, name, "full") for name in CAPTURES},
     **{name: partial(_tailed, name) for name in FILTERS},
 }
 

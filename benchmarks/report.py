@@ -13,6 +13,8 @@ from benchmarks.measure import Memory, Slices
 from benchmarks.peers import (
     ALL_MATCH,
     ALL_WATCHED,
+    CAPTURED,
+    CAPTURES,
     DIRECT,
     FEW_WATCHED,
     HAPROXY,
@@ -37,6 +39,7 @@ _BESIDE_KLAMM = {  # of klamm without rules and listeners
     FEW_WATCHED: 1.05,
     ALL_WATCHED: 1.25,
     ALL_MATCH: 1.25,
+    CAPTURED: 1.5,
 }
 _ADDED_P50 = {KLAMM_HEADER: 1.3, KLAMM_FULL: 1.3}
 
@@ -104,7 +107,7 @@ def rows(slices: Slices, base: str = HAPROXY) -> list[Row]:
     found = []
     proxies = [
         name
-        for name in dict.fromkeys((*NAMES, *RULED, *WATCHED))
+        for name in dict.fromkeys((*NAMES, *RULED, *WATCHED, *CAPTURES))
         if name != DIRECT and any(peer == name for _, peer in slices)
     ]
     for workload in dict.fromkeys(workload for workload, _ in slices):

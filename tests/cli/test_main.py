@@ -55,7 +55,8 @@ def test_the_version_is_the_installed_one(capsys: pytest.CaptureFixture[str]) ->
         ),
         (
             ["rules", "check", "--plugn=x.py", "a.yaml"],
-            "klamm rules check: unknown option --plugn; did you mean --plugin?\nsee klamm rules check --help\n",
+            "klamm rules check: unknown option --plugn; did you mean --plugin?\n"
+            "see klamm rules check --help\n",
         ),
         (["run", "a:1", "b:2"], "klamm run: one word too many: 'b:2'\nsee klamm run --help\n"),
         (
