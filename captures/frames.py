@@ -1,0 +1,147 @@
+"""Captured frames as rules see them, and the exchanges for which an expression holds."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Iterator
+from functools import cache
+from typing import Any, NamedTuple
+
+from klamm.captures.captured import Captured, Connection
+from klamm.captures.exchanges import Exchange
+from klamm.decoders import API, DecodeError, layout
+from klamm.decoders.compile import UNREADABLE, Path, Pick, pick
+from klamm.decoders.headers import (
+    read_request_header,
+    read_response_header,
+    request_header_version,
+    response_header_version,
+)
+from klamm.decoders.schema import Side
+from klamm.rules.expressions import Expression
+from klamm.rules.frame import Frame, Peer
+from klamm.rules.parts import parts
+
+METADATA, CREATE_TOPICS, DESCRIBE_TOPIC_PARTITIONS = 3, 19, 75
+NAMING = frozenset({METADATA, CREATE_TOPICS, DESCRIBE_TOPIC_PARTITIONS})  # answers with names beside ids
+NOWHERE = Connection("", 0, "", "", "")
+REQUEST_BYTES, RESPONSE_BYTES, CLIENT_ID = 8, 4, struct.Struct(">h")  # of headers, up to the client id
+
+
+class Framed(NamedTuple):
+    """An exchange and its frames, as far as they are known APIs whose bytes were kept."""
+
+    exchange: Exchange
+    request: Frame | None
+    response: Frame | None
+
+
+class Framing:
+    """Makes frames of the rows of one reading. Names of topic ids are known from the answer on that tells
+    them. Times are those of the capture, in ns since 1970.
+    """
+
+    def __init__(self) -> None:
+        self.topics: dict[bytes, str] = {}
+        self.peers: dict[Connection, Peer] = {}
+
+    def exchange(self, one: Exchange) -> Framed:
+        request = None if one.request is None else self.frame(one.request)
+        response = None if one.response is None else self.frame(one.response, request)
+        if response is not None and response.api.key in NAMING:
+            self.learn(response)
+        return Framed(one, request, response)
+
+    def frame(self, one: Captured, request: Frame | None = None) -> Frame | None:
+        """None: of an API or version that klamm does not know, or of which only the size was kept."""
+        api = API.get(one.api_key)
+        if one.frame is None or one.side is None or api is None or one.api_version not in api.versions:
+            return None
+        version = one.api_version
+        try:
+            start = _header_bytes(one.frame, _header_version(one.api_key, version, one.side), one.side)
+        except (DecodeError, struct.error, IndexError):
+            return None
+        body, peer = one.frame[start:], self.peer(one)
+        frame = Frame(api, version, one.side, body, one.client_id, peer, one.time_ns, request)
+        frame.names = self.topics.get
+        return frame
+
+    def peer(self, one: Captured) -> Peer:
+        of = one.connection or NOWHERE
+        peer = self.peers.get(of)
+        if peer is None:
+            key = f"{of.cluster}/{of.broker}/{of.client}/{of.number}"
+            peer = self.peers[of] = Peer(of.cluster, of.broker, of.client, key)
+        return peer
+
+    def learn(self, response: Frame) -> None:
+        """Names of topics that an answer tells beside their ids."""
+        try:
+            fields = response.api.fields("response")
+            for part in parts(fields, response.version, response.values, self.topics.get):
+                if part.get("topic_id") is not None and part.get("topic"):
+                    self.topics[part["topic_id"]] = part["topic"]
+        except DecodeError:
+            pass
+
+
+@cache
+def _header_version(key: int, version: int, side: Side) -> int:
+    return (request_header_version if side == "request" else response_header_version)(API[key], version)
+
+
+def _header_bytes(frame: bytes, version: int, side: Side) -> int:
+    """Up to the body. Raises DecodeError, struct.error or IndexError."""
+    if side == "response":
+        size, tagged = RESPONSE_BYTES, version == 1
+    else:
+        size, tagged = REQUEST_BYTES, version == 2
+        if version:
+            size += CLIENT_ID.size + max(0, CLIENT_ID.unpack_from(frame, size)[0])
+    if size > len(frame):
+        raise IndexError("it ends in its header")
+    if not tagged:
+        return size
+    if frame[size] == 0:
+        return size + 1
+    return (read_request_header if side == "request" else read_response_header)(frame, version).size
+
+
+def columns(frame: Frame, paths: tuple[Path, ...]) -> list[Any]:
+    """What stands at these paths, picked; None for all where the body cannot be read."""
+    if not paths:
+        return []
+    try:
+        found = _pick(frame.api.key, frame.version, frame.side, paths)(frame.body, 0, len(frame.body))
+        return list(found[: len(paths)])
+    except UNREADABLE:
+        pass
+    try:
+        return [_column(frame.values, path) for path in paths]
+    except DecodeError:
+        return [None] * len(paths)
+
+
+@cache
+def _pick(key: int, version: int, side: Side, paths: tuple[Path, ...]) -> Pick:
+    return pick(layout(key, version, side), paths)
+
+
+def _column(values: Any, path: Path) -> Any:
+    if isinstance(values, list) and path:
+        return [_column(each, path) for each in values]
+    return values if values is None or not path else _column(values.get(path[0]), path[1:])
+
+
+def chosen(exchanges: Iterable[Exchange], where: Expression | None = None) -> Iterator[Framed]:
+    """Those for which `where` holds, as in rules; it holds for none whose frames are not known."""
+    framing = Framing()
+    keys = where.apis() if where is not None else frozenset()
+    wanted = keys | NAMING if keys else None
+    for one in exchanges:
+        if wanted is not None and one.first.api_key not in wanted:
+            continue
+        framed = framing.exchange(one)
+        if where is None or where.holds(framed.request, framed.response):
+            yield framed

@@ -1,0 +1,111 @@
+"""What the commands that read captures share: which words are captures, and what is said of damage."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Iterable
+from functools import wraps
+from typing import TYPE_CHECKING
+
+from klamm.rules.expressions import Expression, ExpressionError, parse
+
+if TYPE_CHECKING:
+    from klamm.captures.following import Following
+    from klamm.captures.reading import Reading
+
+FINE, LOST, USAGE = 0, 1, 2
+
+
+class WrongWord(ValueError):
+    """A word of the command line that cannot be meant; the text says what to write."""
+
+
+def telling(command: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Namespace], int]:
+    """What goes wrong becomes lines for people: 2 for words that cannot be meant, 1 for what failed."""
+
+    @wraps(command)
+    def run(arguments: argparse.Namespace) -> int:
+        try:
+            return command(arguments)
+        except WrongWord as problem:
+            return say(str(problem), USAGE)
+        except ModuleNotFoundError as missing:
+            if missing.name is None or missing.name.partition(".")[0] != "pyarrow":
+                raise
+            return say(f"klamm {arguments.asked} needs pyarrow: pip install 'klamm[capture]'", LOST)
+        except OSError as problem:
+            if problem.filename is None:  # of what is printed
+                raise
+            return say(f"{problem.filename}: {problem.strerror}", LOST)
+
+    return run
+
+
+def say(text: str, code: int) -> int:
+    """Lines for people, on the standard error."""
+    sys.stdout.flush()
+    print("\n".join(f"klamm: {line}" for line in text.splitlines()), file=sys.stderr)
+    return code
+
+
+def words(found: Iterable[str]) -> tuple[list[str], str | None]:
+    """Captures, and an expression: what exists is a capture, one other word the expression."""
+    there: list[str] = []
+    others: list[str] = []
+    for word in found:
+        (there if _exists(word) else others).append(word)
+    if not there:
+        raise WrongWord(f"{_absent(others[0])}; the first word is a capture: a file or a folder")
+    if len(others) > 1:
+        raise WrongWord(_absent(others[0]))
+    return there, others[0] if others else None
+
+
+def expression(text: str | None) -> Expression | None:
+    """Raises WrongWord."""
+    if text is None:
+        return None
+    try:
+        found = parse(text)
+        found.apis()
+    except ExpressionError as wrong:
+        raise WrongWord(f"{_absent(text)}, and no expression: {wrong}") from None
+    except ValueError as wrong:
+        raise WrongWord(f"{_absent(text)}, and an expression that {wrong}") from None
+    return found
+
+
+def captures(paths: Iterable[str]) -> list[str]:
+    """Raises WrongWord for what does not exist."""
+    found = list(paths)
+    for path in found:
+        if not _exists(path):
+            raise WrongWord(_absent(path))
+    return found
+
+
+def reading(paths: list[str]) -> Reading:
+    """Raises ModuleNotFoundError without pyarrow."""
+    from klamm.captures.reading import read
+
+    return read(paths)
+
+
+def told(found: Reading | Following) -> int:
+    """What could not be read is said, a line each: 1 if there is such."""
+    for problem in found.problems:
+        say(problem, LOST)
+    return LOST if found.problems else FINE
+
+
+def _exists(word: str) -> bool:
+    try:
+        return os.path.exists(word)
+    except ValueError:
+        return False
+
+
+def _absent(word: str) -> str:
+    return f"{word!r} is no file or folder"

@@ -1,0 +1,63 @@
+"""`klamm show -o`: captures cut and merged into another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from klamm.captures.captured import Captured
+from klamm.captures.exchanges import exchanges
+from klamm.captures.exporting import Selection
+from klamm.captures.frames import chosen
+from klamm.captures.stored import stored
+from klamm.cli.capture_files import WrongWord
+from klamm.cli.moments import Period
+from klamm.rules.expressions import Expression
+
+if TYPE_CHECKING:
+    from klamm.captures.reading import Reading
+
+ONE_FILE = ".arrow"
+ROWS_AT_ONCE = 256
+
+
+def write(found: Reading, where: Expression | None, period: Period, output: str) -> str:
+    """One segment if `output` ends as such, else a folder of them; what was written, in words. Raises
+    WrongWord for what is there already.
+    """
+    from klamm.captures.segments import origin
+    from klamm.captures.writing import Writer, write_file
+
+    path = Path(output)
+    if path.is_file() or (path.is_dir() and any(path.iterdir())):
+        raise WrongWord(f"{output} is there already: name a new file or folder")
+    sources = [segment.origin for segment in found.segments()]
+    kept = {source.records for source in sources}
+    clusters = {name: cluster_id for source in sources for name, cluster_id in source.clusters.items()}
+    of = origin(kept.pop() if len(kept) == 1 else "blank", clusters)
+    rows = _rows(found, where, period)
+    if path.name.endswith(ONE_FILE):
+        return f"{output}: {write_file(path, rows, of):,} rows"
+    writer, count = Writer(path, of), 0
+    while some := list(islice(rows, ROWS_AT_ONCE)):
+        writer.write([stored(row) for row in some])
+        count += len(some)
+    writer.seal()
+    return f"{output}: {count:,} rows in {writer.sealed} segment{'s' * (writer.sealed != 1)}"
+
+
+def _rows(found: Reading, where: Expression | None, period: Period) -> Iterator[Captured]:
+    """Those of the exchanges for which it holds, of what else happened on their connections, and what is
+    missing. Of all time and without an expression, all.
+    """
+    if where is None and period == Period():
+        yield from found
+        return
+    selection = Selection(period.of(chosen(exchanges(found), where)))
+    for row in found:
+        if row.connection is None:
+            yield row
+        else:
+            yield from selection.of([row])

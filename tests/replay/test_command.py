@@ -1,0 +1,74 @@
+"""`klamm replay --to`: what it refuses, in one line, before anything is sent."""
+
+from pathlib import Path
+
+import pytest
+
+from klamm.cli import USAGE, main
+from klamm.decoders.records import Batch, Record, write
+from tests.captures.rows import Talk, written
+
+NOWHERE = "127.0.0.1:1"
+DATA = write(Batch(), [Record(value=b"v")])
+Printed = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def capture(tmp_path: Path) -> str:
+    talk = Talk().heartbeat().produce(records=DATA).metadata()
+    talk.rows[2] = talk.rows[2]._replace(blanks=((60, 8),))
+    return str(written(tmp_path / "a.arrow", talk.rows))
+
+
+def refused(capsys: Printed, *words: str) -> str:
+    assert main(["replay", *words]) == USAGE
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    return printed.err
+
+
+def test_records_that_are_blank_are_not_produced(capture: str, capsys: Printed) -> None:
+    assert refused(capsys, capture, "--to", NOWHERE) == (
+        "klamm: the records of 1 Produce request are blank in the capture: capture with --capture-records"
+        " keep, or replay with --without Produce\n"
+    )
+    for words in (["--without", "Prod"], ["api == Heartbeat"]):
+        told = refused(capsys, capture, *words, "--to", NOWHERE)
+        assert told == "klamm: nothing was sent: 127.0.0.1:1 refuses connections\n"
+
+
+def test_a_capture_without_requests_to_send_is_told_with_the_reasons(capture: str, capsys: Printed) -> None:
+    told = refused(capsys, capture, "--to", NOWHERE, "--without", "Produce,Metadata,Heartbeat")
+    assert told == (
+        "klamm: no request of the capture can be sent (3 are left out: as was asked for (--without))\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--to", "kafka-1"], "klamm: --to: 'kafka-1' has no port: write it as kafka-1:9092"),
+        (
+            ["--to", NOWHERE, "--without", "Fet"],
+            "klamm: --without: 'Fet' may be Fetch, FetchSnapshot: write more",
+        ),
+        (
+            ["--to", NOWHERE, "--speed", "0"],
+            "klamm replay: argument --speed: '0' is not a number from 0 to 1000",
+        ),
+        (["--to", NOWHERE, "--speed", "2", "--asap"], "--asap: not allowed with argument --speed"),
+        (["--to", NOWHERE, "--client-config", "nowhere"], "klamm: --client-config: nowhere: No such file"),
+        ([], "one of the arguments --to --serve is required"),
+    ],
+)
+def test_wrong_words_are_told(capture: str, words: list[str], said: str, capsys: Printed) -> None:
+    assert said in refused(capsys, capture, *words)
+
+
+def test_client_properties_that_cannot_be_meant_are_told(
+    capture: str, tmp_path: Path, capsys: Printed
+) -> None:
+    file = tmp_path / "client.properties"
+    file.write_text("security.protocol=SASL\n")
+    told = refused(capsys, capture, "--to", NOWHERE, "--without", "Produce", "--client-config", str(file))
+    assert told.startswith("klamm: --client-config: security.protocol=SASL: klamm knows PLAINTEXT, SSL")
