@@ -4,9 +4,9 @@ Frames are without their size field, and `size` is the length of the whole frame
 is zeros at the same places, so layouts stay valid; where only the length of a frame is known, there are no
 bytes at all.
 
-Nobody stores those zeros: `Conversation` gives, and segments hold, frames *cut*, without their blanked bytes,
-and `klamm.captures.reading` gives them *filled* again (`blanking.cut`, `blanking.filled`). `blanks` count
-from the start of the filled frame in both.
+Nobody stores those zeros: `Conversation` gives, and segments hold, frames *cut*, without their blanked bytes;
+`storage.reading` gives them *filled* again (`blanking.cut`, `blanking.filled`). `blanks` count from the start
+of the filled frame in both.
 
 `time_ns` of a frame is when its first byte came. Rows come when their frames are whole and it is known what
 went on, in the order of each direction; so times can go back between the rows of two directions or

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from klamm.rules.expressions import Expression, ExpressionError, parse
 
 if TYPE_CHECKING:
-    from klamm.captures.following import Following
-    from klamm.captures.reading import Reading
+    from klamm.captures.storage.following import Following
+    from klamm.captures.storage.reading import Reading
 
 FINE, LOST, USAGE = 0, 1, 2
 
@@ -88,7 +88,7 @@ def captures(paths: Iterable[str]) -> list[str]:
 
 def reading(paths: list[str]) -> Reading:
     """Raises ModuleNotFoundError without pyarrow."""
-    from klamm.captures.reading import read
+    from klamm.captures.storage.reading import read
 
     return read(paths)
 

@@ -6,8 +6,8 @@ import argparse
 from datetime import datetime
 from typing import Any
 
-from klamm.captures.diff import ASPECTS, Difference, differences
-from klamm.captures.diff_measures import Work, measure
+from klamm.captures.summaries.diff import ASPECTS, Difference, differences
+from klamm.captures.summaries.diff_measures import Work, measure
 from klamm.cli.capture_files import WrongWord, captures, reading, telling, told
 from klamm.cli.tables import print_json, print_table
 from klamm.proxy.log_lines import printable

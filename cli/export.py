@@ -17,7 +17,7 @@ from klamm.cli.capture_files import WrongWord, expression, reading, telling, tol
 from klamm.rules.expressions import Expression
 
 if TYPE_CHECKING:
-    from klamm.captures.reading import Reading
+    from klamm.captures.storage.reading import Reading
 
 DESCRIPTION = """\
 Write captures to a file that other tools read: packets for Wireshark and tshark, JSON Lines, or Parquet. EXPR
@@ -96,9 +96,9 @@ Rows = Callable[[], Iterator[Captured]]
 def _packets(rows: Rows, where: Expression | None, file: IO[bytes], arguments: argparse.Namespace) -> str:
     from importlib.metadata import version  # slow to load
 
-    from klamm.captures.endpoints import BROKER_PORT
-    from klamm.captures.exporting import Selection, seen_by
-    from klamm.captures.pcapng import Packets
+    from klamm.captures.exports.exporting import Selection, seen_by
+    from klamm.captures.packets.endpoints import BROKER_PORT
+    from klamm.captures.packets.pcapng import Packets
 
     selection = None if where is None else Selection(chosen(exchanges(rows()), where))
     some = rows() if selection is None else selection.of(rows())
@@ -125,7 +125,7 @@ def _json_lines(rows: Rows, where: Expression | None, file: IO[bytes], arguments
 
 
 def _parquet(rows: Rows, where: Expression | None, file: IO[bytes], arguments: argparse.Namespace) -> str:
-    from klamm.captures.parquet import write
+    from klamm.captures.exports.parquet import write
 
     return _count(write(chosen(exchanges(rows()), where), file, arguments.bodies != "none"), "exchange")
 

@@ -17,8 +17,8 @@ from klamm.cli.scalars import port
 from klamm.cli.tables import print_json
 
 if TYPE_CHECKING:
-    from klamm.captures.decrypting import Plain
-    from klamm.captures.importing import Import
+    from klamm.captures.packets.decrypting import Plain
+    from klamm.captures.packets.importing import Import
 
 DESCRIPTION = """\
 Make a capture of packets: files of tcpdump, Wireshark and the like (pcap or pcapng, gzip or not). Connections
@@ -64,14 +64,14 @@ def run(arguments: argparse.Namespace) -> int:
     ports = _ports(arguments.port)
     keys = _keys(arguments)
     try:
-        from klamm.captures.importing import Import
+        from klamm.captures.packets.importing import Import
     except ModuleNotFoundError as missing:
         if missing.name is None or missing.name.partition(".")[0] != "dpkt":
             raise
         return say("klamm import needs dpkt: pip install 'klamm[pcap]'", LOST)
-    from klamm.captures.blanking import Keeping
-    from klamm.captures.segments import origin
-    from klamm.captures.writing import Writer
+    from klamm.captures.storage.segments import origin
+    from klamm.captures.storage.writing import Writer
+    from klamm.captures.streams.blanking import Keeping
 
     output = Path(arguments.output)
     if output.exists() and not output.is_dir():
@@ -138,7 +138,7 @@ def _read(
     progress: _Progress,
     problems: list[str],
 ) -> None:
-    from klamm.captures.packet_files import in_order
+    from klamm.captures.packets.packet_files import in_order
 
     for name, packets in in_order(files, problems):
         hidden = iter(()) if keys is None else _hidden(name, keys, problems)
@@ -154,7 +154,7 @@ def _read(
 
 
 def _hidden(name: str, keys: Path, problems: list[str]) -> Iterator[Plain]:
-    from klamm.captures.decrypting import NotDecrypted, decrypted
+    from klamm.captures.packets.decrypting import NotDecrypted, decrypted
 
     try:
         yield from decrypted(Path(name), keys)

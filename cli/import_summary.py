@@ -10,8 +10,8 @@ from klamm.cli.tables import print_table
 from klamm.decoders import API
 
 if TYPE_CHECKING:
-    from klamm.captures.importing import Found, Hole
-    from klamm.captures.recognising import Kind
+    from klamm.captures.packets.importing import Found, Hole
+    from klamm.captures.packets.recognising import Kind
 
 OTHERS: tuple[tuple[Kind, str], ...] = (("TLS", "of TLS"), ("other", "of neither"))
 NAMED = 10  # holes, and brokers that are not read

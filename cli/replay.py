@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from klamm.captures.exchanges import exchanges
-from klamm.captures.exporting import Selection, seen_by
+from klamm.captures.exports.exporting import Selection, seen_by
 from klamm.captures.frames import chosen
 from klamm.cli.capture_files import (
     FINE,
@@ -31,7 +31,7 @@ from klamm.cli.tables import print_json, print_table
 
 if TYPE_CHECKING:
     from klamm.captures.captured import Captured
-    from klamm.captures.reading import Reading
+    from klamm.captures.storage.reading import Reading
     from klamm.replay.client_config import Access
     from klamm.replay.playing import Player
     from klamm.replay.survey import Survey

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
-from klamm.captures.trial import Flow, Outcome, Trial
+from klamm.captures.summaries.trial import Flow, Outcome, Trial
 from klamm.cli.capture_files import captures, reading, say, telling, told
 from klamm.cli.orders import Orders
 from klamm.cli.tables import print_json

@@ -21,8 +21,8 @@ from klamm.proxy.log_lines import printable
 from klamm.rules.expressions import Expression
 
 if TYPE_CHECKING:
-    from klamm.captures.following import Following
-    from klamm.captures.reading import Reading
+    from klamm.captures.storage.following import Following
+    from klamm.captures.storage.reading import Reading
 
 LOOK_S = 0.5  # between two looks at a capture that is followed
 
@@ -114,7 +114,7 @@ def _check(arguments: argparse.Namespace, filtered: bool) -> None:
 
 
 def _following(paths: list[str]) -> Following:
-    from klamm.captures.following import Following
+    from klamm.captures.storage.following import Following
 
     def wait() -> bool:
         sys.stdout.flush()

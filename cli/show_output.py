@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 
 from klamm.captures.captured import Captured
 from klamm.captures.exchanges import exchanges
-from klamm.captures.exporting import Selection
+from klamm.captures.exports.exporting import Selection
 from klamm.captures.frames import chosen
-from klamm.captures.stored import stored
+from klamm.captures.storage.stored import stored
 from klamm.cli.capture_files import WrongWord
 from klamm.cli.moments import Period
 from klamm.rules.expressions import Expression
 
 if TYPE_CHECKING:
-    from klamm.captures.reading import Reading
+    from klamm.captures.storage.reading import Reading
 
 ONE_FILE = ".arrow"
 ROWS_AT_ONCE = 256
@@ -27,8 +27,8 @@ def write(found: Reading, where: Expression | None, period: Period, output: str)
     """One segment if `output` ends as such, else a folder of them; what was written, in words. Raises
     WrongWord for what is there already.
     """
-    from klamm.captures.segments import origin
-    from klamm.captures.writing import Writer, write_file
+    from klamm.captures.storage.segments import origin
+    from klamm.captures.storage.writing import Writer, write_file
 
     path = Path(output)
     if path.is_file() or (path.is_dir() and any(path.iterdir())):

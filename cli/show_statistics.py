@@ -7,16 +7,16 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from klamm.captures import statistics, statistics_errors
-from klamm.captures.histogram import Histogram
-from klamm.captures.statistics import Summing, Sums, Use
-from klamm.captures.statistics_errors import ErrorCounts
+from klamm.captures.summaries import statistics, statistics_errors
+from klamm.captures.summaries.histogram import Histogram
+from klamm.captures.summaries.statistics import Summing, Sums, Use
+from klamm.captures.summaries.statistics_errors import ErrorCounts
 from klamm.cli.tables import print_json, print_table
 from klamm.decoders import API
 from klamm.proxy.log_lines import duration, printable, size
 
 if TYPE_CHECKING:
-    from klamm.captures.reading import Reading
+    from klamm.captures.storage.reading import Reading
 
 SHOWN = 20  # clients
 SIZE = 4  # bytes of the size field, which frames are kept without

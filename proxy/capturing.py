@@ -9,13 +9,13 @@ from pathlib import Path
 from secrets import token_bytes
 from typing import TYPE_CHECKING
 
-from klamm.captures.blanking import Keeping
 from klamm.captures.captured import Connection
-from klamm.captures.keeper import Keeper
-from klamm.captures.picking import Picking
-from klamm.captures.scribe import Counters, Scribe
-from klamm.captures.segments import origin
-from klamm.captures.writing import Limits, Writer
+from klamm.captures.storage.keeper import Keeper
+from klamm.captures.storage.picking import Picking
+from klamm.captures.storage.scribe import Counters, Scribe
+from klamm.captures.storage.segments import origin
+from klamm.captures.storage.writing import Limits, Writer
+from klamm.captures.streams.blanking import Keeping
 from klamm.client.types import Capture as Told
 from klamm.decoders.schema import Side as Direction
 from klamm.proxy import config

@@ -14,7 +14,7 @@ import uvloop
 
 from klamm.captures.captured import Captured
 from klamm.captures.exchanges import exchanges
-from klamm.captures.exporting import seen_by
+from klamm.captures.exports.exporting import seen_by
 from klamm.captures.frames import chosen
 from klamm.decoders.schema import Api
 from klamm.proxy.config import Address

@@ -12,8 +12,8 @@ from dpkt.ip import IP
 from dpkt.ip6 import IP6
 from dpkt.tcp import TCP
 
-from klamm.captures.packet_files import Packet
-from klamm.captures.tcp_segments import ACK, FIN, RST, SYN
+from klamm.captures.packets.packet_files import Packet
+from klamm.captures.packets.tcp_segments import ACK, FIN, RST, SYN
 from klamm.decoders import API, encode
 from klamm.decoders.headers import request_frame, response_frame
 from klamm.decoders.schema import Side

@@ -10,12 +10,12 @@ from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
-from klamm.captures.blanking import Keeping
 from klamm.captures.captured import Connection
-from klamm.captures.keeper import Keeper
-from klamm.captures.scribe import Scribe
-from klamm.captures.segments import origin
-from klamm.captures.writing import Writer
+from klamm.captures.storage.keeper import Keeper
+from klamm.captures.storage.scribe import Scribe
+from klamm.captures.storage.segments import origin
+from klamm.captures.storage.writing import Writer
+from klamm.captures.streams.blanking import Keeping
 from klamm.decoders import API
 from klamm.decoders.headers import request_frame
 
@@ -75,7 +75,7 @@ def keep_while_the_disk_fails(folder: Path, how: str) -> None:
     rows = keeper.counters.rows
     number = send(keeper, number, lambda: keeper.counters.rows > rows + 100)
     sealed = keeper.stop(PATIENCE_S)
-    from klamm.captures.reading import read
+    from klamm.captures.storage.reading import read
 
     reading = read(folder)
     rows_read = list(reading)

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from klamm.captures.captured import Captured, Connection
-from klamm.captures.segments import Origin
-from klamm.captures.writing import write_file
+from klamm.captures.storage.segments import Origin
+from klamm.captures.storage.writing import write_file
 from klamm.decoders import API, encode
 from klamm.decoders.headers import request_frame, response_frame
 

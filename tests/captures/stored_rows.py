@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from klamm.captures.captured import Blanks, Captured, Connection
-from klamm.captures.segments import Origin
+from klamm.captures.storage.segments import Origin
 
 ORIGIN = Origin("20240101T000000Z-00000001", host="here", pod="klamm-0", klamm="0.1.0")
 START_NS = 1_700_000_000_000_000_000

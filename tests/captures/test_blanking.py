@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from klamm.captures.blanking import METADATA_TOPIC, METADATA_TOPIC_ID, Keeping, cut, filled
 from klamm.captures.captured import Captured
-from klamm.captures.record_content import MARKER_BYTES, blanked, hashed
+from klamm.captures.streams.blanking import METADATA_TOPIC, METADATA_TOPIC_ID, Keeping, cut, filled
+from klamm.captures.streams.record_content import MARKER_BYTES, blanked, hashed
 from klamm.decoders import API, decode
 from klamm.decoders.headers import (
     read_request_header,

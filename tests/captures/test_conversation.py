@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from klamm.captures import conversation, framing
-from klamm.captures.blanking import Keeping, filled
 from klamm.captures.captured import Captured
+from klamm.captures.streams import conversation, framing
+from klamm.captures.streams.blanking import Keeping, filled
 from klamm.decoders import API, encode
 from klamm.decoders.headers import request_frame
 from tests.captures.streams import (
@@ -323,7 +323,7 @@ def test_like_frames_read_by_their_form_give_the_rows_of_frames_read_whole(
             exchange("Fetch", 11, {}, {"responses": [{"topic": "t", "partitions": rows}]}, number),
         )
     by_form = play(steps, keeping=Keeping(records, b"key"))
-    monkeypatch.setattr("klamm.captures.forms.FIRST_WAIT", 10**9)
+    monkeypatch.setattr("klamm.captures.streams.forms.FIRST_WAIT", 10**9)
     assert play(steps, keeping=Keeping(records, b"key")) == by_form
 
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from klamm.captures import apart
-from klamm.captures.blanking import Keeping, filled
 from klamm.captures.captured import Captured
-from klamm.captures.conversation import Conversation
+from klamm.captures.streams import apart
+from klamm.captures.streams.blanking import Keeping, filled
+from klamm.captures.streams.conversation import Conversation
 from klamm.decoders.schema import Side
 from klamm.proxy.connection import Ground
 from tests.captures.streams import (

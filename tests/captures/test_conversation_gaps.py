@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from klamm.captures import framing
-from klamm.captures.blanking import Keeping
 from klamm.captures.captured import Captured
-from klamm.captures.conversation import Conversation
+from klamm.captures.streams import framing
+from klamm.captures.streams.blanking import Keeping
+from klamm.captures.streams.conversation import Conversation
 from tests.captures.streams import (
     CONNECTION,
     Said,

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from klamm.captures.blanking import Keeping, cut, filled
 from klamm.captures.captured import Captured
-from klamm.captures.conversation import Conversation
+from klamm.captures.streams.blanking import Keeping, cut, filled
+from klamm.captures.streams.conversation import Conversation
 from klamm.decoders.schema import Side
 from tests.captures.streams import CONNECTION, at_random, of_any_api
 

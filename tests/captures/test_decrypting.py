@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from klamm.captures.decrypting import NotDecrypted, Plain, decrypted
+from klamm.captures.packets.decrypting import NotDecrypted, Plain, decrypted
 from tests.captures.dialogue import Dialogue, pcap, request, response
 from tests.fakes import tls
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 
 from klamm.captures.captured import Captured
-from klamm.captures.diff import ASPECTS, Difference, differences
-from klamm.captures.diff_measures import measure, name_of
+from klamm.captures.summaries.diff import ASPECTS, Difference, differences
+from klamm.captures.summaries.diff_measures import measure, name_of
 from klamm.decoders import records
 from klamm.decoders.records import Batch, Record
 from tests.captures.rows import Talk, connection, in_time

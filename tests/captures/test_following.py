@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from klamm.captures.captured import Captured
-from klamm.captures.following import Following
-from klamm.captures.segments import Origin
-from klamm.captures.writing import Limits, Writer
+from klamm.captures.storage.following import Following
+from klamm.captures.storage.segments import Origin
+from klamm.captures.storage.writing import Limits, Writer
 from tests.captures.rows import Talk, written
 
 

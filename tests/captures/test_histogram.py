@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from klamm.captures.histogram import Histogram
+from klamm.captures.summaries.histogram import Histogram
 
 
 def of(values: list[float]) -> Histogram:

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from klamm.captures.blanking import Keeping
 from klamm.captures.captured import Captured
 from klamm.captures.exchanges import exchanges
-from klamm.captures.importing import Import
-from klamm.captures.packet_files import Packet
+from klamm.captures.packets.importing import Import
+from klamm.captures.packets.packet_files import Packet
+from klamm.captures.streams.blanking import Keeping
 from tests.captures.dialogue import BEGIN_NS, LINKS, MS, Dialogue, request
 
 ORDERS = {"name": "Metadata", "version": 1}
@@ -186,7 +186,7 @@ def test_what_is_not_kafka_is_counted() -> None:
 
 def test_connections_that_ended_are_forgotten_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
     packets: list[Packet] = []
-    monkeypatch.setattr("klamm.captures.importing.SWEEP", 50)
+    monkeypatch.setattr("klamm.captures.packets.importing.SWEEP", 50)
     for number in range(300):
         dialogue = Dialogue(ports=(number, 70), begin_ns=BEGIN_NS + number * 2000 * MS)
         dialogue.send("request", b"", 2)

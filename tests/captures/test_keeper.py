@@ -9,17 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from klamm.captures.blanking import Keeping
 from klamm.captures.captured import Captured, Connection
-from klamm.captures.conversation import Conversation
-from klamm.captures.growing import Raw, begin, open_new
-from klamm.captures.keeper import ENTRY_BYTES, QUEUE_BYTES, Keeper
-from klamm.captures.picking import Picking
-from klamm.captures.reading import read
-from klamm.captures.scribe import Scribe
-from klamm.captures.segments import origin
-from klamm.captures.stored import stored
-from klamm.captures.writing import Writer
+from klamm.captures.storage.growing import Raw, begin, open_new
+from klamm.captures.storage.keeper import ENTRY_BYTES, QUEUE_BYTES, Keeper
+from klamm.captures.storage.picking import Picking
+from klamm.captures.storage.reading import read
+from klamm.captures.storage.scribe import Scribe
+from klamm.captures.storage.segments import origin
+from klamm.captures.storage.stored import stored
+from klamm.captures.storage.writing import Writer
+from klamm.captures.streams.blanking import Keeping
+from klamm.captures.streams.conversation import Conversation
 from klamm.decoders import API
 from klamm.decoders.headers import request_frame, response_frame
 from klamm.rules.expressions import parse

@@ -11,9 +11,9 @@ from random import Random
 
 import pytest
 
-from klamm.captures.reading import read
-from klamm.captures.segments import origin
-from klamm.captures.writing import Writer
+from klamm.captures.storage.reading import read
+from klamm.captures.storage.segments import origin
+from klamm.captures.storage.writing import Writer
 
 ROOT = Path(__file__).resolve().parents[2]
 AT_ONCE, ROUNDS = 4, 5

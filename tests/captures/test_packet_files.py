@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from klamm.captures.packet_files import BadFile, Packet, in_order, packets
+from klamm.captures.packets.packet_files import BadFile, Packet, in_order, packets
 from tests.captures.dialogue import BEGIN_NS, pcap
 
 SOME = [Packet(BEGIN_NS + 1000 * number, 1, bytes([number]) * number) for number in range(5)]

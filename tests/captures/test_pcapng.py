@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from klamm.captures.captured import Captured
-from klamm.captures.packets import SEGMENT, End, Talk
-from klamm.captures.pcapng import Packets
+from klamm.captures.packets.packets import SEGMENT, End, Talk
+from klamm.captures.packets.pcapng import Packets
 from klamm.decoders.records import Batch, Record, write
 from klamm.decoders.schema import Side
 from tests.captures import rows as told

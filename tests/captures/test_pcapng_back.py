@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from klamm.captures.blanking import Keeping
 from klamm.captures.captured import Captured
 from klamm.captures.exchanges import exchanges
-from klamm.captures.importing import Import
-from klamm.captures.packet_files import packets
-from klamm.captures.stored import whole
+from klamm.captures.packets.importing import Import
+from klamm.captures.packets.packet_files import packets
+from klamm.captures.storage.stored import whole
+from klamm.captures.streams.blanking import Keeping
 from klamm.decoders.records import Batch, Record, write
 from tests.captures.rows import Talk, connection, in_time
 from tests.captures.test_pcapng import export

@@ -8,11 +8,11 @@ from random import Random
 import pytest
 
 from klamm.captures.captured import Captured
-from klamm.captures.growing import begin
-from klamm.captures.reading import read
-from klamm.captures.segments import KEY, Origin, said
-from klamm.captures.stored import whole
-from klamm.captures.writing import Limits, Writer, write_file
+from klamm.captures.storage.growing import begin
+from klamm.captures.storage.reading import read
+from klamm.captures.storage.segments import KEY, Origin, said
+from klamm.captures.storage.stored import whole
+from klamm.captures.storage.writing import Limits, Writer, write_file
 from tests.captures.stored_rows import ORIGIN, START_NS, any_rows, frame, frames
 
 MS = 1_000_000

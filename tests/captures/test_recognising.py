@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from klamm.captures.recognising import Guess, Kind
+from klamm.captures.packets.recognising import Guess, Kind
 from tests.captures.dialogue import request, response
 
 HELLO = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"

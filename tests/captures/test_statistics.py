@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from klamm.captures import statistics, statistics_errors
 from klamm.captures.captured import Captured
 from klamm.captures.exchanges import exchanges
-from klamm.captures.reading import read
-from klamm.captures.statistics import Summing, Sums
-from klamm.captures.statistics_errors import ErrorCounts
+from klamm.captures.storage.reading import read
+from klamm.captures.summaries import statistics, statistics_errors
+from klamm.captures.summaries.statistics import Summing, Sums
+from klamm.captures.summaries.statistics_errors import ErrorCounts
 from tests.captures.rows import Talk, connection, in_time, lost, written
 
 
@@ -69,7 +69,7 @@ def rows(request: pytest.FixtureRequest) -> list[Captured]:
 def sums(rows: list[Captured], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Sums:
     """Over two segments and several rounds, so that requests and their answers are not always in one."""
     monkeypatch.setattr(statistics, "ROWS_AT_ONCE", 50)
-    monkeypatch.setattr("klamm.captures.writing.BATCH_ROWS", 17)
+    monkeypatch.setattr("klamm.captures.storage.writing.BATCH_ROWS", 17)
     half = len(rows) // 2
     paths = [written(tmp_path / "1.arrow", rows[:half]), written(tmp_path / "2.arrow", rows[half:])]
     return summed(paths)[0]

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from klamm.captures.tcp import FAR_BYTES, HELD_BYTES, PATIENCE, UNKNOWN, Assembly, Piece
-from klamm.captures.tcp_segments import ACK, FIN, RST, SYN, Segment
+from klamm.captures.packets.tcp import FAR_BYTES, HELD_BYTES, PATIENCE, UNKNOWN, Assembly, Piece
+from klamm.captures.packets.tcp_segments import ACK, FIN, RST, SYN, Segment
 
 CLIENT, BROKER = 0, 1
 MS = 1_000_000

@@ -13,8 +13,8 @@ from dpkt.udp import UDP
 from hypothesis import given
 from hypothesis import strategies as st
 
-from klamm.captures.packet_files import Packet
-from klamm.captures.tcp_segments import (
+from klamm.captures.packets.packet_files import Packet
+from klamm.captures.packets.tcp_segments import (
     FRAGMENTED,
     MALFORMED,
     NOT_TCP,

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import pytest
 
 from klamm.captures.captured import Captured
-from klamm.captures.trial import Outcome, Trial
+from klamm.captures.summaries.trial import Outcome, Trial
 from klamm.rules.frame import Frame
 from klamm.rules.rule import Draw, Rule
 from klamm.rules.rule_file import read_text

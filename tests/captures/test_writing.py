@@ -8,13 +8,13 @@ import pyarrow as pa
 import pytest
 
 from klamm.captures.captured import Captured
-from klamm.captures.growing import begin
-from klamm.captures.leftovers import CUT, seal_leftovers
-from klamm.captures.opening import open_segment
-from klamm.captures.reading import read
-from klamm.captures.segments import NAME, Origin, origin
-from klamm.captures.stored import whole
-from klamm.captures.writing import BATCH_ROWS, Limits, Writer, write_file
+from klamm.captures.storage.growing import begin
+from klamm.captures.storage.leftovers import CUT, seal_leftovers
+from klamm.captures.storage.opening import open_segment
+from klamm.captures.storage.reading import read
+from klamm.captures.storage.segments import NAME, Origin, origin
+from klamm.captures.storage.stored import whole
+from klamm.captures.storage.writing import BATCH_ROWS, Limits, Writer, write_file
 from tests.captures.stored_rows import ORIGIN, START_NS, any_rows, frame, frames
 
 

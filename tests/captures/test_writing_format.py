@@ -5,9 +5,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from klamm.captures.decoding import rows
-from klamm.captures.growing import begin
-from klamm.captures.segments import STREAM_AT, origin_of, schema, statistics_of
+from klamm.captures.storage.decoding import rows
+from klamm.captures.storage.growing import begin
+from klamm.captures.storage.segments import STREAM_AT, origin_of, schema, statistics_of
 from tests.captures.stored_rows import ORIGIN, any_rows, frames
 
 

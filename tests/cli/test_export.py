@@ -14,8 +14,8 @@ import msgspec
 import pytest
 
 from klamm.captures.captured import Captured
-from klamm.captures.segments import origin
-from klamm.captures.writing import write_file
+from klamm.captures.storage.segments import origin
+from klamm.captures.storage.writing import write_file
 from klamm.cli import main
 from klamm.client.types import Exchange
 from tests.captures.rows import Talk, connection, in_time

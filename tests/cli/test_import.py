@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from klamm.captures.reading import read
+from klamm.captures.storage.reading import read
 from klamm.cli import main
 from tests.captures.dialogue import Dialogue, pcap
 from tests.captures.test_decrypting import encrypted
@@ -169,7 +169,7 @@ def test_a_full_disk_is_one_line(
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr("klamm.captures.growing.Growing.write", full)
+    monkeypatch.setattr("klamm.captures.storage.growing.Growing.write", full)
     assert run(file, "-o", tmp_path / "capture") == 1
     assert capsys.readouterr().err == f"klamm: {tmp_path / 'capture'}: No space left on device\n"
 
@@ -182,10 +182,8 @@ def test_a_missing_library_is_one_line(
             if name == "dpkt" or name.startswith("dpkt."):
                 raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
-    for name in [name for name in sys.modules if name.startswith(("dpkt", "klamm.captures.importing"))]:
+    for name in [name for name in sys.modules if name.startswith(("dpkt", "klamm.captures.packets"))]:
         monkeypatch.delitem(sys.modules, name)
-    for name in ("tcp", "tcp_segments"):
-        monkeypatch.delitem(sys.modules, f"klamm.captures.{name}", raising=False)
     monkeypatch.setattr(sys, "meta_path", [Absent(), *sys.meta_path])
     assert run(file, "-o", tmp_path / "capture") == 1
     assert capsys.readouterr().err == "klamm: klamm import needs dpkt: pip install 'klamm[pcap]'\n"

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from klamm.captures.captured import Captured
-from klamm.captures.reading import read
+from klamm.captures.storage.reading import read
 from klamm.cli import main, show
 from klamm.decoders import records
 from klamm.decoders.records import Batch, Record

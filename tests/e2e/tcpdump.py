@@ -44,8 +44,8 @@ def _called(port: int, inside: Namespace | None) -> bool:
 
 
 def _ports(file: Path) -> set[int]:
-    from klamm.captures.packet_files import BadFile, packets
-    from klamm.captures.tcp_segments import PORTS, segment
+    from klamm.captures.packets.packet_files import BadFile, packets
+    from klamm.captures.packets.tcp_segments import PORTS, segment
 
     found = set()
     with file.open("rb") as opened:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from klamm.captures.reading import read
+from klamm.captures.storage.reading import read
 from klamm.client import Refused
 from klamm.decoders import API
 from klamm.proxy import admin

@@ -12,8 +12,8 @@ import duckdb
 import pytest
 
 from klamm.captures.captured import Captured
-from klamm.captures.exporting import SeenBy, seen_by
-from klamm.captures.reading import read
+from klamm.captures.exports.exporting import SeenBy, seen_by
+from klamm.captures.storage.reading import read
 from klamm.decoders import API
 from tests.brokers.kraft import Cluster
 from tests.brokers.namespace import Namespace

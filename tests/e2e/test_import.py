@@ -13,7 +13,7 @@ import pytest
 
 from klamm.captures.captured import Captured
 from klamm.captures.exchanges import exchanges
-from klamm.captures.reading import read
+from klamm.captures.storage.reading import read
 from klamm.decoders import API
 from tests.brokers.kraft import Cluster
 from tests.brokers.namespace import Namespace

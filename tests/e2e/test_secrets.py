@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from pyarrow import parquet
 
-from klamm.captures.reading import read
+from klamm.captures.storage.reading import read
 from klamm.decoders.records import Batch, Record, write
 from tests.brokers.kraft import Cluster
 from tests.brokers.namespace import Namespace

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from klamm.captures.captured import Captured
-from klamm.captures.reading import read
+from klamm.captures.storage.reading import read
 from klamm.client import Refused
 from klamm.decoders import API, decode
 from klamm.decoders.headers import read_request_header, request_header_version

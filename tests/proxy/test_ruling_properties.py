@@ -30,7 +30,7 @@ from tests.proxy.traffic import (
 from tests.rules.acting import batch_of
 
 MS = 1_000_000
-SEEDS = range(400)
+SEEDS = range(450)
 seeds = pytest.mark.parametrize("seed", SEEDS)
 BATCH = batch_of(b"one", b"\0\0\0\0\7two")
 SIDES = "request", "request", "response"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from klamm.captures.blanking import Keeping
+from klamm.captures.streams.blanking import Keeping
 from klamm.decoders.records import Batch, Record, batches, records, write
 from klamm.replay.serving_log import Aborted, Partition
 

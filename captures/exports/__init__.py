@@ -1,0 +1,1 @@
+"""Exchanges for other tools."""

@@ -1,0 +1,1 @@
+"""Packets that others recorded, as rows; and rows as packets."""

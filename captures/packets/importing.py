@@ -1,0 +1,255 @@
+"""Packets to rows of a capture: segments to connections, those of Kafka to conversations."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from klamm.captures.captured import Captured, Connection
+from klamm.captures.packets.packet_files import Packet
+from klamm.captures.packets.recognising import RECORD, Guess, Kind
+from klamm.captures.packets.tcp import UNKNOWN, Assembly, Piece
+from klamm.captures.packets.tcp_segments import PORTS, Segment, backward, endpoints, segment
+from klamm.captures.streams.blanking import Keeping
+from klamm.captures.streams.conversation import Conversation
+from klamm.decoders.schema import Side
+
+ROWS = 512  # that are written at once
+FORGOTTEN_NS = 120_000_000_000  # after its end, nothing comes of a connection
+SWEEP = 10_000  # new connections between two times of forgetting
+PEERS = "client", "broker"
+ASKS: Side = "request"
+ANSWERS: Side = "response"
+
+
+class Hole(NamedTuple):
+    """Bytes of a Kafka connection that no packet has; `missing` -1: nobody knows how many."""
+
+    time_ns: int  # since 1970
+    client: str
+    broker: str
+    side: Side
+    missing: int
+
+
+@dataclass
+class Found:
+    """What the packets held so far. Requests and responses are counted by their API key."""
+
+    packets: int = 0
+    first_ns: int = 0
+    last_ns: int = 0
+    connections: Counter[Kind] = field(default_factory=Counter)
+    mid_stream: int = 0  # of those of Kafka: they began before the packets do
+    decrypted: int = 0  # of those of Kafka: they are in TLS
+    not_read: Counter[tuple[Kind, str]] = field(default_factory=Counter)  # connections, by whom they lead to
+    ignored: Counter[str] = field(default_factory=Counter)  # packets, by what they are
+    requests: Counter[int] = field(default_factory=Counter)
+    responses: Counter[int] = field(default_factory=Counter)
+    holes: list[Hole] = field(default_factory=list)
+    cut_packets: int = 0  # of which the capture kept only the beginning
+    cut_bytes: int = 0
+    repeated_bytes: int = 0
+
+    @property
+    def whole(self) -> bool:
+        """Nothing of Kafka is missing."""
+        return not self.holes and not self.cut_packets
+
+
+class _Talk:
+    """One TCP connection. `kind` None: it is not known yet what it is, and its pieces wait."""
+
+    __slots__ = (
+        "assembly", "client", "conversation", "ended_ns", "first_ns", "flow", "guess", "inside", "kind",
+        "waiting",
+    )  # fmt: skip
+
+    def __init__(self, flow: bytes, first_ns: int, assembly: Assembly) -> None:
+        self.flow, self.first_ns, self.assembly = flow, first_ns, assembly
+        self.ended_ns = 0
+        self.inside: _Talk | None = None  # what was decrypted
+        self.guess: Guess | None = None
+        self.waiting: list[Piece] = []
+        self.kind: Kind | None = None
+        self.client = 0
+        self.conversation: Conversation | None = None
+
+    def ends(self) -> tuple[str, str]:
+        """Client and broker, as far as these are known: else the lower port is the broker's."""
+        ends = endpoints(self.flow)
+        client = self.client if self.kind == "Kafka" else self.assembly.client
+        if client is None:
+            source, target = PORTS.unpack(self.flow[-4:])
+            client = int(source < target)
+        return (ends[0], ends[1]) if client == 0 else (ends[1], ends[0])
+
+
+class Import:
+    """`ports`: those of brokers; none: any connection may be Kafka. `write` takes rows as they come."""
+
+    def __init__(
+        self,
+        capture: str,
+        keeping: Keeping,
+        write: Callable[[list[Captured]], None],
+        ports: Collection[int] = (),
+    ) -> None:
+        self.capture, self.keeping, self.ports = capture, keeping, frozenset(ports)
+        self.found = Found()
+        self._write = write
+        self._rows: list[Captured] = []
+        self._talks: dict[bytes, tuple[_Talk, int]] = {}
+        self._until_sweep = SWEEP
+        self._number = 0  # of the last connection of Kafka
+
+    def take(self, packet: Packet, plain: bytes = b"") -> None:
+        """The next packet; `plain`: what was decrypted of it."""
+        found = self.found
+        found.packets += 1
+        found.first_ns = found.first_ns or packet.time_ns
+        found.last_ns = max(found.last_ns, packet.time_ns)
+        one = segment(packet)
+        if isinstance(one, str):
+            found.ignored[one] += 1
+            return
+        talk, way = self._talks.get(one.flow) or self._begin(one)
+        assembly = talk.assembly
+        if assembly.is_another(way, one):
+            self._end(talk, "another connection took its port")
+            talk, way = self._begin(one)
+            assembly = talk.assembly
+        if assembly.ended is not None:
+            return
+        for piece in assembly.take(way, one):
+            self._hear(talk, piece)
+        if plain:
+            self._hear_inside(talk, Piece(way, plain, one.time_ns))
+        if assembly.ended is not None:
+            how, who = assembly.ended
+            self._end(talk, f"the {PEERS[who != self._client(talk)]} {how}")
+
+    def end(self) -> None:
+        """There are no more packets."""
+        for talk in {id(talk): talk for talk, _ in self._talks.values()}.values():
+            self._end(talk, "the packets end")
+        self._talks.clear()
+        self._flush()
+
+    def _begin(self, first: Segment) -> tuple[_Talk, int]:
+        self._until_sweep -= 1
+        if self._until_sweep <= 0:
+            self._until_sweep = SWEEP
+            long_ago = first.time_ns - FORGOTTEN_NS
+            known = self._talks.items()
+            self._talks = {flow: found for flow, found in known if not 0 < found[0].ended_ns < long_ago}
+        talk = _Talk(first.flow, first.time_ns, Assembly())
+        self._talks[backward(first.flow)] = talk, 1
+        self._talks[first.flow] = talk, 0
+        return talk, 0
+
+    def _hear(self, talk: _Talk, piece: Piece) -> None:
+        if talk.conversation is not None:
+            self._say(talk, talk.conversation, piece)
+        elif talk.kind is None:
+            self._guess(talk, piece)
+        elif talk.inside is not None and piece.missing:
+            self._hear(talk.inside, piece._replace(missing=UNKNOWN))
+
+    def _hear_inside(self, talk: _Talk, piece: Piece) -> None:
+        if talk.inside is None:
+            talk.inside = _Talk(talk.flow, talk.first_ns, talk.assembly)
+        self._hear(talk.inside, piece)
+
+    def _guess(self, talk: _Talk, piece: Piece) -> None:
+        talk.waiting.append(piece)
+        if self.ports:
+            source, target = PORTS.unpack(talk.flow[-4:])
+            if source not in self.ports and target not in self.ports:
+                self._is(talk, "other")
+            elif piece.data:
+                talk.client = int(target not in self.ports)
+                self._is(talk, "TLS" if RECORD.match(piece.data) else "Kafka")
+            return
+        if talk.guess is None:
+            talk.guess = Guess(talk.assembly.client if talk.assembly.began else None)
+        if not piece.data:
+            talk.guess.miss()
+        elif kind := talk.guess.hear(piece.way, piece.data):
+            self._is(talk, kind)
+
+    def _is(self, talk: _Talk, kind: Kind) -> None:
+        waiting, talk.waiting, talk.kind = talk.waiting, [], kind
+        began = talk.assembly.began
+        if talk.guess is not None and talk.guess.client is not None:
+            talk.client = talk.guess.client
+        talk.guess = None
+        if kind != "Kafka":
+            return
+        client, broker = talk.ends()
+        self._number += 1
+        connection = Connection(self.capture, self._number, "", broker, client)
+        self.found.mid_stream += not began
+        text = "" if began else "it was there when the capture began"
+        self._put([Captured(talk.first_ns, "opened", connection, text=text)])
+        conversation = talk.conversation = Conversation(connection, self.keeping, mid_stream=not began)
+        for piece in waiting:
+            self._say(talk, conversation, piece)
+
+    def _say(self, talk: _Talk, conversation: Conversation, piece: Piece) -> None:
+        side = ASKS if piece.way == talk.client else ANSWERS
+        if piece.data:
+            self._put(conversation.feed(side, piece.data, piece.time_ns))
+            return
+        if piece.cut:
+            self.found.cut_packets += 1
+            self.found.cut_bytes += piece.missing
+        else:
+            _, _, _, broker, client = conversation.connection
+            self.found.holes.append(Hole(piece.time_ns, client, broker, side, piece.missing))
+        missing = None if piece.missing == UNKNOWN else piece.missing
+        self._put(conversation.gap(side, missing, piece.time_ns))
+
+    def _end(self, talk: _Talk, why: str) -> None:
+        if talk.ended_ns:
+            return
+        talk.ended_ns = self.found.last_ns
+        for piece in talk.assembly.rest():
+            self._hear(talk, piece)
+        self.found.repeated_bytes += talk.assembly.repeated
+        kind = self._close(talk, why)
+        if talk.inside is not None and self._close(talk.inside, why) == "Kafka":
+            kind = "Kafka"
+            self.found.decrypted += 1
+        self.found.connections[kind] += 1
+        if kind != "Kafka":
+            self.found.not_read[kind, talk.ends()[1]] += 1
+        talk.inside = None
+
+    def _close(self, talk: _Talk, why: str) -> Kind:
+        if talk.kind is None:
+            self._is(talk, talk.guess.end() if talk.guess is not None else "other")
+        if talk.conversation is not None:
+            self._put(talk.conversation.end(max(talk.assembly.time_ns, talk.first_ns), why))
+            talk.conversation = None
+        assert talk.kind is not None
+        return talk.kind
+
+    def _client(self, talk: _Talk) -> int:
+        return talk.client if talk.kind == "Kafka" or talk.assembly.client is None else talk.assembly.client
+
+    def _put(self, rows: list[Captured]) -> None:
+        for row in rows:
+            if row.kind == "frame":
+                counts = self.found.requests if row.side == "request" else self.found.responses
+                counts[row.api_key] += 1
+        self._rows += rows
+        if len(self._rows) >= ROWS:
+            self._flush()
+
+    def _flush(self) -> None:
+        if self._rows:
+            self._write(self._rows)
+            self._rows = []

@@ -1,0 +1,147 @@
+"""One segment opened for reading: sealed, growing, or left over by a run that was killed."""
+
+from __future__ import annotations
+
+import fcntl
+from collections.abc import Callable, Collection
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from klamm.captures.storage.decoding import check
+from klamm.captures.storage.segments import (
+    COLUMNS,
+    GROWING,
+    MAGIC,
+    STREAM_AT,
+    Damaged,
+    Newer,
+    Origin,
+    Span,
+    Statistics,
+    origin_of,
+    schema,
+    statistics_of,
+    summary_of,
+)
+
+Batch = Any  # pyarrow.RecordBatch
+Told = tuple[Batch, Any]  # and its metadata
+KILLED = "it was cut short, and its klamm is gone"
+
+
+class Foreign(ValueError):
+    """No segment of a capture."""
+
+
+class Opened:
+    """`origin` None: nothing was written yet. `statistics` None: it is not sealed. `fault`: why not all of it
+    can be read, if so. The file is mapped, and of it only what is asked for is read.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.fault = path, ""
+        self.origin: Origin | None = None
+        self.statistics: Statistics | None = None
+        self.spans: list[Span] = []
+        self._told: Callable[[int], Told]
+
+    def batch(self, place: int) -> Batch:
+        """That of a span, with the columns that were asked for. Raises Damaged."""
+        try:
+            batch, metadata = self._told(place)
+            check(batch, summary_of(metadata))
+        except Damaged:
+            raise
+        except Exception as wrong:  # Arrow has many kinds for bytes that make no sense
+            raise Damaged(_line(wrong)) from None
+        return batch
+
+    def _from_footer(self, whole: Any, options: Any) -> None:
+        import pyarrow as pa
+
+        file = pa.ipc.open_file(whole, options=options)
+        origin = _origin(file.schema, options)
+        last = file.num_record_batches - 1
+        statistics = statistics_of(file.get_batch_with_custom_metadata(last)[1])
+        if len(statistics.batches) != last:
+            raise Damaged("batches are missing in its footer")
+        self._told = file.get_batch_with_custom_metadata
+        self.origin, self.statistics, self.spans = origin, statistics, statistics.batches
+
+    def _from_stream(self, whole: Any, options: Any) -> None:
+        import pyarrow as pa
+
+        stream = pa.ipc.open_stream(whole.slice(STREAM_AT), options=options)
+        self.origin = _origin(stream.schema, options)
+        told: list[Told] = []
+        self._told = told.__getitem__
+        while True:
+            try:
+                batch, metadata = stream.read_next_batch_with_custom_metadata()
+                if batch.num_rows == 0:
+                    self.statistics = statistics_of(metadata)
+                    break
+                self.spans.append(summary_of(metadata).span)
+                told.append((batch, metadata))
+            except StopIteration:
+                break
+
+
+def open_segment(path: Path, columns: Collection[str] = tuple(COLUMNS)) -> Opened:
+    """Raises Foreign, Newer, Damaged (nothing of it can be read), OSError."""
+    import pyarrow as pa
+
+    opened = Opened(path)
+    with open(path, "rb") as file:
+        lives = path.name.endswith(GROWING) and not _is_free(file)
+        start = file.read(STREAM_AT)
+    if not MAGIC.startswith(start):
+        raise Foreign("no segment of a capture")
+    if len(start) < STREAM_AT:
+        opened.fault = "" if lives else "it is empty"
+        return opened
+    whole = pa.memory_map(str(path)).read_buffer()
+    options = pa.ipc.IpcReadOptions(included_fields=[n for n, name in enumerate(COLUMNS) if name in columns])
+    if not path.name.endswith(GROWING):
+        try:
+            opened._from_footer(whole, options)
+            return opened
+        except Newer:
+            raise
+        except Exception as wrong:
+            opened.fault = _line(wrong)
+    elif not lives:
+        opened.fault = KILLED
+    try:
+        opened._from_stream(whole, options)
+    except (Newer, Foreign):
+        raise
+    except Exception as wrong:
+        if not lives:
+            opened.fault = opened.fault or _line(wrong)
+        if opened.origin is None and not path.name.endswith(GROWING):
+            raise Damaged(opened.fault) from None
+    return opened
+
+
+def _origin(found: Any, options: Any) -> Origin:
+    try:
+        origin = origin_of(found.metadata)
+    except KeyError:
+        raise Foreign("no segment of a capture") from None
+    wanted = [schema().field(place) for place in options.included_fields]
+    if list(found) != wanted:
+        raise Damaged("its columns are not those of a capture")
+    return origin
+
+
+def _is_free(file: BinaryIO) -> bool:
+    try:
+        fcntl.flock(file.fileno(), fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def _line(wrong: Exception) -> str:
+    return str(wrong).splitlines()[0].rstrip(".") if str(wrong) else type(wrong).__name__

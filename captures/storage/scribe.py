@@ -1,0 +1,161 @@
+"""What the writer's thread does: makes rows of bytes, writes them, and goes on when that fails."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from klamm.captures.captured import Captured
+from klamm.captures.storage.picking import Picking
+from klamm.captures.storage.writing import Writer, frames_in, lost_in
+from klamm.captures.streams.blanking import Keeping
+from klamm.captures.streams.conversation import Conversation
+from klamm.decoders.schema import Side
+
+RETRY_S = 1.0  # after a failure
+
+What = Literal["chunk", "replaced", "sent", "gap", "opened", "found", "closed", "keep", "cluster", "unseen"]
+# What happened, to the connection of this number, on which side, and when (ns since 1970); the bytes, or what
+# else there is to say of it.
+Entry = tuple[What, int, Side, int, Any]
+Say = Callable[[str, str], None]  # kind, message; called in the writer's thread
+
+
+@dataclass(slots=True)
+class Counters:
+    """Since the start; for reading at any time, in any thread."""
+
+    dropped_chunks: int = 0  # found the queue full
+    dropped_bytes: int = 0
+    rows: int = 0  # given to be written
+    lost_frames: int = 0  # as far as it is known: in gaps, and what could not be written
+    segments: int = 0  # sealed
+    written_bytes: int = 0  # to the disk
+    failures: int = 0  # of the disk
+    last_error: str = ""
+
+
+class Scribe:
+    """What the disk does never raises: what cannot be written is counted, and a second later tried anew."""
+
+    def __init__(
+        self,
+        writer: Writer,
+        keeping: Keeping,
+        say: Say,
+        picking: Picking | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.counters = Counters()
+        self._writer, self._keeping, self._picking, self._clock = writer, keeping, picking, clock
+        self._say = say
+        self._conversations: dict[int, Conversation] = {}
+        self._retry_s = 0.0
+        self._unwritten = 0  # frames, since the last that was written
+        self._failed = False
+
+    def take(self, entries: Iterable[Entry]) -> None:
+        """What happened, in that order."""
+        rows: list[Captured] = []
+        for what, number, side, time_ns, more in entries:
+            conversation = self._conversations.get(number)
+            try:
+                if conversation is None:
+                    rows += self._begin(what, number, time_ns, more)
+                elif what == "chunk":
+                    rows += conversation.feed(side, more, time_ns)
+                elif what == "replaced":
+                    rows += conversation.feed(side, more, time_ns, False)
+                elif what == "sent":
+                    rows += conversation.sent(side, more, time_ns)
+                elif what == "gap":
+                    rows += conversation.gap(side, more, time_ns)
+                elif what == "keep" and self._picking is not None:
+                    self._picking.keep(number, more)
+                elif what == "closed":
+                    rows += conversation.end(time_ns, more)
+                    del self._conversations[number]
+            except Exception as wrong:  # in one connection, which is no reason to end the capture
+                rows.append(self._given_up(number, time_ns, wrong))
+        self._write(rows if self._picking is None else self._picking.picked(rows))
+
+    def due_s(self) -> float | None:
+        """When `tick` is wanted, by the clock; None: not before there is something to take."""
+        return self._retry_s if self._failed else self._writer.due_s()
+
+    def tick(self) -> None:
+        """Do what is due by now."""
+        if not self._failed:
+            self._guarded(self._writer.tick)
+        elif self._clock() >= self._retry_s:
+            self._write([])
+
+    def end(self) -> None:
+        """Write all, and seal."""
+        self._write([] if self._picking is None else self._picking.rest())
+        if not self._failed:
+            self._guarded(self._writer.seal)
+
+    def _begin(self, what: What, number: int, time_ns: int, more: Any) -> list[Captured]:
+        if what == "cluster":
+            name, cluster_id = more
+            self._writer.origin.clusters[name] = cluster_id
+        if what == "unseen":
+            text = f"{more} connections began and ended while there was no room for what they said"
+            return [Captured(time_ns, "lost", text=text)]
+        if what not in ("opened", "found"):
+            return []
+        self._conversations[number] = Conversation(more, self._keeping, mid_stream=what == "found")
+        text = "" if what == "opened" else "it was there when the capture began"
+        return [Captured(time_ns, "opened", more, text=text)]
+
+    def _given_up(self, number: int, time_ns: int, wrong: Exception) -> Captured:
+        text = f"from here on this connection is not captured, for an error in klamm: {wrong!r}"
+        self._say("capture_gave_up", text)
+        of = None
+        conversation = self._conversations.pop(number, None)
+        if conversation is not None:
+            of = conversation.connection
+            with suppress(Exception):
+                conversation.end(time_ns, text)  # it may hold memory that is shared
+        return Captured(time_ns, "lost", of, lost=1, text=text)
+
+    def _write(self, rows: list[Captured]) -> None:
+        self.counters.lost_frames += lost_in(rows)
+        if not self._failed:
+            self._guarded(self._writer.write, rows)
+        elif self._clock() < self._retry_s:
+            self._lose(frames_in(rows), lost_in(rows))
+        else:
+            text = f"not written: {self.counters.last_error}"
+            told = Captured(time.time_ns(), "lost", lost=self._unwritten, text=text)
+            self._failed, self._unwritten = False, 0
+            self._guarded(self._writer.write, [told, *rows])
+            if not self._failed:
+                self._guarded(self._writer.flush)
+        if not self._failed:
+            self.counters.rows += len(rows)
+
+    def _guarded(self, write: Callable[..., None], *rows: list[Captured]) -> None:
+        try:
+            write(*rows)
+        except Exception as problem:
+            self.counters.failures += 1
+            self.counters.last_error = _said(problem)
+            self._lose(*self._writer.abandon())
+            self._failed, self._retry_s = True, self._clock() + RETRY_S
+            self._say("capture_failed", f"{self._writer.folder}: {self.counters.last_error}")
+        self.counters.segments, self.counters.written_bytes = self._writer.sealed, self._writer.written_bytes
+
+    def _lose(self, frames: int, told: int) -> None:
+        """`told`: they were counted as lost before."""
+        self._unwritten += frames + told
+        self.counters.lost_frames += frames
+
+
+def _said(problem: Exception) -> str:
+    told = problem.strerror if isinstance(problem, OSError) else repr(problem)
+    return told or str(problem)

@@ -1,0 +1,1 @@
+"""What is in captures: sums, differences, and what rules would have done."""

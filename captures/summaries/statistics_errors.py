@@ -1,0 +1,136 @@
+"""Errors in the responses of a capture, counted.
+
+Most responses repeat one before them but for offsets and times, and are not decoded.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from functools import cache
+from struct import Struct
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from klamm.captures.captured import Captured
+from klamm.captures.frames import Framing, columns
+from klamm.captures.streams.blanking import filled
+from klamm.decoders import API, layout
+from klamm.decoders.compile import UNREADABLE, Locate, Path, locate
+from klamm.decoders.error_codes import error_name
+from klamm.decoders.schema import ERROR, marked, walk
+from klamm.rules.frame import Frame
+from klamm.rules.plan import flat
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+WANTED = ("kind", "side", "api_key", "api_version", "frame", "blanks")  # beside what Summing reads
+KINDS, MEMOS = 4096, 4  # of responses whose memos are kept: by API, version and size; and memos of each
+REPEATS = 2048  # bytes; a longer response seldom comes again
+CORRELATION_ID = 4  # bytes at the beginning of a response
+
+
+Kind = tuple[int, int]  # API key and version
+
+
+class Memo(NamedTuple):
+    """What responses of one length have in common, and the errors that they tell then."""
+
+    unpack: Any
+    constants: tuple[Any, ...]
+    errors: Counter[str]
+
+
+class ErrorCounts:
+    """`errors`: by API key and version, then by name. `unread`: responses that klamm cannot read."""
+
+    def __init__(self) -> None:
+        self.errors: defaultdict[Kind, Counter[str]] = defaultdict(Counter)
+        self.unread = 0
+        self._memos: defaultdict[tuple[Kind, int], list[Memo]] = defaultdict(list)
+        self._framing = Framing()
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Rows with the columns WANTED."""
+        import pyarrow.compute as pc
+
+        is_response = pc.and_(pc.equal(batch["kind"], "frame"), pc.equal(batch["side"], "response"))
+        places = pc.indices_nonzero(pc.and_(is_response, pc.is_valid(batch["frame"])))
+        blank = pc.list_value_length(batch["blanks"].take(places)).to_pylist()
+        kinds = zip(
+            *(batch[name].take(places).to_pylist() for name in ("api_key", "api_version")), strict=True
+        )
+        _, ends, data = batch["frame"].buffers()
+        offsets = memoryview(ends).cast("B").cast("i")[batch["frame"].offset :]
+        memos = self._memos
+        for place, kind, blanked in zip(places.to_pylist(), kinds, blank, strict=True):
+            start, size = offsets[place], offsets[place + 1] - offsets[place]
+            for memo in () if blanked else memos.get((kind, size), ()):
+                if memo.unpack(data, start) == memo.constants:
+                    if memo.errors:
+                        self.errors[kind].update(memo.errors)
+                    break
+            else:
+                blanks = batch["blanks"][place].as_py() if blanked else []
+                self._read(
+                    kind, bytes(data[start : start + size]), [(one["offset"], one["size"]) for one in blanks]
+                )
+
+    def _read(self, kind: Kind, data: bytes, blanks: list[tuple[int, int]]) -> None:
+        try:
+            whole = filled(data, tuple(blanks))
+        except ValueError:
+            self.unread += 1
+            return
+        row = Captured(0, "frame", None, "response", *kind, size=len(whole), frame=whole)
+        frame = self._framing.frame(row)
+        if frame is None:
+            self.unread += 1
+            return
+        found = Counter(
+            error_name(code)
+            for code in flat(columns(frame, _error_paths(frame.api.key, frame.version)))
+            if code
+        )
+        if found:
+            self.errors[kind].update(found)
+        if not blanks and len(data) <= REPEATS:
+            self._remember(kind, data, frame, found)
+
+    def _remember(self, kind: Kind, data: bytes, frame: Frame, errors: Counter[str]) -> None:
+        """What is equal in all responses that say the same: all but 64-bit numbers and the correlation id."""
+        start = len(data) - len(frame.body)
+        try:
+            spans = _changing(frame.api.key, frame.version)(frame.body, 0, len(frame.body))
+        except UNREADABLE:
+            return
+        form, pos = f">{CORRELATION_ID}x", CORRELATION_ID
+        for _, first, last, _ in spans:
+            form += f"{start + first - pos}s{last - first}x"
+            pos = start + last
+        unpack = Struct(f"{form}{len(data) - pos}s").unpack_from
+        if len(self._memos) >= KINDS:
+            self._memos.clear()
+        known = self._memos[kind, len(data)]
+        if len(known) >= MEMOS:
+            known.pop()
+        known.insert(0, Memo(unpack, unpack(data), errors))
+
+
+@cache
+def _error_paths(key: int, version: int) -> tuple[Path, ...]:
+    return tuple(marked(API[key].response, version, frozenset({ERROR})))
+
+
+@cache
+def _changing(key: int, version: int) -> Locate:
+    """64-bit numbers: offsets and times. They say nothing of the layout."""
+    fields = API[key].response
+    tagged = {path for path, f in walk(fields, version) if f.tag is not None}
+    return locate(layout(key, version, "response"), tuple(_numbers(key, version, tagged)))
+
+
+def _numbers(key: int, version: int, tagged: set[Path]) -> Iterator[Path]:
+    for path, f in walk(API[key].response, version):
+        if f.kind == "int64" and not any(path[:size] in tagged for size in range(1, len(path) + 1)):
+            yield path
