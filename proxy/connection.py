@@ -68,13 +68,14 @@ class Flow:
     """One API version on one connection: where it is counted, and what the last frames said.
 
     `prefix` are the bytes from a request's client id to the last field read of it, and `note` what they mean:
-    while they come again nothing is parsed. `least` is the shortest frame that can hold them. `answer` is the
-    same for responses.
+    while they come again nothing is parsed. `least` is the shortest frame that can hold them. `before` is
+    what was remembered before that: clients take turns between two topics. `answer` is the same for
+    responses.
     """
 
     __slots__ = (
-        "alike", "answer", "answer_columns", "answer_length", "answer_note", "answers_alike", "header",
-        "held", "lane", "least", "note", "noted", "plan", "prefix", "replaced", "revision", "rules",
+        "alike", "answer", "answer_columns", "answer_length", "answer_note", "answers_alike", "before",
+        "header", "held", "lane", "least", "note", "noted", "plan", "prefix", "replaced", "revision", "rules",
     )  # fmt: skip
 
     def __init__(self, plan: Plan, lane: Lane) -> None:
@@ -83,6 +84,7 @@ class Flow:
         self.prefix, self.least, self.note = b"", NO_LENGTH, EMPTY
         self.noted = NO_LENGTH  # `least`, where rules look at each frame
         self.alike: Alike | None = None
+        self.before: tuple[bytes, int, Note, Alike | None] | None = None
         self.answer = NO_MEMO
         self.answers_alike: Alike | None = None
         self.answer_note = QUIET
@@ -95,6 +97,19 @@ class Flow:
             None,
             None,
         )  # for its requests, for its responses; None: there are none
+
+    def forget(self) -> None:
+        """Read the next request anew."""
+        self.least, self.before = NO_LENGTH, None
+
+    def turn(self, data: bytes, pos: int, length: int) -> bool:
+        """Is the request at `pos` like the one before the last? Then that is what is remembered now."""
+        before = self.before
+        if before is None or length < before[1] or not data.startswith(before[0], pos + 12):
+            return False
+        self.before = self.prefix, self.least, self.note, self.alike
+        self.prefix, self.least, self.note, self.alike = before
+        return True
 
 
 class Run(NamedTuple):

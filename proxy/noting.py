@@ -36,6 +36,7 @@ class Noting:
         is to be fed.
         """
         picked, size, stop = flow.plan.request, len(data), body
+        flow.before = (flow.prefix, flow.least, flow.note, flow.alike) if flow.least != NO_LENGTH else None
         flow.note, flow.prefix, flow.least = EMPTY, b"", NO_LENGTH
         if picked is not None:
             try:

@@ -101,10 +101,9 @@ class Requests:
                     count_requests(flow, len(ids) - first, pos - began)
                     current = None
                 flow = flows.get(code)
-                if (
-                    flow is None
-                    or not data.startswith(flow.prefix, pos + 12)
-                    or not flow.least <= length <= limit
+                if flow is None or not (
+                    (flow.least <= length <= limit and data.startswith(flow.prefix, pos + 12))
+                    or (length <= limit and flow.turn(data, pos, length))
                 ):
                     flow = self._meet(data, pos, length, code, correlation, arrived)
                     if flow is None or flow is CLOSE:
@@ -218,8 +217,9 @@ class Requests:
         """Topic ids have got names: what was read without them is read again."""
         self.names_revision = self.connection.ground.topology.names_revision
         for flow in self.known.values():
-            if not flow.note.named:
-                flow.least = flow.noted = NO_LENGTH
+            if not flow.note.named or flow.before is not None:
+                flow.forget()
+                flow.noted = NO_LENGTH
 
     def _meet(self, data: bytes, pos: int, length: int, code: int, correlation: int, now: int) -> Flow | None:
         """A frame that is not like the last of its kind. None: more bytes are needed."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from klamm.decoders import API, DecodeError, decode, encode
 from klamm.decoders.compile import UNREADABLE, skip_tags
-from klamm.proxy.connection import NO_LENGTH, NO_MEMO, SIZE, Connection, Effect, Flow, Piece, Run
+from klamm.proxy.connection import NO_MEMO, SIZE, Connection, Effect, Flow, Piece, Run
 from klamm.proxy.held import Held
 from klamm.proxy.line import Gap
 from klamm.rules.engine import Engine, Gate, Look
@@ -86,7 +86,8 @@ class Ruling:
             known.clear()
         for flow in known.values():
             self.rule(flow)
-            flow.least, flow.answer = NO_LENGTH, NO_MEMO
+            flow.forget()
+            flow.answer = NO_MEMO
 
     def rule(self, flow: Flow) -> None:
         """Look up which rules concern the flow's frames."""

@@ -494,3 +494,20 @@ def test_frames_that_look_alike_are_counted_as_if_they_came_alone(made: Any, ver
             together = ground()
             assert play(runs, whole, together, batch) == said
             assert counted(together) == counted(alone)
+
+
+@pytest.mark.parametrize("batch", [1, 7, 64])
+@pytest.mark.parametrize("pattern", ["ab", "aab", "aaaaaaaab", "abc"])
+def test_requests_that_take_turns_are_counted_each_where_it_belongs(pattern: str, batch: int) -> None:
+    turns = (pattern * 192)[:192]
+    exchanges = [
+        produce(9, number, acks=-1 if topic == "a" else 1, topic=topic)
+        for number, topic in enumerate(turns, 1)
+    ]
+    at = ground()
+    outcome = play(exchanges, whole, at, batch)
+    assert outcome.broker == b"".join(one.request for one in exchanges)
+    counted = {lane.topic: lane.requests for lane in at.stats.topics.values()}
+    assert counted == {topic: turns.count(topic) for topic in set(turns)}
+    (lane,) = at.stats.lanes.values()
+    assert (lane.requests, lane.responses) == (192, 192)
