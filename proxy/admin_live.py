@@ -20,7 +20,8 @@ from klamm.proxy.rule_book import Refused
 LINES = "application/jsonl"
 WAITING = 1000  # exchanges for one reader; what comes when they are too many is counted
 WAITING_BYTES = 4 << 20
-BATCH = 50  # lines in one write
+BATCH = 100  # lines in one write
+GATHER_S = 0.1  # between two writes, for what comes together
 SHARE = 0.05  # of the loop's time, at most, goes into telling
 LOOK_S = 1.0  # between two looks at whether the reader is still there
 
@@ -91,9 +92,9 @@ async def live(control: Control, ask: Ask) -> web.StreamResponse:
             if dropped:
                 lines.append(msgspec.json.encode({"dropped": dropped}))
             text = b"".join(each + b"\n" for each in lines)
-            took_s = time.perf_counter() - began
             await response.write(text)
-            await asyncio.sleep(took_s / SHARE - took_s)
+            took_s = time.perf_counter() - began
+            await asyncio.sleep(max(GATHER_S, took_s / SHARE - took_s))
     except ConnectionError:
         pass  # the reader has gone
     finally:

@@ -71,7 +71,7 @@ class Answers:
                 if length <= TAIL_HELD
                 else (flow.answer_note, self.passing.whole(flow, data, pos, body, end))
             )
-        flow.answer = NO_MEMO
+        known, flow.answer = flow.answer, NO_MEMO
         if flow.answer_columns is not None and not plan.logged:
             if plan.tail is None and stop - pos <= MEMO_LIMIT:
                 flow.answer = Memo(
@@ -87,6 +87,8 @@ class Answers:
             elif plan.shape is not None and length == flow.answer_length and length <= SHAPE_LIMIT:
                 flow.answer = _shape(plan.shape(data, body, end), data[pos:end], pos, flow.answer_note)
             flow.answer_length = length
+            if flow.answer == known:  # what was made for it holds on
+                flow.answer = known
         return flow.answer_note, None
 
     def _held(self, data: bytes, pos: int, length: int, flow: Flow) -> Met | None:
