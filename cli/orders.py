@@ -10,9 +10,9 @@ from klamm.captures.values import changes
 from klamm.decoders import DecodeError
 from klamm.decoders.error_codes import error_name
 from klamm.decoders.schema import ERROR, marked
-from klamm.proxy.connection import at
 from klamm.proxy.log_lines import duration, printable, size
 from klamm.rules.frame import Frame
+from klamm.rules.subjects import at
 from klamm.rules.verdict import (
     Answer,
     Cut,

@@ -5,19 +5,20 @@ share.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from struct import Struct
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from klamm.decoders import API
 from klamm.decoders.sasl_tokens import Tokens
-from klamm.decoders.schema import ERROR, Side, marked
+from klamm.decoders.schema import Field, Side
 from klamm.proxy.notes import EMPTY, QUIET, AnswerNote, Note, answer_note, shown, topics_named
 from klamm.proxy.stats import Lane, Stats
 from klamm.proxy.topology import Kind, Topology, Unbindable
 from klamm.rules.engine import Engine
 from klamm.rules.plan import API_VERSIONS, METADATA, PRODUCE, Plan, Planner
+from klamm.rules.subjects import error_codes
 
 if TYPE_CHECKING:
     from klamm.proxy.alike import Alike
@@ -172,7 +173,7 @@ class Connection:
     def own_answer(self, flow: Flow, run: Run, values: dict[str, Any], length: int) -> None:
         """klamm answers for the broker."""
         flow.lane.own_answers += 1
-        codes = error_codes(flow.plan, values)
+        codes = error_codes(*_answer(flow.plan), values)
         flow.lane.own_errors.update(codes)
         if flow.plan.logged or run.note.watchers:
             note = AnswerNote([(None, code) for code in codes])
@@ -180,8 +181,8 @@ class Connection:
 
     def edited(self, flow: Flow, before: dict[str, Any], after: dict[str, Any]) -> list[int]:
         """Rules have changed an answer: its errors now, of which theirs are counted."""
-        codes = error_codes(flow.plan, after)
-        flow.lane.own_errors.update(Counter(codes) - Counter(error_codes(flow.plan, before)))
+        codes = error_codes(*_answer(flow.plan), after)
+        flow.lane.own_errors.update(Counter(codes) - Counter(error_codes(*_answer(flow.plan), before)))
         return codes
 
     def due(self, run: Run) -> None:
@@ -288,21 +289,8 @@ def tls_or_size(length: int, who: str, limit: int) -> tuple[str, str] | None:
     return "bad_size", f"the {who} announces a frame of {length} bytes; klamm takes {least} to {limit}"
 
 
-def error_codes(plan: Plan, values: dict[str, Any]) -> list[int]:
-    """Every error code of an answer that is not 0."""
-    paths = marked(API[plan.key].response, plan.version, frozenset({ERROR}))
-    return [code for path in paths for code in at(values, path) if code]
-
-
-def at(values: Any, path: tuple[str, ...]) -> Iterator[Any]:
-    """What stands at a path, in each element of the arrays on the way."""
-    if isinstance(values, list):
-        for each in values:
-            yield from at(each, path)
-    elif path and values is not None:
-        yield from at(values.get(path[0]), path[1:])
-    elif values is not None:
-        yield values
+def _answer(plan: Plan) -> tuple[tuple[Field, ...], int]:
+    return API[plan.key].response, plan.version
 
 
 def sends(side: str, pieces: Sequence[Piece | Effect]) -> list[Effect]:

@@ -45,10 +45,13 @@ def _add(frame: Frame, found: Subjects) -> None:
         if group is not None and group not in found.groups:
             found.groups.append(group)
     if frame.side == "response":
-        for path in _error_paths(fields, frame.version):
-            for code in _at(values, path):
-                if code:
-                    found.errors[code] = found.errors.get(code, 0) + 1
+        for code in error_codes(fields, frame.version, values):
+            found.errors[code] = found.errors.get(code, 0) + 1
+
+
+def error_codes(fields: tuple[Field, ...], version: int, values: Any) -> list[int]:
+    """Every error code of a response's values that is not 0."""
+    return [code for path in _error_paths(fields, version) for code in at(values, path) if code]
 
 
 @cache
@@ -56,12 +59,12 @@ def _error_paths(fields: tuple[Field, ...], version: int) -> list[Path]:
     return marked(fields, version, frozenset({ERROR}))
 
 
-def _at(values: Any, path: Path) -> Iterator[Any]:
+def at(values: Any, path: Path) -> Iterator[Any]:
     """What stands at a path, in each element of the arrays on the way."""
     if isinstance(values, list):
         for each in values:
-            yield from _at(each, path)
+            yield from at(each, path)
     elif path and values is not None:
-        yield from _at(values.get(path[0]), path[1:])
+        yield from at(values.get(path[0]), path[1:])
     elif values is not None:
         yield values
