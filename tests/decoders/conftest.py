@@ -4,6 +4,7 @@ import pytest
 
 from klamm.decoders import API
 from klamm.decoders.interpret import Layout
+from tests import told
 
 _judged: dict[str, set[Layout]] = {"decode": set(), "encode": set(), "read back": set()}
 
@@ -14,11 +15,13 @@ def judged() -> dict[str, set[Layout]]:
     return _judged
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print what `judged` collected: the layouts that were judged in every way."""
+def _line() -> str | None:
+    """What `judged` collected: the layouts that were judged in every way."""
     if not any(_judged.values()):
-        return
+        return None
     layouts = sum(2 * (api.versions.last - api.versions.first + 1) for api in API)
     in_every_way = set.intersection(*_judged.values())
-    line = f"wire layouts judged by Kafka's classes: {len(in_every_way)} of {layouts} ({', '.join(_judged)})"
-    terminalreporter.write_line(line)
+    return f"wire layouts judged by Kafka's classes: {len(in_every_way)} of {layouts} ({', '.join(_judged)})"
+
+
+told.tellers.append(_line)

@@ -4,6 +4,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from tests import told
+
 
 @dataclass
 class Injected:
@@ -22,12 +24,13 @@ def injected() -> Injected:
     return _injected
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print what `injected` collected."""
+def _line() -> str | None:
+    """What `injected` collected."""
     if not _injected.places:
-        return
+        return None
     count, layouts = sum(_injected.places.values()), len(_injected.places)
     left_out = "; ".join(_injected.left_out) or "nothing"
-    terminalreporter.write_line(
-        f"errors injected at {count} places of {layouts} layouts; left out: {left_out}"
-    )
+    return f"errors injected at {count} places of {layouts} layouts; left out: {left_out}"
+
+
+told.tellers.append(_line)
