@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 import getpass
 import os
-import sys
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
 
+from klamm.cli.saying import WrongWord, say
 from klamm.client import ApiError, Klamm, Refused
 
 ADMIN = "127.0.0.1:19091"
@@ -41,10 +41,6 @@ def user() -> str:
         return "unknown"
 
 
-class WrongWord(ValueError):
-    """A word of the command line that cannot be meant; the text says what to write."""
-
-
 def telling(command: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Namespace], int]:
     """What goes wrong becomes lines for people: 1 if klamm does not answer, 2 for what it refuses."""
 
@@ -53,18 +49,12 @@ def telling(command: Callable[[argparse.Namespace], int]) -> Callable[[argparse.
         try:
             return command(arguments)
         except (WrongWord, Refused) as problem:
-            return _said(str(problem), USAGE)
+            return say(str(problem), USAGE)
         except ApiError as problem:
-            return _said(str(problem), 1)
+            return say(str(problem), 1)
         except OSError as problem:
             if problem.filename is None:  # of what is printed
                 raise
-            return _said(f"cannot read {problem.filename}: {problem.strerror}", USAGE)
+            return say(f"cannot read {problem.filename}: {problem.strerror}", USAGE)
 
     return run
-
-
-def _said(text: str, code: int) -> int:
-    sys.stdout.flush()
-    print("\n".join(f"klamm: {line}" for line in text.splitlines()), file=sys.stderr)
-    return code

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from collections.abc import Callable, Iterable
 from functools import wraps
 from typing import TYPE_CHECKING
 
+from klamm.cli.saying import WrongWord, say
 from klamm.rules.expressions import Expression, ExpressionError, parse
 
 if TYPE_CHECKING:
@@ -16,10 +16,6 @@ if TYPE_CHECKING:
     from klamm.captures.storage.reading import Reading
 
 FINE, LOST, USAGE = 0, 1, 2
-
-
-class WrongWord(ValueError):
-    """A word of the command line that cannot be meant; the text says what to write."""
 
 
 def telling(command: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Namespace], int]:
@@ -41,13 +37,6 @@ def telling(command: Callable[[argparse.Namespace], int]) -> Callable[[argparse.
             return say(f"{problem.filename}: {problem.strerror}", LOST)
 
     return run
-
-
-def say(text: str, code: int) -> int:
-    """Lines for people, on the standard error."""
-    sys.stdout.flush()
-    print("\n".join(f"klamm: {line}" for line in text.splitlines()), file=sys.stderr)
-    return code
 
 
 def words(found: Iterable[str]) -> tuple[list[str], str | None]:

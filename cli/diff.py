@@ -8,7 +8,8 @@ from typing import Any
 
 from klamm.captures.summaries.diff import ASPECTS, Difference, differences
 from klamm.captures.summaries.diff_measures import Work, measure
-from klamm.cli.capture_files import WrongWord, captures, reading, telling, told
+from klamm.cli.capture_files import captures, reading, telling, told
+from klamm.cli.saying import WrongWord
 from klamm.cli.tables import print_json, print_table
 from klamm.proxy.log_lines import printable
 from klamm.rules.nearest import suggestion

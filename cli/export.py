@@ -13,7 +13,8 @@ from typing import IO, TYPE_CHECKING, Any
 from klamm.captures.captured import Captured
 from klamm.captures.exchanges import exchanges
 from klamm.captures.frames import chosen
-from klamm.cli.capture_files import WrongWord, expression, reading, telling, told, words
+from klamm.cli.capture_files import expression, reading, telling, told, words
+from klamm.cli.saying import WrongWord
 from klamm.rules.expressions import Expression
 
 if TYPE_CHECKING:

@@ -11,8 +11,9 @@ from io import BufferedReader, FileIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from klamm.cli.capture_files import FINE, LOST, WrongWord, say, telling
+from klamm.cli.capture_files import FINE, LOST, telling
 from klamm.cli.import_summary import as_object, print_lines
+from klamm.cli.saying import WrongWord, say
 from klamm.cli.scalars import port
 from klamm.cli.tables import print_json
 

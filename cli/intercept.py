@@ -17,7 +17,8 @@ from typing import Any
 import msgspec
 
 from klamm.cli import prefixes
-from klamm.cli.asking import WrongWord, add_options, klamm, telling
+from klamm.cli.asking import add_options, klamm, telling
+from klamm.cli.saying import WrongWord
 from klamm.cli.tables import print_json, print_table
 from klamm.client import Klamm, Refused
 from klamm.client.types import Held

@@ -7,7 +7,7 @@ from datetime import datetime, time
 from typing import NamedTuple
 
 from klamm.captures.frames import Framed
-from klamm.cli.capture_files import WrongWord
+from klamm.cli.saying import WrongWord
 
 
 class Period(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from klamm.cli.asking import WrongWord
+from klamm.cli.saying import WrongWord
 from klamm.decoders import API, ERRORS
 from klamm.rules.nearest import suggestion
 

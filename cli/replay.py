@@ -13,19 +13,10 @@ from typing import TYPE_CHECKING, Any
 from klamm.captures.exchanges import exchanges
 from klamm.captures.exports.exporting import Selection, seen_by
 from klamm.captures.frames import chosen
-from klamm.cli.capture_files import (
-    FINE,
-    LOST,
-    USAGE,
-    WrongWord,
-    expression,
-    reading,
-    say,
-    telling,
-    told,
-    words,
-)
+from klamm.cli.capture_files import FINE, LOST, USAGE, expression, reading, telling, told, words
+from klamm.cli.pace import speed
 from klamm.cli.prefixes import api
+from klamm.cli.saying import WrongWord, say
 from klamm.cli.scalars import address, listen_address
 from klamm.cli.tables import print_json, print_table
 
@@ -79,7 +70,7 @@ def add_parser(subparsers: Any) -> None:
     side.add_argument("--to", metavar="BOOTSTRAP", help="HOST:PORT of one broker or more of the cluster")
     side.add_argument("--serve", action="store_true", help="be the broker of the capture, for clients")
     pace = parser.add_mutually_exclusive_group()
-    pace.add_argument("--speed", type=_speed, metavar="N", help="so many times as fast [1]")
+    pace.add_argument("--speed", type=speed, metavar="N", help="so many times as fast [1]")
     text = "no pauses: as soon as what was answered before is answered"
     pace.add_argument("--asap", action="store_true", help=text)
     text = "Kafka's client properties: how to connect, as whom [plain, as nobody]"
@@ -296,13 +287,3 @@ def _access(file: str | None) -> Access:
         raise WrongWord(f"--client-config: {file}: {wrong.strerror}") from None
     except WrongProperty as wrong:
         raise WrongWord(f"--client-config: {wrong}") from None
-
-
-def _speed(text: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = 0.0
-    if not 0 < number <= 1000:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0 to 1000")
-    return number

@@ -9,8 +9,9 @@ from typing import Any
 import msgspec
 import yaml
 
-from klamm.cli.asking import WrongWord, add_options, klamm, telling
+from klamm.cli.asking import add_options, klamm, telling
 from klamm.cli.by_hand import ending, flow
+from klamm.cli.saying import WrongWord
 from klamm.cli.tables import print_json, print_table
 from klamm.client import Klamm
 from klamm.client.types import Rule

@@ -10,8 +10,9 @@ from datetime import datetime
 from typing import Any
 
 from klamm.captures.summaries.trial import Flow, Outcome, Trial
-from klamm.cli.capture_files import captures, reading, say, telling, told
+from klamm.cli.capture_files import captures, reading, telling, told
 from klamm.cli.orders import Orders
+from klamm.cli.saying import say
 from klamm.cli.tables import print_json
 from klamm.decoders import API
 from klamm.proxy.log_lines import printable

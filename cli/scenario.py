@@ -11,6 +11,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from klamm.cli.pace import speed
 from klamm.cli.tables import print_table
 from klamm.rules.nearest import suggestion
 
@@ -68,7 +69,7 @@ def add_parser(subparsers: Any) -> None:
         "--token-file", metavar="FILE", help="what klamm wants to be shown, in a file [nothing]"
     )
     text = "so many times as fast: phases get shorter, limits stay [1]"
-    play.add_argument("--speed", type=_speed, default=1.0, metavar="N", help=text)
+    play.add_argument("--speed", type=speed, default=1.0, metavar="N", help=text)
     text = "a parameter of the scenario; repeatable"
     play.add_argument("--set", action="append", default=[], type=_pair, metavar="KEY=VALUE", help=text)
     play.add_argument("--json", metavar="FILE", help="write what happened to FILE")

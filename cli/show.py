@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 from klamm.captures.captured import Captured
 from klamm.captures.exchanges import exchanges
 from klamm.captures.frames import chosen
-from klamm.cli.capture_files import WrongWord, expression, reading, telling, told, words
+from klamm.cli.capture_files import expression, reading, telling, told, words
 from klamm.cli.moments import Period, moment
+from klamm.cli.saying import WrongWord
 from klamm.cli.tables import print_json
 from klamm.proxy.log_lines import printable
 from klamm.rules.expressions import Expression

@@ -9,6 +9,7 @@ import msgspec
 
 from klamm.captures.captured import Blanks, Captured
 from klamm.captures.frames import Framed, Framing
+from klamm.captures.values import changes
 from klamm.cli.decode.frames import Conversation, Piece, Told
 from klamm.cli.decode.records import Opened, Wrong
 from klamm.cli.decode.tree import Shown, lines
@@ -99,26 +100,12 @@ def _changed(one: Framed) -> Iterator[str]:
             continue
         sent = Framing().frame(row._replace(frame=row.forwarded), frame.request)
         yield f"  {row.side} as klamm sent it on, {len(row.forwarded) + SIZE} bytes"
-        before, after = (dict(_flat(_values(each))) for each in (frame, sent))
-        for path in dict.fromkeys([*before, *after]):
-            if before.get(path) != after.get(path):
-                yield f"    {path}: {_said(before.get(path))} -> {_said(after.get(path))}"
+        for path, before, after in changes(_values(frame), _values(sent)):
+            yield f"    {path}: {_said(before)} -> {_said(after)}"
 
 
 def _values(frame: Frame | None) -> Any:
     return None if frame is None else body(frame, False).values
-
-
-def _flat(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Each leaf of decoded values with its path."""
-    if isinstance(value, dict):
-        for name, inner in value.items():
-            yield from _flat(inner, f"{path}.{name}" if path else name)
-    elif isinstance(value, list):
-        for index, inner in enumerate(value):
-            yield from _flat(inner, f"{path}[{index}]")
-    else:
-        yield path, value
 
 
 def _said(value: Any) -> str:

@@ -12,8 +12,8 @@ from klamm.captures.exchanges import exchanges
 from klamm.captures.exports.exporting import Selection
 from klamm.captures.frames import chosen
 from klamm.captures.storage.stored import stored
-from klamm.cli.capture_files import WrongWord
 from klamm.cli.moments import Period
+from klamm.cli.saying import WrongWord
 from klamm.rules.expressions import Expression
 
 if TYPE_CHECKING:

@@ -21,6 +21,8 @@ from klamm.decoders.tags import long_uvarint, unknown_tags
 REQUEST = Struct(">ihhi")  # size, key, version, correlation id
 RESPONSE = Struct(">ii")  # size, correlation id
 API_VERSIONS, CONTROLLED_SHUTDOWN = 18, 7
+UNSUPPORTED_VERSION = 35
+REFUSED = UNSUPPORTED_VERSION.to_bytes(2, "big")
 
 Tags = list[tuple[int, bytes]]
 
@@ -125,3 +127,15 @@ def response_frame(
     """A whole response as it goes on the wire, its size included."""
     middle = _written_tags(tags or []) if response_header_version(api, version) else b""
     return RESPONSE.pack(4 + len(middle) + len(body), correlation_id) + middle + body
+
+
+def refuses_version(data: bytes, pos: int = 0) -> bool:
+    """Does the body of an ApiVersions answer, from data[pos] on, refuse the version that was asked? It is
+    then of layout v0, and only tells where to try again (KIP-511).
+    """
+    return data.startswith(REFUSED, pos)
+
+
+def answered_version(key: int, version: int, data: bytes, pos: int = 0) -> int:
+    """The version in which the body of an answer to this version, from data[pos] on, is laid out."""
+    return 0 if key == API_VERSIONS and refuses_version(data, pos) else version

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from klamm.client.types import Capture, CaptureWish, Mistake
+from klamm.client.types import Capture, CaptureWish
 from klamm.proxy import config
-from klamm.proxy.admin_ring import expression
+from klamm.proxy.admin_ring import condition
 from klamm.proxy.admin_routes import Ask, Control, Route
 from klamm.proxy.rule_book import Refused
 
@@ -16,13 +16,13 @@ def state(control: Control, ask: Ask) -> Capture:
     return running.state()
 
 
-def begin(control: Control, ask: Ask) -> Capture:
+async def begin(control: Control, ask: Ask) -> Capture:
     wish: CaptureWish = ask.body
     captures = control.captures()
+    if wish.filter is not None:
+        await condition(wish.filter, "filter")
     if captures.running is not None:
         raise Refused(409, f"a capture into {captures.running.settings.folder} runs: end it first")
-    if wish.filter is not None:
-        _check(wish.filter)
     where = None if wish.filter is None else config.Filter(wish.filter)
     settings = config.Capture(config.Folder(wish.folder), where, wish.records)
     try:
@@ -30,13 +30,6 @@ def begin(control: Control, ask: Ask) -> Capture:
     except (OSError, ValueError) as wrong:
         reason = getattr(wrong, "strerror", None) or str(wrong)
         raise Refused(422, f"nothing can be captured into {wish.folder!r}: {reason}") from None
-
-
-def _check(text: str) -> None:
-    try:
-        expression(text).apis()
-    except ValueError as wrong:
-        raise Refused(422, str(wrong), [Mistake("filter", str(wrong))]) from None
 
 
 async def end(control: Control, ask: Ask) -> None:

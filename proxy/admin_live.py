@@ -11,11 +11,10 @@ import msgspec
 from aiohttp import web
 from msgspec import Struct
 
-from klamm.client.types import Line, Mistake
-from klamm.proxy.admin_ring import expression
+from klamm.client.types import Line
+from klamm.proxy.admin_ring import condition
 from klamm.proxy.admin_routes import Ask, Control, Route
 from klamm.proxy.exchange import Seen, body, told
-from klamm.proxy.rule_book import Refused
 
 LINES = "application/jsonl"
 WAITING = 1000  # exchanges for one reader; what comes when they are too many is counted
@@ -69,12 +68,9 @@ class Reader:
 
 async def live(control: Control, ask: Ask) -> web.StreamResponse:
     query: Filter = ask.query
-    where = None if query.where is None else expression(query.where)
+    where = None if query.where is None else await condition(query.where)
     reader, request = Reader(), ask.request
-    try:
-        control.exchanges.open(reader, where, query.bodies != "none")
-    except ValueError as wrong:
-        raise Refused(422, str(wrong), [Mistake("where", str(wrong))]) from None
+    control.exchanges.open(reader, where, query.bodies != "none")
     try:
         response = web.StreamResponse(
             headers={"Content-Type": "application/jsonl", "Cache-Control": "no-store"}

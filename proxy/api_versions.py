@@ -8,16 +8,8 @@ from typing import Any
 
 from klamm.decoders import API, decode, encode
 from klamm.decoders.failures import UnknownApi
+from klamm.decoders.headers import UNSUPPORTED_VERSION, refuses_version
 from klamm.rules.plan import API_VERSIONS, bears_addresses
-
-UNSUPPORTED_VERSION = 35
-
-
-def unsupported_version(body: bytes) -> bool:
-    """Does the answer refuse the version that was asked? It is then of layout v0, and only tells where to
-    try again (KIP-511).
-    """
-    return body[:2] == UNSUPPORTED_VERSION.to_bytes(2, "big")
 
 
 def clamped(body: bytes, asked: int, allow_unknown: bool) -> bytes:
@@ -27,7 +19,7 @@ def clamped(body: bytes, asked: int, allow_unknown: bool) -> bytes:
     An API that bears addresses is offered up to the newest version klamm knows; one of which no version is
     left, and one that klamm does not know at all (unless allowed), is left out.
     """
-    if unsupported_version(body):
+    if refuses_version(body):
         return body
     values = decode(body, API_VERSIONS, asked, "response")
     offered = values["api_keys"] or []

@@ -13,8 +13,12 @@ from typing import Any, NamedTuple
 
 from klamm.decoders import API, DecodeError, EncodeError, UnknownApi, encode
 from klamm.decoders.body import decode_prefix
-from klamm.decoders.headers import read_response_header, request_frame, response_header_version
-from klamm.proxy.api_versions import unsupported_version
+from klamm.decoders.headers import (
+    read_response_header,
+    refuses_version,
+    request_frame,
+    response_header_version,
+)
 from klamm.proxy.config import Address
 from klamm.proxy.connection import tls_or_size
 from klamm.proxy.topology import NodeKey
@@ -89,7 +93,7 @@ class Conversation:
         header = read_response_header(frame, response_header_version(api, version))
         if header.correlation_id != self.correlation_id:
             raise Unanswered(f"{self.address} answers what was not asked: is it Kafka?")
-        if key == API_VERSIONS and unsupported_version(frame[header.size :]):
+        if key == API_VERSIONS and refuses_version(frame[header.size :]):
             return {}
         return decode_prefix(frame[header.size :], key, version, "response")[0]
 

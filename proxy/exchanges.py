@@ -13,10 +13,11 @@ from typing import Any, ClassVar, Protocol
 from klamm.decoders import API, DecodeError
 from klamm.proxy.exchange import Seen, seen
 from klamm.proxy.rule_book import RuleBook
-from klamm.proxy.watching import Sink, Sinks
+from klamm.proxy.watching import Sink, Sinks, holds
+from klamm.rules.actions.answers import is_answered
 from klamm.rules.expressions import Expression
 from klamm.rules.frame import Frame
-from klamm.rules.plan import PRODUCE, Planner, Watcher, Wishes
+from klamm.rules.plan import Planner, Watcher, Wishes
 from klamm.rules.rule import Draw, Rule
 from klamm.rules.verdict import OnAnswer, Order
 
@@ -42,7 +43,7 @@ class Watch:
 
     def act(self, frame: Frame, draw: Draw) -> Iterable[Order]:
         on_request, on_answer = self._tests(frame)
-        wanted = on_request is not None and _holds(on_request, frame)
+        wanted = on_request is not None and holds(on_request, frame)
         if not wanted and on_answer is None:
             return ()
         request = _copy(frame)
@@ -52,7 +53,7 @@ class Watch:
             return ()
 
         def answered(answer: Frame) -> Iterable[Order]:
-            if wanted or (on_answer is not None and _holds(on_answer, answer)):
+            if wanted or (on_answer is not None and holds(on_answer, answer)):
                 self.sink.take(seen(request, _copy(answer, request)))
             return ()
 
@@ -79,13 +80,6 @@ def _always(frame: Frame) -> bool:
     return True
 
 
-def _holds(test: Test, frame: Frame) -> bool:
-    try:
-        return bool(test(frame))
-    except DecodeError:
-        return False
-
-
 def _copy(frame: Frame, request: Frame | None = None) -> Frame:
     """What other rules do to a frame is not done to this one."""
     of = frame.api, frame.version, frame.side, frame.body, frame.client_id, frame.peer, frame.arrived_ns
@@ -96,7 +90,7 @@ def _copy(frame: Frame, request: Frame | None = None) -> Frame:
 
 def _unanswered(request: Frame) -> bool:
     try:
-        return request.api.key == PRODUCE and request.values["acks"] == 0
+        return not is_answered(request)
     except DecodeError:
         return False
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
 from klamm.decoders import API, DecodeError
@@ -35,10 +36,11 @@ def watchers(flow: Flow, body: bytes, peer: Peer, now: int, names: Any) -> Sinks
     plan = flow.plan
     frame = Frame(API[plan.key], plan.version, "request", body, flow.lane.client_id, peer, now)
     frame.names = names
-    return tuple(sink for test, sink in plan.watched if test is None or _holds(test, frame))
+    return tuple(sink for test, sink in plan.watched if test is None or holds(test, frame))
 
 
-def _holds(test: Any, frame: Frame) -> bool:
+def holds(test: Callable[[Frame], bool | None], frame: Frame) -> bool:
+    """Of a frame that can be read."""
     try:
         return bool(test(frame))
     except DecodeError:

@@ -17,6 +17,7 @@ from klamm.captures.captured import Captured, Connection
 from klamm.decoders import API, DecodeError, encode
 from klamm.decoders.body import decode_prefix
 from klamm.decoders.headers import (
+    answered_version,
     read_request_header,
     read_response_header,
     request_frame,
@@ -24,7 +25,6 @@ from klamm.decoders.headers import (
     response_header_version,
 )
 from klamm.decoders.schema import ERROR, RECORDS, Api
-from klamm.proxy.api_versions import unsupported_version
 from klamm.replay.cluster import Cluster
 from klamm.replay.comparing import NOT_YET, Differences, count_records, is_assignment
 from klamm.replay.dividing import LEADERS, divided
@@ -342,8 +342,7 @@ def _read(frame: bytes | None, api: Api | None, version: int) -> tuple[Values, i
     if frame is None or api is None or version not in api.versions:
         return None
     body = frame[read_response_header(frame, response_header_version(api, version)).size :]
-    if api.key == API_VERSIONS and unsupported_version(body):
-        version = 0
+    version = answered_version(api.key, version, body)
     return decode_prefix(body, api.key, version, "response")[0], version
 
 

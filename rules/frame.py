@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from klamm.decoders.body import decode_prefix
+from klamm.decoders.headers import answered_version
 from klamm.decoders.schema import Api, Side
-
-API_VERSIONS, UNSUPPORTED_VERSION = 18, (35).to_bytes(2, "big")
 
 # One of the things that a frame is about, as far as it tells: "topic", "topic_id", "partition", "group".
 Part = Mapping[str, Any]
@@ -50,8 +49,8 @@ class Frame:
         arrived_ns: int,
         request: Frame | None = None,
     ) -> None:
-        if api.key == API_VERSIONS and side == "response" and body[:2] == UNSUPPORTED_VERSION:
-            version = 0  # an answer that refuses the version is of that layout, whatever was asked (KIP-511)
+        if side == "response":
+            version = answered_version(api.key, version, body)
         self.api, self.version, self.side, self.body = api, version, side, body
         self.client_id, self.peer, self.arrived_ns, self.request = client_id, peer, arrived_ns, request
         self.held: tuple[Part, ...] = ()

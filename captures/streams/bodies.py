@@ -9,13 +9,12 @@ from klamm.captures.streams.blanking import METADATA_TOPIC, METADATA_TOPIC_ID, K
 from klamm.captures.streams.record_content import Edit
 from klamm.decoders import API, DecodeError, interpret, layout
 from klamm.decoders.compile import TAG_PATH, UNREADABLE, Locate, Path, Pick, Read, locate, pick, read
-from klamm.decoders.headers import API_VERSIONS, request_header_version, response_header_version
+from klamm.decoders.headers import request_header_version, response_header_version
 from klamm.decoders.interpret import Layout
 from klamm.decoders.schema import RECORDS, SECRET, TOPIC, TOPIC_ID, Api, Side, marked
 from klamm.decoders.schema import walk as walk_fields
 
 PRODUCE = 0
-UNSUPPORTED_VERSION = (35).to_bytes(2, "big")
 MOST_LEFT_OVER = 4  # bytes behind a body
 UNALIGNED = "unaligned_records"  # of FetchSnapshot: they may begin anywhere within a batch
 
@@ -67,13 +66,6 @@ def _wanted(api: Api, version: int, side: Side) -> list[Path]:
     }
     topics = marked(fields, version, frozenset({TOPIC, TOPIC_ID}))
     return found + [path for path in topics if path[:-1] in kept]
-
-
-def answered_version(key: int, version: int, data: bytes, pos: int) -> int:
-    """The version in which an answer's body, from data[pos] on, is laid out: a refusal of the version that
-    was asked is of v0 (KIP-511).
-    """
-    return 0 if key == API_VERSIONS and data.startswith(UNSUPPORTED_VERSION, pos) else version
 
 
 def values_of(body: Body, data: bytes, pos: int, end: int) -> tuple[dict[str, Any], int] | None:

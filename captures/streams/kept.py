@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from klamm.captures.captured import Blanks
 from klamm.captures.streams.blanking import Keeping, edited
-from klamm.captures.streams.bodies import Body, answered_version, body_of, edits_of, values_of
+from klamm.captures.streams.bodies import Body, body_of, edits_of, values_of
 from klamm.captures.streams.forms import Form, Forms
 from klamm.captures.streams.record_content import Edit
 from klamm.decoders import API, DecodeError
 from klamm.decoders.compile import UNREADABLE
 from klamm.decoders.headers import (
+    answered_version,
     read_request_header,
     read_response_header,
     request_header_version,

@@ -17,9 +17,9 @@ from dataclasses import dataclass, field
 from itertools import chain
 from struct import Struct
 
-from klamm.captures.streams.bodies import answered_version, body_of, values_of
+from klamm.captures.streams.bodies import body_of, values_of
 from klamm.decoders import DecodeError
-from klamm.decoders.headers import REQUEST, read_request_header, read_response_header
+from klamm.decoders.headers import REQUEST, answered_version, read_request_header, read_response_header
 
 CLIENT_ID, CLIENT_ID_AT = Struct(">h"), REQUEST.size
 INT32, KEY_AND_VERSION = Struct(">i"), Struct(">hh")

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from klamm.decoders import API
+from klamm.decoders.headers import refuses_version
 from klamm.decoders.schema import Versions
 from klamm.rules.frame import Frame
 from klamm.rules.quantities import ApiName
@@ -14,7 +15,6 @@ from klamm.rules.rule import Draw
 from klamm.rules.verdict import Edit, OnAnswer, Order
 
 Values = dict[str, Any]
-UNSUPPORTED = (35).to_bytes(2, "big")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class Hide:
 
 def advertised(answer: Frame, key: int, most: Versions) -> list[Order]:
     """An ApiVersions answer with at most these versions of one API."""
-    if answer.body.startswith(UNSUPPORTED):  # in the layout of version 0, for a version that nobody knows
+    if refuses_version(answer.body):  # in the layout of version 0, for a version that nobody knows
         return []
     rows: list[Values] = []
     for row in answer.values["api_keys"]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from random import Random
 from typing import Any, NamedTuple
 
@@ -15,13 +15,12 @@ from klamm.decoders.interpret import Layout
 from klamm.decoders.records import Batch, Record, write
 from klamm.decoders.schema import Field, Side, members
 from tests.decoders.hostile import LAYOUTS, struct_of
-from tests.proxy.traffic import Exchanged
+from tests.proxy.traffic import Cut, Exchanged, whole
 
 CONNECTION = Connection("run", 1, "main", "1", "10.0.0.7:50000")
 TOPIC_ID = bytes(range(16))
 PLANTED = b"planted-in-a-record"
 CODECS = "none", "gzip", "snappy", "lz4", "zstd"
-Cut = Callable[[bytes], Iterable[bytes]]
 
 
 class Said(NamedTuple):
@@ -30,25 +29,6 @@ class Said(NamedTuple):
     side: Side
     data: bytes
     sent: list[tuple[Side, bytes]] | None = None
-
-
-def whole(data: bytes) -> Iterable[bytes]:
-    return [data]
-
-
-def byte_by_byte(data: bytes) -> Iterable[bytes]:
-    return (data[at : at + 1] for at in range(len(data)))
-
-
-def at_random(random: Random, most: int = 200) -> Cut:
-    def cut(data: bytes) -> Iterator[bytes]:
-        pos = 0
-        while pos < len(data):
-            size = random.randint(1, most)
-            yield data[pos : pos + size]
-            pos += size
-
-    return cut
 
 
 def said(*exchanges: Exchanged) -> list[Said]:

@@ -27,7 +27,6 @@ from tests.captures.streams import (
     PLANTED,
     TOPIC_ID,
     Said,
-    at_random,
     batch,
     contents,
     of_any_api,
@@ -36,7 +35,7 @@ from tests.captures.streams import (
     said,
 )
 from tests.decoders.hostile import LAYOUTS
-from tests.proxy.traffic import exchange
+from tests.proxy.traffic import at_random, exchange
 
 SECRET_TEXT = b"hush-hush-this-is-secret"
 KEY = b"the key of this run"

@@ -12,20 +12,17 @@ from klamm.captures.streams import conversation, framing
 from klamm.captures.streams.blanking import Keeping, filled
 from klamm.decoders import API, encode
 from klamm.decoders.headers import request_frame
-from tests.captures.streams import (
-    CODECS,
-    CONNECTION,
-    Said,
+from tests.captures.streams import CODECS, CONNECTION, Said, batch, contents, frames, of_any_api, play, said
+from tests.proxy.traffic import (
+    Exchanged,
+    api_versions,
     at_random,
-    batch,
     byte_by_byte,
-    contents,
-    frames,
-    of_any_api,
-    play,
-    said,
+    exchange,
+    fetch,
+    metadata,
+    produce,
 )
-from tests.proxy.traffic import Exchanged, api_versions, exchange, fetch, metadata, produce
 
 HEARTBEAT = {"group_id": "g", "generation_id": 1, "member_id": "m"}
 

@@ -13,21 +13,19 @@ from klamm.captures.streams.blanking import Keeping, filled
 from klamm.captures.streams.conversation import Conversation
 from klamm.decoders.schema import Side
 from klamm.proxy.connection import Ground
-from tests.captures.streams import (
-    CONNECTION,
-    Said,
-    at_random,
-    byte_by_byte,
-    contents,
-    of_any_api,
-    play,
-    said,
-    take,
-    whole,
-)
+from tests.captures.streams import CONNECTION, Said, contents, of_any_api, play, said, take
 from tests.proxy import test_ruling_properties as rulings
 from tests.proxy.ruled import Talk, frames
-from tests.proxy.traffic import Exchanged, Outcome, exchange, metadata, produce
+from tests.proxy.traffic import (
+    Exchanged,
+    Outcome,
+    at_random,
+    byte_by_byte,
+    exchange,
+    metadata,
+    produce,
+    whole,
+)
 
 SIDES: tuple[Side, Side] = ("request", "response")
 CUTS = [whole, byte_by_byte, at_random(Random(1), 300)]

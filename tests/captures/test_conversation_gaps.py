@@ -11,19 +11,8 @@ from klamm.captures.captured import Captured
 from klamm.captures.streams import framing
 from klamm.captures.streams.blanking import Keeping
 from klamm.captures.streams.conversation import Conversation
-from tests.captures.streams import (
-    CONNECTION,
-    Said,
-    at_random,
-    batch,
-    byte_by_byte,
-    of_any_api,
-    play,
-    said,
-    take,
-    whole,
-)
-from tests.proxy.traffic import Exchanged, exchange, fetch, metadata, produce
+from tests.captures.streams import CONNECTION, Said, batch, of_any_api, play, said, take
+from tests.proxy.traffic import Exchanged, at_random, byte_by_byte, exchange, fetch, metadata, produce, whole
 
 CUTS = [whole, byte_by_byte, at_random(Random(1), 300)]
 cuts = pytest.mark.parametrize("cut", CUTS)

@@ -12,7 +12,8 @@ from klamm.captures.captured import Captured
 from klamm.captures.streams.blanking import Keeping, cut, filled
 from klamm.captures.streams.conversation import Conversation
 from klamm.decoders.schema import Side
-from tests.captures.streams import CONNECTION, at_random, of_any_api
+from tests.captures.streams import CONNECTION, of_any_api
+from tests.proxy.traffic import at_random
 
 SECRET = b"hush-hush-this-is-secret"
 

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from klamm.decoders import API, DecodeError, decode, encode
-from klamm.proxy.api_versions import clamped, unsupported, unsupported_version
+from klamm.decoders.headers import refuses_version
+from klamm.proxy.api_versions import clamped, unsupported
 from klamm.rules.plan import bears_addresses
 from tests.fakes.messages import values_of
 
@@ -90,7 +91,7 @@ def test_an_answer_that_refuses_the_version_passes_in_layout_0() -> None:
         0,
         "response",
     )
-    assert unsupported_version(body)
+    assert refuses_version(body)
     assert clamped(body, 4, False) is body
 
 
@@ -102,7 +103,7 @@ def test_an_answer_that_does_not_decode_is_refused() -> None:
 
 
 def test_klamms_own_answer_offers_its_range_in_layout_0() -> None:
-    assert unsupported_version(unsupported())
+    assert refuses_version(unsupported())
     last = API["ApiVersions"].versions.last
     assert decode(unsupported(), "ApiVersions", 0, "response") == {
         "error_code": 35,

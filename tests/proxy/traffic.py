@@ -91,7 +91,7 @@ def byte_by_byte(data: bytes) -> Iterable[bytes]:
     return (data[i : i + 1] for i in range(len(data)))
 
 
-def at_random(random: Random, most: int) -> Cut:
+def at_random(random: Random, most: int = 200) -> Cut:
     def cut(data: bytes) -> Iterable[bytes]:
         pos = 0
         while pos < len(data):

@@ -1,0 +1,16 @@
+"""How fast what is played goes."""
+
+from __future__ import annotations
+
+import argparse
+
+
+def speed(text: str) -> float:
+    """So many times as fast. Raises ArgumentTypeError."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0 < number <= 1000:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0 to 1000")
+    return number
