@@ -146,13 +146,31 @@ def _read_share_group_from_the_start(bootstrap: str, action: Action) -> None:
         future.result(timeout=action["timeout_s"])
 
 
+def _described(admin: AdminClient, topic: str, timeout_s: float) -> Any:
+    """A broker may be asked that has not yet heard of a new topic."""
+    while True:
+        try:
+            return admin.describe_topics(TopicCollection([topic]))[topic].result(timeout_s)
+        except KafkaException as refused:
+            if refused.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                raise
+
+
+def _listed(admin: AdminClient, topic: str, timeout_s: float) -> bool:
+    deadline = time.monotonic() + timeout_s
+    while topic not in admin.list_topics(timeout=timeout_s).topics:
+        if time.monotonic() > deadline:
+            return False
+    return True
+
+
 def administrate(bootstrap: str, action: Action) -> dict[str, Any]:
     """Create a topic, look at everything, delete it."""
     admin = AdminClient(_settings(bootstrap, action))
     topic, timeout = action["topic"], action["timeout_s"]
     new = NewTopic(topic, action["partitions"], action["replication_factor"])
     admin.create_topics([new], operation_timeout=timeout)[topic].result(timeout)
-    described = admin.describe_topics(TopicCollection([topic]))[topic].result(timeout)
+    described = _described(admin, topic, timeout)
     cluster = admin.describe_cluster().result(timeout)
     configs = next(iter(admin.describe_configs([ConfigResource(ConfigResource.Type.TOPIC, topic)]).values()))
     ends = admin.list_offsets({TopicPartition(topic, 0): OffsetSpec.latest()})
@@ -160,7 +178,7 @@ def administrate(bootstrap: str, action: Action) -> dict[str, Any]:
     result = {
         "partitions": len(described.partitions),
         "brokers": [f"{node.host}:{node.port}" for node in cluster.nodes],
-        "topics": topic in admin.list_topics(timeout=timeout).topics,
+        "topics": _listed(admin, topic, timeout),
         "configs": len(configs.result(timeout)),
         "offsets": [future.result(timeout).offset for future in ends.values()],
         "groups": sorted(group.group_id for group in groups.valid),
