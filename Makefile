@@ -40,13 +40,14 @@ format: .venv/check.installed  ## lay the code out, and mend what the linter can
 	@.venv/bin/ruff check --fix .
 	@.venv/bin/ruff format .
 
-bench: .venv/bench.installed  ## speed and memory, beside HAProxy where it is there
-	@tools/packages.sh haproxy=haproxy || echo "make bench goes on without HAProxy" >&2
+bench: .venv/bench.installed  ## speed and memory, beside HAProxy and tshark where they are there
+	@tools/packages.sh haproxy=haproxy tshark=tshark || echo "make bench goes on without them" >&2
 	@.venv/bin/python -m benchmarks
 	@.venv/bin/python -m benchmarks decode
 	@.venv/bin/python -m benchmarks rules
 	@.venv/bin/python -m benchmarks live
 	@.venv/bin/python -m benchmarks capture
+	@.venv/bin/python -m benchmarks show
 
 wire-check: .venv/test.installed  ## the tables against the schemas of one Kafka: make wire-check KAFKA=4.3.1
 	@tools/packages.sh java=openjdk-17-jdk-headless mvn=maven

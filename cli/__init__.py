@@ -30,6 +30,7 @@ COMMANDS = {
     "rules": "list, add and end rules; check or explain a file of them",
     "show": "print, sum up, cut and merge what captures hold",
     "diff": "say what changed between two captures of the same work",
+    "analyze": "say what goes wrong in captures, and what to change, with Spark",
     "replay": "send the requests of a capture again, or answer clients from it",
     "scenario": "play faults in phases on a running klamm, and judge how clients take them",
     "import": "make a capture of packets that tcpdump or Wireshark recorded",

@@ -13,6 +13,7 @@ from contextlib import suppress
 from math import inf
 
 from klamm.captures.captured import Connection
+from klamm.captures.storage.heap import keep_freed
 from klamm.captures.storage.scribe import Entry, Scribe
 from klamm.decoders.schema import Side
 from klamm.rules.expressions import SIDES
@@ -49,6 +50,7 @@ class Keeper:
         return self._put - self._taken
 
     def start(self) -> None:
+        keep_freed(self._queue_bytes)
         self._thread.start()
 
     def stop(self, timeout_s: float) -> bool:

@@ -11,7 +11,10 @@ from collections.abc import Callable, Iterator
 from struct import Struct, error
 from typing import Any, NamedTuple
 
+from klamm.captures.captured import Blanks
+from klamm.captures.streams.blanking import Keeping, edited
 from klamm.captures.streams.bodies import PRODUCE, Body, is_metadata
+from klamm.captures.streams.record_content import Edit
 from klamm.decoders.compile import Malformed, long_uvarint
 from klamm.decoders.headers import API_VERSIONS
 from klamm.decoders.schema import FIXED, TOPIC, TOPIC_ID
@@ -28,27 +31,24 @@ Part = tuple[Callable[[bytes, int], tuple[Any, ...]], tuple[bytes, ...], int]
 
 
 class Form(NamedTuple):
-    """`parts`: what stands before, between and behind records, each with its constants and its length.
-    `metadata`: of which records they are. `client_id` and `awaits` of a request.
+    """`before`: what stands before records, and whether these are of metadata; `behind`: behind the last.
+    `client_id` and `awaits` of a request.
     """
 
-    parts: tuple[Part, ...]
+    before: tuple[tuple[Part, bool], ...]
+    behind: Part
     flexible: bool
-    metadata: tuple[bool, ...]
     client_id: str | None
     awaits: bool
 
-    def records(self, data: bytes, start: int, end: int) -> list[tuple[int, int]] | None:
-        """Where records stand in the frame data[start:end]; None if it has another form."""
-        pos, last = start, len(self.parts) - 1
-        found = []
+    def cut(self, data: bytes, start: int, end: int, keeping: Keeping) -> tuple[bytes, Blanks] | None:
+        """The frame data[start:end] as it is kept, and its blanks; None if it has another form."""
+        pos, edits = start, list[Edit]()
         try:
-            for index, (unpack, constants, length) in enumerate(self.parts):
+            for (unpack, constants, length), metadata in self.before:
                 if unpack(data, pos) != constants:
                     return None
                 pos += length
-                if index == last:
-                    break
                 if self.flexible:
                     size = data[pos]
                     pos += 1
@@ -58,13 +58,16 @@ class Form(NamedTuple):
                 else:
                     (size,) = INT32(data, pos)
                     pos += 4
-                if size < 0:
+                if not 0 <= size <= end - pos:
                     return None
-                found.append((pos, pos + size))
+                edits += keeping.edits(data, pos, pos + size, metadata)
                 pos += size
+            unpack, constants, length = self.behind
+            if pos + length != end or unpack(data, pos) != constants:
+                return None
         except (error, IndexError, Malformed):
             return None
-        return found if pos == end else None
+        return edited(data, start, end, edits)
 
 
 class Forms:
@@ -73,13 +76,6 @@ class Forms:
     def __init__(self) -> None:
         self.known: dict[int, list[Form]] = {}
         self.waits: dict[int, tuple[int, int]] = {}  # frames to wait for, and how many next time
-
-    def fit(self, code: int, data: bytes, start: int, end: int) -> tuple[Form, list[tuple[int, int]]] | None:
-        for form in self.known.get(code, ()):
-            found = form.records(data, start, end)
-            if found is not None:
-                return form, found
-        return None
 
     def learn(
         self,
@@ -141,7 +137,8 @@ def _form(
         if part is None:
             return None
         parts.append(part)
-    return Form(tuple(parts), of.layout.flexible, tuple(metadata), client_id, awaits)
+    *before, behind = parts
+    return Form(tuple(zip(before, metadata, strict=True)), behind, of.layout.flexible, client_id, awaits)
 
 
 def _leaves(span: Span) -> Iterator[Span]:

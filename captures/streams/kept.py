@@ -5,8 +5,7 @@ from __future__ import annotations
 from klamm.captures.captured import Blanks
 from klamm.captures.streams.blanking import Keeping, edited
 from klamm.captures.streams.bodies import Body, body_of, edits_of, values_of
-from klamm.captures.streams.forms import Form, Forms
-from klamm.captures.streams.record_content import Edit
+from klamm.captures.streams.forms import Forms
 from klamm.decoders import API, DecodeError
 from klamm.decoders.compile import UNREADABLE
 from klamm.decoders.headers import (
@@ -32,10 +31,11 @@ class Kept:
 
     def request(self, data: bytes, start: int, end: int, size: int, code: int) -> Request:
         """Of at least 8 bytes, but not all of them need be there. `code`: its key and version."""
-        known = self.requests.fit(code, data, start, end)
-        if known is not None and end - start == size:
-            form, places = known
-            return form.client_id, form.awaits, *self._by_form(data, start, end, form, places)
+        if end - start == size:
+            for form in self.requests.known.get(code, ()):
+                found = form.cut(data, start, end, self.keeping)
+                if found is not None:
+                    return form.client_id, form.awaits, *found
         key, version = code >> 16, (code & 0xFFFF ^ 0x8000) - 0x8000
         body = body_of(key, version, "request")
         client_id, pos = _request_header(data[start : min(end, start + LONGEST_HEADER)], key, version)
@@ -58,9 +58,10 @@ class Kept:
         """The answer to a request of this key and version."""
         if end - start < size:
             return None, ()
-        known = self.responses.fit(code, data, start, end)
-        if known is not None:
-            return self._by_form(data, start, end, *known)
+        for form in self.responses.known.get(code, ()):
+            found = form.cut(data, start, end, self.keeping)
+            if found is not None:
+                return found
         key, version = code >> 16, (code & 0xFFFF ^ 0x8000) - 0x8000
         body = body_of(key, version, "response")
         if body is None:
@@ -77,16 +78,6 @@ class Kept:
             return None, ()
         if read[1] == end:
             self.responses.learn(code, body, data, (start, pos, end), None, True)
-        return edited(data, start, end, edits)
-
-    def _by_form(
-        self, data: bytes, start: int, end: int, form: Form, places: list[tuple[int, int]]
-    ) -> tuple[bytes, Blanks]:
-        if not places:
-            return data[start:end], ()
-        edits: list[Edit] = []
-        for (first, stop), metadata in zip(places, form.metadata, strict=True):
-            edits += self.keeping.edits(data, first, stop, metadata)
         return edited(data, start, end, edits)
 
 

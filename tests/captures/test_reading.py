@@ -142,7 +142,7 @@ def test_a_newer_format_is_refused_in_one_line(tmp_path: Path, monkeypatch: pyte
 
 
 def test_a_truncated_segment_is_read_up_to_there(tmp_path: Path) -> None:
-    some = frames(1000)
+    some = frames(300)
     (path,) = keep(tmp_path, some).iterdir()
     content, random = path.read_bytes(), Random(1)
     for _ in range(100):
@@ -158,7 +158,7 @@ def test_a_truncated_segment_is_read_up_to_there(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("growing", [False, True], ids=["sealed", "left over"])
 def test_damage_anywhere_is_said_or_does_no_harm(tmp_path: Path, growing: bool) -> None:
-    some = any_rows(600, 7)
+    some = any_rows(250, 7)
     (path,) = keep(tmp_path, some).iterdir()
     content, random = bytearray(path.read_bytes()), Random(2)
     if growing:

@@ -13,6 +13,7 @@ import duckdb
 import msgspec
 import pytest
 
+import klamm.captures
 from klamm.captures.captured import Captured
 from klamm.captures.storage.segments import origin
 from klamm.captures.storage.writing import write_file
@@ -233,6 +234,7 @@ def test_without_pyarrow_it_says_what_to_install(
 ) -> None:
     for name in [name for name in sys.modules if name.startswith(("pyarrow", "klamm.captures"))]:
         monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setattr("klamm.captures", klamm.captures)  # as a name it is imported anew, too
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     assert run(capture, "-o", tmp_path / "a.jsonl") == 1
     assert capsys.readouterr().err == "klamm: klamm export needs pyarrow: pip install 'klamm[capture]'\n"

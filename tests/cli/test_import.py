@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+import klamm.captures.packets
 from klamm.captures.storage.reading import read
 from klamm.cli import main
 from tests.captures.dialogue import Dialogue, pcap
@@ -184,6 +185,7 @@ def test_a_missing_library_is_one_line(
 
     for name in [name for name in sys.modules if name.startswith(("dpkt", "klamm.captures.packets"))]:
         monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setattr("klamm.captures.packets", klamm.captures.packets)  # as a name it is imported anew, too
     monkeypatch.setattr(sys, "meta_path", [Absent(), *sys.meta_path])
     assert run(file, "-o", tmp_path / "capture") == 1
     assert capsys.readouterr().err == "klamm: klamm import needs dpkt: pip install 'klamm[pcap]'\n"

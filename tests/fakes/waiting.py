@@ -10,7 +10,7 @@ from typing import Any, ParamSpec
 
 import uvloop
 
-PATIENCE_S = 10.0  # for anything that must happen
+PATIENCE_S = 60.0  # for anything that must happen
 LOOK_S = 0.002
 P = ParamSpec("P")
 

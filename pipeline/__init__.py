@@ -1,0 +1,1 @@
+"""Captures on Spark: tables of what clients and brokers said, findings in them, and a report."""

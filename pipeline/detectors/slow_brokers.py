@@ -1,0 +1,119 @@
+"""A broker that takes far longer than the others for the same requests of the same client."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from klamm.pipeline.detectors.detector import Detector, Threshold, finding, measured
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from klamm.pipeline.tables import Tables
+
+# What is answered as soon as the broker can. Fetch, JoinGroup and SyncGroup wait for others.
+PROMPT = (
+    "Produce",
+    "ListOffsets",
+    "Metadata",
+    "OffsetCommit",
+    "OffsetFetch",
+    "FindCoordinator",
+    "Heartbeat",
+    "ConsumerGroupHeartbeat",
+    "InitProducerId",
+    "AddPartitionsToTxn",
+    "AddOffsetsToTxn",
+    "TxnOffsetCommit",
+    "EndTxn",
+    "DescribeGroups",
+    "DescribeConfigs",
+)
+SAME = ("cluster", "api", "client_id")
+
+
+def find(tables: Tables, thresholds: Mapping[str, float]) -> DataFrame:
+    """95th percentiles by client, API and broker against those of the other brokers; then what was slow."""
+    from pyspark.sql import Window
+    from pyspark.sql import functions as F
+
+    taken_ms = F.col("latency_ms") - F.coalesce("turn_ms", F.lit(0.0))
+    prompt = (
+        tables.exchanges.where(F.col("api").isin(*PROMPT) & F.col("latency_ms").isNotNull())
+        .where((F.col("broker") != "bootstrap") & ~F.col("broker").startswith("controller"))
+        .select(*SAME, "broker", "capture", "connection", "exchange", "time", taken_ms.alias("taken_ms"))
+    )
+    measures = prompt.groupBy(*SAME, "broker").agg(
+        F.count("*").alias("count"), F.percentile_approx("taken_ms", 0.95).alias("p95_ms")
+    )
+    pairs = F.collect_list(F.struct("p95_ms", "broker")).over(Window.partitionBy(*SAME))
+    others = F.array_sort(F.filter("brokers", lambda one: one["broker"] != F.col("broker")))
+    middle = F.try_element_at(others, F.floor((F.size(others) + 1) / 2).cast("int"))
+    limit = F.greatest(
+        F.col("usual_ms") * thresholds["times"],
+        F.col("usual_ms") + thresholds["more_ms"],
+    )
+    slow = (
+        measures.where(F.col("count") >= thresholds["requests"])
+        .withColumn("brokers", pairs)
+        .withColumn("usual_ms", middle["p95_ms"])
+        .where(F.col("p95_ms") >= limit)
+        .select(
+            *(F.col(name).alias(f"slow_{name}") for name in (*SAME, "broker")),
+            "p95_ms",
+            "usual_ms",
+            limit.alias("limit_ms"),
+        )
+    )
+    same = [F.col(name).eqNullSafe(F.col(f"slow_{name}")) for name in (*SAME, "broker")]
+    late = prompt.join(F.broadcast(slow), [*same, F.col("taken_ms") >= F.col("limit_ms")])
+    by_broker = late.groupBy("cluster", "broker").agg(
+        F.count("*").alias("count"),
+        F.count_distinct(F.date_trunc("second", "time")).alias("seconds"),
+        F.count_distinct("api", F.coalesce("client_id", F.lit(""))).alias("kinds"),
+        F.max_by(
+            F.struct("api", "client_id", "p95_ms", "usual_ms"), F.col("p95_ms") / F.col("usual_ms")
+        ).alias("worst"),
+        *measured(),
+    )
+    enough = (F.col("seconds") >= thresholds["seconds"]) & (F.col("kinds") >= thresholds["kinds"])
+    what = F.format_string(
+        "took %.0f ms for %s of `%s` (95th percentile), the other brokers %.1f ms; %d requests were as slow, "
+        "in %d different seconds",
+        "worst.p95_ms",
+        "worst.api",
+        F.coalesce("worst.client_id", F.lit("")),
+        "worst.usual_ms",
+        "count",
+        "seconds",
+    )
+    subject = F.concat(F.lit("broker "), "broker")
+    return finding(by_broker.where(enough), what, severity="high", subject=subject)
+
+
+DETECTOR = Detector(
+    name="slow_brokers",
+    title="A broker slower than the others",
+    severity="high",
+    settings=("num.io.threads", "num.network.threads", "log.dirs", "num.replica.fetchers"),
+    advice=(
+        "Look at that broker: its disk, garbage collector pauses, CPU, network, and whether it leads more "
+        "partitions than the others. RequestHandlerAvgIdlePercent near 0 wants more num.io.threads."
+    ),
+    find=find,
+    source="Kafka's documentation of monitoring: TotalTimeMs of requests, by broker",
+    thresholds={
+        "requests": Threshold(50, "requests", "fewer have no 95th percentile to speak of"),
+        "times": Threshold(
+            5, "times the others' 95th percentile", "rule of thumb: beyond what load differs by"
+        ),
+        "more_ms": Threshold(50, "ms more than the others", "rule of thumb: below it nobody notices"),
+        "seconds": Threshold(
+            5, "different seconds", "rule of thumb: a broker that has just started is slow for less"
+        ),
+        "kinds": Threshold(
+            2, "APIs or clients", "one may have a reason of its own, such as large records or a quota"
+        ),
+    },
+)

@@ -1,0 +1,91 @@
+"""A client that sends to a broker that does not lead, again and again, and does not ask who does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from klamm.pipeline.detectors.detector import Detector, Threshold, finding, measured
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from klamm.pipeline.tables import Tables
+
+MOVED = ("NOT_LEADER_OR_FOLLOWER", "FENCED_LEADER_EPOCH", "UNKNOWN_LEADER_EPOCH")
+WHO = ("cluster", "client_id", "host")
+
+
+def find(tables: Tables, thresholds: Mapping[str, float]) -> DataFrame:
+    """Errors on one connection about one partition, counted anew whenever the client asks for metadata.
+
+    A client that has many requests under way gets some errors before it can ask; one that is told the new
+    leader in the answer (KIP-951) goes to another connection.
+    """
+    from pyspark.sql import Window
+    from pyspark.sql import functions as F
+
+    host = F.regexp_replace("client", r":\d+$", "").alias("host")
+    place = ("capture", "connection", "exchange", "broker", "topic", "partition")
+    sent = [
+        table.where(F.col("error").isin(*MOVED)).select("cluster", "client_id", host, "time", *place)
+        for table in (tables.produce, tables.fetch)
+    ]
+    nowhere = [F.lit(None).alias(name) for name in place]
+    asked = (
+        tables.some_frames("cluster", "client_id", "client", "time", "api", "side")
+        .where((F.col("api") == "Metadata") & (F.col("side") == "request"))
+        .select("cluster", "client_id", host, "time", *nowhere)
+    )
+    turn = F.count_if(F.col("connection").isNull()).over(Window.partitionBy(*WHO).orderBy("time"))
+    runs = (
+        reduce(lambda one, other: one.union(other), [*sent, asked])
+        .withColumn("turn", turn)
+        .where(F.col("connection").isNotNull())
+        .groupBy(*WHO, "capture", "connection", "broker", "topic", "partition", "turn")
+        .agg(F.count("*").alias("count"), *measured())
+    )
+    span_s = F.col("last").cast("double") - F.col("first").cast("double")
+    heedless = (F.col("count") >= thresholds["errors"]) & (span_s >= thresholds["span_s"])
+    rows = (
+        runs.where(heedless)
+        .groupBy("cluster", "client_id", "broker", "topic", "partition")
+        .agg(
+            F.sum("count").alias("count"),
+            F.max(span_s).alias("longest_s"),
+            F.min("first").alias("first"),
+            F.max("last").alias("last"),
+            F.max_by("evidence", "count").alias("evidence"),
+        )
+    )
+    what = F.format_string(
+        "%d requests to broker %s, which does not lead it and said so, for %.1f s without asking who does",
+        "count",
+        "broker",
+        "longest_s",
+    )
+    subject = F.format_string("partition %s-%d", "topic", "partition")
+    return finding(rows, what, severity="high", subject=subject)
+
+
+DETECTOR = Detector(
+    name="stale_leader",
+    title="Stale leader",
+    severity="high",
+    settings=("metadata.max.age.ms", "retry.backoff.ms", "topic.metadata.refresh.fast.interval.ms"),
+    advice=(
+        "On NOT_LEADER_OR_FOLLOWER ask for Metadata and send to the leader it names. Libraries do; a "
+        "connection that is pinned to a broker (such as a leader that was dialled once) has to be made "
+        "anew by whoever made it. Waits between attempts are retry.backoff.ms (librdkafka: also "
+        "topic.metadata.refresh.fast.interval.ms)."
+    ),
+    find=find,
+    source="Kafka's protocol guide: on NOT_LEADER_OR_FOLLOWER clients refresh their metadata; KIP-951",
+    thresholds={
+        "errors": Threshold(
+            10, "errors", "twice what max.in.flight.requests.per.connection, 5, has under way"
+        ),
+        "span_s": Threshold(3, "s", "rule of thumb: asking takes ms; what was under way is answered by then"),
+    },
+)

@@ -1,0 +1,64 @@
+"""A client that asks for a topic which is not there, again and again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from klamm.pipeline.detectors.detector import Detector, Threshold, finding, measured
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from klamm.pipeline.tables import Tables
+
+UNKNOWN = ("UNKNOWN_TOPIC_OR_PARTITION", "UNKNOWN_TOPIC_ID")
+COLUMNS = ("cluster", "client_id", "topic", "error", "capture", "connection", "exchange", "time")
+
+
+def find(tables: Tables, thresholds: Mapping[str, float]) -> DataFrame:
+    """In answers to Metadata, Produce and Fetch; not where the topic was found as often."""
+    from pyspark.sql import functions as F
+
+    rows = tables.metadata.select(*COLUMNS)
+    for table in (tables.produce, tables.fetch):
+        rows = rows.unionAll(table.where(F.col("error").isin(*UNKNOWN)).select(*COLUMNS))
+    rows = rows.where(F.col("topic").isNotNull())
+    keys = ("cluster", "client_id", "topic")
+    known = rows.where(F.col("error") == "NONE").groupBy(*keys).agg(F.count("*").alias("known"))
+    known = known.select(*(F.col(name).alias(f"of_{name}") for name in keys), "known")
+    same = [F.col(name).eqNullSafe(F.col(f"of_{name}")) for name in keys]
+    found = (
+        rows.where(F.col("error").isin(*UNKNOWN))
+        .groupBy(*keys)
+        .agg(F.count("*").alias("count"), F.mode("error").alias("error"), *measured())
+        .join(known, same, "left")
+    )
+    span_s = F.col("last").cast("double") - F.col("first").cast("double")
+    enough = (
+        (F.col("count") >= thresholds["answers"])
+        & (F.col("count") > F.coalesce("known", F.lit(0)))
+        & (span_s >= thresholds["span_s"])
+        & (F.col("count") * 60 >= thresholds["a_minute"] * span_s)
+    )
+    what = F.format_string("was told %s %d times in %.0f s, and goes on asking", "error", "count", span_s)
+    return finding(found.where(enough), what, subject=F.concat(F.lit("topic "), "topic"))
+
+
+DETECTOR = Detector(
+    name="unknown_topics",
+    title="Unknown topics, in a loop",
+    severity="medium",
+    settings=("topic.metadata.propagation.max.ms", "metadata.max.age.ms", "retry.backoff.ms"),
+    advice=(
+        "Correct the topic's name, make the topic, or stop the client if the topic was deleted. Let it treat "
+        "UNKNOWN_TOPIC_OR_PARTITION as an error of its configuration after some tries."
+    ),
+    find=find,
+    source="Kafka's documentation of errors: UNKNOWN_TOPIC_OR_PARTITION is retriable, so clients ask on",
+    thresholds={
+        "answers": Threshold(10, "answers", "rule of thumb: more than while a new topic becomes known"),
+        "span_s": Threshold(8, "s", "rule of thumb: brokers tell each other of a new topic in less"),
+        "a_minute": Threshold(6, "answers", "rule of thumb: below, it is the refresh of metadata.max.age.ms"),
+    },
+)

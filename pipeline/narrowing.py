@@ -1,0 +1,77 @@
+"""Tables of some of the traffic only: of chosen exchanges, or of the latest time.
+
+What names things for the rest of a connection or capture is there all the same: topic ids have their names,
+and clients their software, wherever these were told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from klamm.decoders.schema import Side
+from klamm.pipeline.columns import condition
+from klamm.pipeline.tables import Tables
+from klamm.pipeline.tables.reading import KEY, Source
+from klamm.rules.expressions import Expression
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+NAMING = ("Metadata", "CreateTopics", "DescribeTopicPartitions", "ApiVersions", "SaslHandshake")
+Narrow = Callable[["DataFrame"], "DataFrame"]
+
+
+class Narrowed(Source):
+    """Frames that `narrow` leaves, of those with the columns of `needs`."""
+
+    def __init__(
+        self, spark: SparkSession, paths: Sequence[str], narrow: Narrow, needs: Sequence[str]
+    ) -> None:
+        super().__init__(spark, paths)
+        self._narrow, self._needs = narrow, needs
+
+    def frames(self, *columns: str) -> DataFrame:
+        wanted = dict.fromkeys((*columns, *self._needs))
+        return self._narrow(super().frames(*wanted)).select(*columns)
+
+    def bodies(self, api: str, side: Side, content: bool = False) -> DataFrame:
+        found = super().bodies(api, side, content)
+        return found if api in NAMING else self._narrow(found)
+
+
+def chosen(spark: SparkSession, paths: Sequence[str], expression: Expression) -> Tables:
+    """Of exchanges for which this holds; of connections what happened to them besides, if they have such.
+    Raises ExpressionError for what no column can say.
+    """
+    from pyspark.sql import functions as F
+
+    whole = Tables(spark, paths)
+    (row,) = whole.topic_names.collect()
+    keys = whole.exchanges.where(condition(expression, row[0] or {})).select(*KEY).persist()
+    of_connections = keys.select(*KEY[:2]).distinct()
+
+    def narrow(frames: DataFrame) -> DataFrame:
+        exchanges = frames.where(F.col("exchange").isNotNull()).join(keys, KEY, "left_semi")
+        others = frames.where(F.col("exchange").isNull())
+        gaps = others.where("connection < 0")
+        return exchanges.unionByName(others.join(of_connections, KEY[:2], "left_semi")).unionByName(gaps)
+
+    return _over(spark, paths, narrow, KEY)
+
+
+def since(spark: SparkSession, paths: Sequence[str], time: datetime) -> Tables:
+    """From this time on."""
+    from pyspark.sql import functions as F
+
+    def narrow(frames: DataFrame) -> DataFrame:
+        return frames.where(F.col("time") >= F.lit(time))
+
+    return _over(spark, paths, narrow, ["time"])
+
+
+def _over(spark: SparkSession, paths: Sequence[str], narrow: Narrow, needs: Sequence[str]) -> Tables:
+    found = Tables(spark, paths, bodies=False, persist=True)
+    found._source = Narrowed(spark, paths, narrow, needs)
+    return found

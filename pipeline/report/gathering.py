@@ -1,0 +1,344 @@
+"""What a report shows besides findings, summed up by Spark: only small results come to the driver."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from klamm.pipeline.finding import Evidence, Findings
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+    from klamm.pipeline.tables import Tables
+
+S = 1_000_000  # us
+Place = tuple[str, int, int | None]  # capture, connection, exchange
+STEPS_S = (0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 43200, 86400)
+BUCKETS = 120  # of time, at most, for captures of up to 120 days
+CLIENTS = 40  # those with the most exchanges
+LINES = 20  # about what is missing in a capture
+SHARES = (0.5, 0.9, 0.99, 0.999)
+ACCURACY = 1000  # of percentiles: their rank is right to 0.1 %
+AT_ONCE = 3  # jobs of Spark
+LEAN = (
+    *(
+        "capture",
+        "connection",
+        "cluster",
+        "broker",
+        "client_id",
+        "exchange",
+        "time",
+        "api",
+        "version",
+        "awaits",
+    ),
+    *("request_bytes", "response_bytes", "answered", "latency_ms", "software", "topics", "errors"),
+)
+
+
+class Latency(NamedTuple):
+    """Of an API at a broker; broker and cluster None: at all of them. `ms` has a value for each of SHARES."""
+
+    api: str
+    cluster: str | None
+    broker: str | None
+    count: int
+    ms: tuple[float, ...]
+    most_ms: float
+
+
+class Moment(NamedTuple):
+    """An API's exchanges that began in a bucket of time."""
+
+    start_us: int
+    api: str
+    count: int
+    request_bytes: int
+    response_bytes: int
+    p50_ms: float | None
+    p99_ms: float | None
+
+
+class Errors(NamedTuple):
+    start_us: int
+    error: str
+    count: int
+
+
+class Client(NamedTuple):
+    """`apis`: exchanges by API. `errors`: error codes that it was answered."""
+
+    client_id: str | None
+    software: str | None
+    connections: int
+    exchanges: int
+    request_bytes: int
+    response_bytes: int
+    errors: int
+    apis: dict[str, int]
+
+
+class Size(NamedTuple):
+    """Frames of 2**`exponent` bytes up to twice that."""
+
+    api: str
+    side: str
+    exponent: int
+    count: int
+
+
+class Shown(NamedTuple):
+    """An exchange that is evidence. `end_us`: when its answer came; if none was seen, when it was asked."""
+
+    api: str | None
+    version: int | None
+    client_id: str | None
+    broker: str
+    end_us: int
+    request_bytes: int | None
+    response_bytes: int | None
+    latency_ms: float | None
+    topics: tuple[str, ...]
+    errors: tuple[str, ...]
+
+
+@dataclass
+class Traffic:
+    """All of it. `lost` frames are missing; `problems` say where, and what could not be read."""
+
+    captures: int = 0
+    first_us: int = 0
+    last_us: int = 0
+    step_us: int = S
+    exchanges: int = 0
+    unanswered: int = 0
+    connections: int = 0
+    clients: int = 0
+    request_bytes: int = 0
+    response_bytes: int = 0
+    errors: int = 0
+    lost: int = 0
+    brokers: list[tuple[str, str]] = field(default_factory=list)  # cluster, broker
+    problems: Counter[str] = field(default_factory=Counter)  # line: how often
+    damaged: list[str] = field(default_factory=list)
+    series: list[Moment] = field(default_factory=list)
+    error_series: list[Errors] = field(default_factory=list)
+    latencies: list[Latency] = field(default_factory=list)
+    top_clients: list[Client] = field(default_factory=list)
+    sizes: list[Size] = field(default_factory=list)
+
+    @property
+    def seconds(self) -> float:
+        return (self.last_us - self.first_us) / S
+
+
+def lean(tables: Tables) -> DataFrame:
+    """The exchanges without what no report shows; worth keeping in memory, as it is read often."""
+    return tables.exchanges.select(*LEAN)
+
+
+def gather(tables: Tables, exchanges: DataFrame, plots: bool, on_progress: Callable[[], None]) -> Traffic:
+    """`exchanges` as `lean` gives them. Without `plots` only what a summary says."""
+    found = Traffic()
+    _missing(tables.frames, found)
+    on_progress()
+    _overview(exchanges, found)
+    on_progress()
+    if plots and found.exchanges:
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            for _ in pool.map(lambda job: (job(exchanges, found), on_progress()), PLOTTED):
+                pass
+    return found
+
+
+def jobs(plots: bool) -> int:
+    """How often `gather` tells of progress."""
+    return 2 + len(PLOTTED) * plots
+
+
+def _missing(frames: DataFrame, found: Traffic) -> None:
+    """What is not of a capture says which file is damaged; the rest, where the capture itself has gaps."""
+    from pyspark.sql import functions as F
+
+    gaps = frames.where(F.col("kind") == "lost").groupBy("capture", "text")
+    rows = gaps.agg(F.sum("lost"), F.count(F.lit(1))).orderBy(F.desc("count(1)")).collect()
+    for capture, text, lost, count in rows:
+        found.lost += lost
+        if not capture:
+            found.damaged.append(text)
+        elif len(found.problems) < LINES:
+            found.problems[text] += count
+    found.damaged.sort()
+
+
+def _overview(exchanges: DataFrame, found: Traffic) -> None:
+    from pyspark.sql import functions as F
+
+    each = exchanges.groupBy("capture", "connection", "cluster", "broker", "client_id").agg(
+        F.min("time").alias("first"),
+        F.max("time").alias("last"),
+        F.count(F.lit(1)).alias("exchanges"),
+        F.count_if(F.col("awaits") & ~F.col("answered")).alias("unanswered"),
+        F.sum("request_bytes").alias("sent"),
+        F.sum("response_bytes").alias("received"),
+        F.sum(_error_count()).alias("errors"),
+    )
+    (row,) = each.agg(
+        F.count_distinct("capture"),
+        F.unix_micros(F.min("first")),
+        F.unix_micros(F.max("last")),
+        *(F.sum(name) for name in ("exchanges", "unanswered", "sent", "received", "errors")),
+        F.count_distinct("capture", "connection"),
+        F.count_distinct(F.coalesce(F.concat(F.lit("="), "client_id"), F.lit(""))),
+        F.sort_array(F.collect_set(F.struct("cluster", "broker"))),
+    ).collect()
+    found.captures, *times, exchanges_, unanswered, sent, received, errors, connections, clients, brokers = (
+        row
+    )
+    if not exchanges_:
+        return
+    found.first_us, found.last_us = times
+    found.exchanges, found.unanswered, found.errors = exchanges_, unanswered, errors
+    found.request_bytes, found.response_bytes = sent or 0, received or 0
+    found.connections, found.clients = connections, clients
+    found.brokers = [(one["cluster"], one["broker"]) for one in brokers]
+    found.step_us = step_us(found.seconds)
+
+
+def step_us(seconds: float) -> int:
+    """A round width of buckets, so that they are not more than BUCKETS."""
+    return round(next((step for step in STEPS_S if seconds / step < BUCKETS), STEPS_S[-1]) * S)
+
+
+def _error_count() -> Column:
+    from pyspark.sql import functions as F
+
+    total = F.aggregate("errors", F.lit(0).cast("bigint"), lambda sum, one: sum + one["count"])
+    return F.coalesce(total, F.lit(0))
+
+
+def _api() -> Column:
+    from pyspark.sql import functions as F
+
+    return F.coalesce("api", F.lit("unknown")).alias("api")
+
+
+def _bucket(found: Traffic) -> Column:
+    from pyspark.sql import functions as F
+
+    return (F.floor(F.unix_micros("time") / found.step_us) * found.step_us).alias("start")
+
+
+def _series(exchanges: DataFrame, found: Traffic) -> None:
+    from pyspark.sql import functions as F
+
+    rows = exchanges.groupBy(_bucket(found), _api()).agg(
+        F.count(F.lit(1)),
+        F.coalesce(F.sum("request_bytes"), F.lit(0)),
+        F.coalesce(F.sum("response_bytes"), F.lit(0)),
+        F.percentile_approx("latency_ms", F.array(F.lit(0.5), F.lit(0.99)), ACCURACY),
+    )
+    for *values, shares in rows.collect():
+        found.series.append(Moment(*values, *(shares or (None, None))))
+    found.series.sort(key=lambda one: one[:2])
+
+
+def _error_series(exchanges: DataFrame, found: Traffic) -> None:
+    from pyspark.sql import functions as F
+
+    each = exchanges.select(_bucket(found), F.explode("errors").alias("one"))
+    rows = each.groupBy("start", "one.name").agg(F.sum("one.count")).collect()
+    found.error_series += sorted(Errors(*row) for row in rows)
+
+
+def _latencies(exchanges: DataFrame, found: Traffic) -> None:
+    from pyspark.sql import functions as F
+
+    seen = exchanges.where("latency_ms is not null").select(
+        _api(), F.struct("cluster", "broker").alias("at"), "latency_ms"
+    )
+    rows = seen.rollup("api", "at").agg(
+        F.count(F.lit(1)),
+        F.percentile_approx("latency_ms", F.array(*map(F.lit, SHARES)), ACCURACY),
+        F.max("latency_ms"),
+    )
+    for api, at, count, ms, most in rows.where("api is not null").collect():
+        cluster, broker = (None, None) if at is None else at
+        found.latencies.append(Latency(api, cluster, broker, count, tuple(ms), most))
+    found.latencies.sort(key=lambda one: (-one.count, one.api, one.broker or ""))
+
+
+def _clients(exchanges: DataFrame, found: Traffic) -> None:
+    from pyspark.sql import functions as F
+
+    rows = exchanges.groupBy("client_id").agg(
+        F.max("software"),
+        F.count_distinct("capture", "connection"),
+        F.count(F.lit(1)).alias("exchanges"),
+        F.coalesce(F.sum("request_bytes"), F.lit(0)),
+        F.coalesce(F.sum("response_bytes"), F.lit(0)),
+        F.sum(_error_count()),
+    )
+    top = rows.orderBy(F.desc("exchanges"), "client_id").limit(CLIENTS).collect()
+    named = [row[0] for row in top if row[0] is not None]
+    of_top = exchanges.where(F.col("client_id").isNull() | F.col("client_id").isin(named))
+    apis: dict[str | None, dict[str, int]] = {}
+    for client_id, api, count in of_top.groupBy("client_id", _api()).count().collect():
+        apis.setdefault(client_id, {})[api] = count
+    found.top_clients += [Client(*row, apis[row[0]]) for row in top]
+
+
+def _sizes(exchanges: DataFrame, found: Traffic) -> None:
+    from pyspark.sql import functions as F
+
+    sides = (("request", "request_bytes"), ("response", "response_bytes"))
+    entries = F.array(
+        *(F.struct(F.lit(side).alias("side"), F.col(name).alias("bytes")) for side, name in sides)
+    )
+    each = exchanges.select(_api(), F.explode(entries).alias("frame")).where("frame.bytes > 0")
+    exponent = F.floor(F.log2("frame.bytes")).cast("int")
+    rows = each.groupBy("api", "frame.side", exponent.alias("exponent")).agg(F.count(F.lit(1)))
+    found.sizes += sorted(Size(*row) for row in rows.collect())
+
+
+PLOTTED: tuple[Callable[[DataFrame, Traffic], None], ...] = (
+    _series,
+    _error_series,
+    _latencies,
+    _clients,
+    _sizes,
+)
+
+
+def shown(exchanges: DataFrame, findings: Findings) -> dict[Place, Shown]:
+    """The exchanges that findings point to, as far as they are there."""
+    from pyspark.sql import functions as F
+
+    wanted = {place(one) for found in findings.found for one in found.evidence if one.exchange is not None}
+    if not wanted:
+        return {}
+    keys = exchanges.sparkSession.createDataFrame(
+        sorted(wanted), "capture string, connection bigint, exchange bigint"
+    )
+    end = F.unix_micros("time") + F.coalesce(F.round(F.col("latency_ms") * 1000), F.lit(0)).cast("bigint")
+    rows = exchanges.join(F.broadcast(keys), ["capture", "connection", "exchange"]).select(
+        *("capture", "connection", "exchange", "api", "version", "client_id", "broker"),
+        end,
+        *("request_bytes", "response_bytes", "latency_ms", "topics", F.col("errors.name")),
+    )
+    return {(row[0], row[1], row[2]): _shown(row[3:]) for row in rows.collect()}
+
+
+def _shown(values: Iterable[Any]) -> Shown:
+    *plain, topics, errors = values
+    return Shown(*plain, tuple(topics or ()), tuple(errors or ()))
+
+
+def place(one: Evidence) -> Place:
+    """What an exchange is known by."""
+    return one.capture, one.connection, one.exchange

@@ -1,0 +1,154 @@
+"""A report as one HTML page that needs nothing but itself: style, script, plotly.js and values stand in it.
+
+What clients made up (client ids, topics, versions) is escaped by jinja2, in the values by \\u003c, and in the
+plots by `plotting.label`. Should anything slip through, the page's policy lets only its own two scripts run,
+and no request leave.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from base64 import b64encode
+from collections.abc import Iterator
+from hashlib import sha256
+from importlib.resources import files
+from typing import Any
+
+from klamm.pipeline.finding import Finding
+from klamm.pipeline.report import wording
+from klamm.pipeline.report.gathering import Shown
+from klamm.pipeline.report.plots import plots
+from klamm.pipeline.report.report import Group, Report
+
+PLACE = files(__package__ or "klamm.pipeline.report")
+
+
+def page(report: Report, version: str) -> str:
+    """Raises ModuleNotFoundError without jinja2 or plotly."""
+    from jinja2 import Environment, StrictUndefined
+    from markupsafe import Markup
+
+    library, script = _plotly(), (PLACE / "page.js").read_text()
+    drawn = plots(report.traffic)
+    values = {one.name: {"data": one.data, "layout": one.layout} for one in drawn if not one.empty}
+    environment = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, keep_trailing_newline=True
+    )
+    template = environment.from_string((PLACE / "page.html").read_text())
+    traffic = report.traffic
+    clients = [_client(one) for one in traffic.top_clients]
+    return template.render(
+        title=", ".join(map(wording.plain, report.captures)),
+        span=report.span(),
+        where=None if report.where is None else wording.plain(report.where),
+        tiles=list(_tiles(report)),
+        notes=report.notes(),
+        groups=[_group(report, group) for group in report.groups()],
+        looked=report.looked(),
+        plots=drawn if traffic.exchanges else [],
+        clients=clients,
+        more_clients=traffic.clients - len(clients),
+        made=f"Made by klamm {version}, with times as they are where it ran. Plots: plotly.js (MIT).",
+        style=Markup((PLACE / "page.css").read_text()),
+        script=Markup(script),
+        allowed=[_hash(script), _hash(library)],
+        values=Markup(
+            json.dumps(values if traffic.exchanges else {}, separators=(",", ":")).replace("<", "\\u003c")
+        ),
+        plotly=Markup(b64encode(gzip.compress(library.encode(), 9, mtime=0)).decode()),
+    )
+
+
+def _plotly() -> str:
+    """The library as plotly's wheel has it: without the rest of plotly, half a second to import."""
+    return (files("plotly") / "package_data" / "plotly.min.js").read_text("utf-8")
+
+
+def _hash(script: str) -> str:
+    """As a browser computes it."""
+    return b64encode(sha256(script.encode()).digest()).decode()
+
+
+def _tiles(report: Report) -> Iterator[dict[str, Any]]:
+    traffic = report.traffic
+    rate = traffic.exchanges / traffic.seconds if traffic.seconds else 0.0
+    yield _tile(f"{traffic.exchanges:,}", "exchanges")
+    yield _tile(f"{rate:,.0f}" if rate >= 10 else f"{rate:.1f}", "a second")
+    yield _tile(f"{traffic.clients:,}", "client ids")
+    yield _tile(f"{traffic.connections:,}", "connections")
+    yield _tile(f"{len(traffic.brokers):,}", "brokers")
+    yield _tile(wording.size(traffic.request_bytes), "sent by clients")
+    yield _tile(wording.size(traffic.response_bytes), "sent by brokers")
+    yield _tile(f"{traffic.errors:,}", "errors answered")
+    yield _tile(f"{traffic.unanswered:,}", "unanswered")
+    if traffic.lost:
+        yield _tile(f"{traffic.lost:,}", "frames missing", True)
+
+
+def _tile(value: str, what: str, bad: bool = False) -> dict[str, Any]:
+    return {"value": value, "what": what, "bad": bad}
+
+
+def _group(report: Report, group: Group) -> dict[str, Any]:
+    detector, day = group.detector, wording.day(report.traffic.first_us)
+    several = len({cluster for cluster, _ in report.traffic.brokers}) > 1
+    return {
+        "name": detector.name,
+        "title": detector.title,
+        "severity": group.severity,
+        "advice": detector.advice,
+        "settings": detector.settings,
+        "rows": [_row(report, one, day, several) for one in group.findings],
+        "more": report.findings.more[detector.name]
+        if group.findings[-1] is _last(report, detector.name)
+        else 0,
+    }
+
+
+def _last(report: Report, name: str) -> Finding:
+    return next(one for one in reversed(report.findings.found) if one.detector == name)
+
+
+def _row(report: Report, one: Finding, day: str, several: bool) -> dict[str, Any]:
+    return {
+        "who": wording.who(one),
+        "cluster": wording.plain(one.cluster) if several else "",
+        "what": wording.plain(one.what),
+        "count": f"{one.count:,}",
+        "when": wording.when(one.first_us, one.last_us, day),
+        "evidence": [
+            {"text": _evidence(report.seen(each), each.time_us), "show": report.show(one, each)}
+            for each in one.evidence
+        ],
+    }
+
+
+def _evidence(seen: Shown | None, time_us: int) -> str:
+    """In the words of `klamm show`."""
+    if seen is None:
+        return f"{wording.clock(time_us)} from here on"
+    parts = [
+        wording.clock(time_us),
+        f"{seen.api or 'an unknown API'} v{seen.version}" if seen.version is not None else "an answer",
+    ]
+    parts += [f"broker={wording.plain(seen.broker)}", *(wording.plain(topic) for topic in seen.topics[:3])]
+    parts += [f"+{len(seen.topics) - 3} topics"] * (len(seen.topics) > 3)
+    sizes = [
+        ("?" if size is None else wording.size(size)) for size in (seen.request_bytes, seen.response_bytes)
+    ]
+    parts.append(" \u2192 ".join(sizes))
+    parts += [wording.duration(seen.latency_ms)] if seen.latency_ms is not None else ["no answer"]
+    return " ".join([*parts, *seen.errors])
+
+
+def _client(one: Any) -> dict[str, str]:
+    return {
+        "name": wording.client(one.client_id),
+        "software": wording.plain(one.software or ""),
+        "connections": f"{one.connections:,}",
+        "exchanges": f"{one.exchanges:,}",
+        "sent": wording.size(one.request_bytes),
+        "received": wording.size(one.response_bytes),
+        "errors": f"{one.errors:,}" if one.errors else "",
+    }

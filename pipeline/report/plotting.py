@@ -1,0 +1,111 @@
+"""Plots as plotly.js takes them, in plain values: what they share.
+
+Colours that follow light and dark are `css(name)`, a variable of the page's style. Axes of names are numbers
+with names as their ticks, so that no name is taken for a number, a date or another of the same look. The
+library reads text as simple HTML: names that clients made go through `label`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from typing import Any, NamedTuple
+
+from klamm.pipeline.report.wording import plain
+
+COLOURS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#e08a3c", "#999999")
+NO_ANSWER = "No answer was seen."
+LONGEST = 36  # characters of a name
+ROW = 24  # pixels
+Values = dict[str, Any]
+
+
+class Plot(NamedTuple):
+    """`about`: what to know of it. `wide`: across the page. `empty`: said instead, where there is no data."""
+
+    name: str
+    title: str
+    about: str
+    data: list[Values]
+    layout: Values
+    wide: bool = False
+    empty: str = ""
+
+
+def css(name: str) -> Values:
+    return {"css": f"--{name}"}
+
+
+def label(text: str) -> str:
+    """A name, as long as there is room for it."""
+    shown = plain(text)
+    return escape(shown if len(shown) <= LONGEST else f"{shown[: LONGEST - 1]}\u2026", quote=False)
+
+
+def layout(height: int, x: Values | None = None, y: Values | None = None, **more: Any) -> Values:
+    axis = {"gridcolor": css("grid"), "linecolor": css("grid"), "zeroline": False, "automargin": True}
+    return {
+        "height": height,
+        "margin": {"l": 48, "r": 12, "t": 8, "b": 32},
+        "paper_bgcolor": "rgba(0,0,0,0)",
+        "plot_bgcolor": "rgba(0,0,0,0)",
+        "font": {"family": "system-ui, sans-serif", "size": 12, "color": css("ink")},
+        "hoverlabel": {"font": {"family": "system-ui, sans-serif", "size": 12}, "namelength": -1},
+        "legend": {"orientation": "h", "y": -0.14, "x": 0, "font": {"size": 11}, "traceorder": "normal"},
+        "xaxis": {**axis, **(x or {})},
+        "yaxis": {**axis, **(y or {})},
+        **more,
+    }
+
+
+def cells(z: list[list[float | None]], text: list[list[str]], hover: list[list[str]], **more: Any) -> Values:
+    return {
+        "type": "heatmap",
+        "z": z,
+        "text": text,
+        "texttemplate": "%{text}",
+        "textfont": {"size": 11},
+        "customdata": hover,
+        "hovertemplate": "%{customdata}<extra></extra>",
+        "showscale": False,
+        "xgap": 2,
+        "ygap": 2,
+        "colorscale": [[0, css("cell-low")], [1, css("cell-high")]],
+        **more,
+    }
+
+
+def names_axis(names: Sequence[str]) -> Values:
+    """An axis of names, the first at the top."""
+    many = len(names)
+    return {
+        "tickvals": list(range(many)),
+        "ticktext": [label(name) for name in names],
+        "range": [many - 0.5, -0.5],
+        "autorange": False,
+        "ticks": "",
+    }
+
+
+def columns_axis(names: Sequence[str]) -> Values:
+    """An axis of names from left to right, above."""
+    return {
+        **names_axis(names),
+        "range": [-0.5, len(names) - 0.5],
+        "side": "top",
+        "tickangle": -35 if len(names) > 6 else 0,
+    }
+
+
+def ms_axis() -> Values:
+    """Ticks of a logarithmic axis in ms."""
+    ticks = [10.0**power for power in range(-3, 7)]
+    return {"tickvals": ticks, "ticktext": [_short(ms) for ms in ticks]}
+
+
+def _short(ms: float) -> str:
+    return f"{ms / 1000:,g} s" if ms >= 1000 else f"{ms:g} ms" if ms >= 1 else f"{ms * 1000:g} \u00b5s"
+
+
+def positive_ms(value: float | None) -> float:
+    return max(value or 0.0, 0.001)

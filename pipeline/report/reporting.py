@@ -1,0 +1,48 @@
+"""From captures to a report, with as little of Spark as it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import count
+from typing import TYPE_CHECKING
+
+from klamm.pipeline.detectors.detector import Detector
+from klamm.pipeline.finding import Thresholds, findings
+from klamm.pipeline.report import gathering
+from klamm.pipeline.report.report import Report
+from klamm.rules.expressions import Expression
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Step = Callable[[str, int, int], None]  # what is done, how much of it is done, and of how much
+
+
+def reported(
+    spark: SparkSession,
+    paths: Sequence[str],
+    detectors: Sequence[Detector],
+    thresholds: Thresholds | None = None,
+    where: Expression | None = None,
+    plots: bool = True,
+    on_step: Step = lambda what, done, of: None,
+) -> Report:
+    """`plots`: with what they need. Raises ExpressionError for what `where` cannot ask of tables."""
+    from klamm.pipeline.narrowing import chosen
+    from klamm.pipeline.tables import Tables
+
+    on_step("reading", 0, gathering.jobs(plots))
+    tables = (
+        Tables(spark, paths, bodies=False, persist=True) if where is None else chosen(spark, paths, where)
+    )
+    exchanges = gathering.lean(tables).persist()
+    try:
+        done = count(1)
+        traffic = gathering.gather(
+            tables, exchanges, plots, lambda: on_step("reading", next(done), gathering.jobs(plots))
+        )
+        found = findings(tables, detectors, thresholds, lambda done, of: on_step("looking", done, of))
+        seen = gathering.shown(exchanges, found)
+    finally:
+        spark.catalog.clearCache()
+    return Report(paths, traffic, found, detectors, None if where is None else str(where), seen)

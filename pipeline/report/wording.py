@@ -1,0 +1,108 @@
+"""How a report words figures, times, names and the command that shows an exchange."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable
+from datetime import UTC, datetime
+
+from klamm.pipeline.finding import Evidence, Finding
+from klamm.pipeline.report.gathering import Shown
+
+NO_CLIENT_ID = "(no client id)"
+S = 1_000_000  # us
+
+
+def plain(text: str) -> str:
+    """Text in which what moves a cursor, hides or turns other text, or ends a line is an escape."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def client(client_id: str | None) -> str:
+    return NO_CLIENT_ID if client_id is None else plain(client_id) or '""'
+
+
+def who(one: Finding) -> str:
+    """Its client, and what else it is about."""
+    parts = [] if one.client_id is None else [client(one.client_id)]
+    parts += [] if one.subject is None else [plain(one.subject)]
+    return ", ".join(parts) or NO_CLIENT_ID
+
+
+def count(number: int, what: str, many: str = "") -> str:
+    """`1 client`, `1,234 clients`"""
+    return f"{number:,} {what if number == 1 else many or what + 's'}"
+
+
+def size(count: float) -> str:
+    """87 B, 16.2 kB, 3.4 MB"""
+    for unit in ("B", "kB", "MB", "GB"):
+        if count < 999.5:
+            return f"{count:.0f} B" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1000
+    return f"{count:,.1f} TB"
+
+
+def duration(ms: float) -> str:
+    """0.42 ms, 4.1 ms, 2.50 s, 7 min"""
+    if ms < 1000:
+        return f"{ms:.1f} ms" if ms >= 1 else f"{ms:.2f} ms"
+    seconds = ms / 1000
+    if seconds < 120:
+        return f"{seconds:.2f} s" if seconds < 10 else f"{seconds:.0f} s"
+    hours, minutes = divmod(round(seconds / 60), 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min"
+
+
+def local(time_us: int) -> datetime:
+    """With the time zone of this machine."""
+    return utc(time_us).astimezone()
+
+
+def utc(time_us: int) -> datetime:
+    return datetime.fromtimestamp(time_us // S, UTC).replace(microsecond=time_us % S)
+
+
+def clock(time_us: int, ms: bool = True) -> str:
+    """16:01:28.055"""
+    return local(time_us).strftime("%H:%M:%S.%f")[: -3 if ms else -7]
+
+
+def day(time_us: int) -> str:
+    return local(time_us).strftime("%Y-%m-%d")
+
+
+def when(first_us: int, last_us: int, of_day: str = "") -> str:
+    """From when to when; days where they are not `of_day`."""
+    first, last = day(first_us), day(last_us)
+    ms = last_us - first_us < 10 * S
+    began, ended = clock(first_us, ms), clock(last_us, ms)
+    from_ = began if first == of_day else f"{first} {began}"
+    if began == ended and first == last:
+        return f"at {from_}"
+    return f"{from_} to {ended if last == first else f'{last} {ended}'}"
+
+
+def show(captures: Iterable[str], of: Finding, one: Evidence, seen: Shown | None) -> str:
+    """The command that prints this exchange with its fields: by its end, its client and its API. Of what is
+    not in the table `exchanges`, what came next.
+    """
+    client_id = of.client_id if seen is None else seen.client_id
+    wanted = [] if client_id is None else [f"client_id == {_quoted(client_id)}"]
+    if seen is not None and seen.api is not None:
+        wanted.append(f"api == {seen.api}")
+    begin, end = (one.time_us, None) if seen is None else (seen.end_us - 1, seen.end_us + 2)
+    words = ["klamm", "show", *captures, *([" and ".join(wanted)] if wanted else [])]
+    words += ["--since", _moment(begin), *(["-n", "5"] if end is None else ["--until", _moment(end)]), "-v"]
+    return " ".join(shlex.quote(word) for word in words)
+
+
+def _quoted(text: str) -> str:
+    """As an expression has it, in ASCII."""
+    return '"' + text.encode("unicode_escape").decode().replace('"', '\\"') + '"'
+
+
+def _moment(time_us: int) -> str:
+    return utc(time_us).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

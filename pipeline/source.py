@@ -1,0 +1,234 @@
+"""The Data Source `klamm`: captures as the table `frames`, for batches and for streams.
+
+    spark.read.format("klamm").load("captures/")
+    spark.readStream.format("klamm").load("captures/")
+
+Options: `paths`, several of them as a JSON list; `api`, an API's name, and `side`: only these frames, with
+`body` as a struct in the wire table's names and not as JSON; `content=true`: with what only the records
+themselves tell. Columns that a given schema leaves out are not
+made, and without `topics`, `topic_ids`, `groups`, `errors` and `body` no frame is decoded. Conditions on `time`,
+`api` and `api_key` skip segments by what these say of themselves, and on other columns of headers frames are
+left out before they are decoded; Spark judges what is left.
+
+A stream gives each frame once across restarts: its offset tells how many batches of each segment were read.
+Folders are read on the executors, so they must see them; for object stores see tables.py.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    EqualTo,
+    Filter,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
+    InputPartition,
+    LessThan,
+    LessThanOrEqual,
+)
+
+from klamm.decoders import API
+from klamm.decoders.schema import Api, Side
+from klamm.pipeline.parts import Part, Wanted, opening, parts, runs, segments
+from klamm.pipeline.schemas import FRAMES
+from klamm.pipeline.wire_types import body_type
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql.types import StructType
+
+FILTERED = (
+    "capture",
+    "connection",
+    "cluster",
+    "broker",
+    "client",
+    "client_id",
+    "kind",
+    "side",
+    "time",
+    "api",
+    "api_key",
+)
+Filters = list[tuple[str, str, Any]]  # column, operator, value; all must hold
+OPERATORS = {
+    EqualTo: "==",
+    GreaterThan: ">",
+    GreaterThanOrEqual: ">=",
+    LessThan: "<",
+    LessThanOrEqual: "<=",
+    In: "in",
+}
+
+
+class Klamm(DataSource):
+    """Captures."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "klamm"
+
+    def schema(self) -> str:
+        ddl = FRAMES.ddl
+        chosen = _chosen(self.options)
+        return (
+            ddl
+            if chosen is None
+            else ddl.replace(
+                "body string", f"body {body_type(*chosen, self.options.get('content') == 'true')}"
+            )
+        )
+
+    def reader(self, schema: StructType) -> Reader:
+        return Reader(_paths(self.options), schema, _chosen(self.options))
+
+    def streamReader(self, schema: StructType) -> Stream:
+        return Stream(_paths(self.options), schema, _chosen(self.options))
+
+
+class Slice(InputPartition):
+    """A part of a capture as Spark hands it to an executor."""
+
+    def __init__(self, part: Part) -> None:
+        self.part = part
+
+
+class _Asked:
+    """What both kinds of reader know."""
+
+    def __init__(self, paths: list[str], schema: StructType, chosen: tuple[Api, Side] | None) -> None:
+        self._paths, self._schema, self._typed = paths, schema, chosen is not None
+        self._filters: Filters = []
+        if chosen is not None:
+            self._filters = frames_of(*chosen)
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(partition, Slice)
+        return rows(partition.part, self._schema, self._filters, self._typed)
+
+
+class Reader(_Asked, DataSourceReader):
+    """All that is there when the query is planned."""
+
+    def pushFilters(self, filters: list[Filter]) -> Iterator[Filter]:
+        """Each is given back: segments and frames are left out as far as that is sure, and Spark does the rest."""
+        for one in filters:
+            operator = OPERATORS.get(type(one))
+            column = one.attribute[0] if operator and len(one.attribute) == 1 else ""
+            if operator and column in FILTERED:
+                self._filters.append((column, operator, one.value))
+            yield one
+
+    def partitions(self) -> Sequence[InputPartition]:
+        return [Slice(part) for part in parts(self._paths, wanted(self._filters))]
+
+
+class Stream(_Asked, DataSourceStreamReader):
+    """An offset is {segment: {"batches": read so far, "ended": no more will come}}."""
+
+    def initialOffset(self) -> dict[str, Any]:
+        return {}
+
+    def latestOffset(self, start: dict[str, Any], limit: Any = None) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for path, fault in segments(self._paths):
+            before = start.get(str(path))
+            if before is not None and before["ended"]:
+                found[str(path)] = before
+            elif not fault:
+                opened, fault = opening(path)
+                if opened is not None:
+                    ended = opened.statistics is not None or bool(opened.fault)
+                    found[str(path)] = {"batches": len(opened.spans), "ended": ended}
+                elif Path(path).exists():
+                    found[str(path)] = {"batches": 0, "ended": True}
+        return found
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        return [Slice(part) for path, there in end.items() for part in _new(path, start.get(path), there)]
+
+
+def _new(path: str, before: Mapping[str, Any] | None, there: Mapping[str, Any]) -> Iterator[Part]:
+    first = before["batches"] if before else 0
+    stop = there["batches"]
+    ends = there["ended"] and not (before and before["ended"])
+    if stop <= first and not ends:
+        return
+    opened, fault = opening(Path(path))
+    if ends and (opened is None or opened.fault):
+        yield Part(path, fault=fault if opened is None else f"{opened.fault}; {stop} batches were read")
+    if stop > first:
+        size = opened.path.stat().st_size // len(opened.spans) if opened and opened.spans else 0
+        yield from runs(Path(path), [first, stop - 1], size)
+
+
+def frames_of(api: Api, side: Side) -> Filters:
+    """Of one API and side."""
+    return [("api_key", "==", api.key), ("side", "==", side), ("kind", "==", "frame")]
+
+
+def rows(part: Part, schema: StructType, filters: Filters, typed: bool) -> Iterator[pa.RecordBatch]:
+    """On an executor: a part's rows of `frames`, with the columns of this schema."""
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    from klamm.pipeline.frame_rows import Asked, read
+    from klamm.pipeline.keeping import SOURCES, mask
+
+    also = tuple(source for column, _, _ in filters for source in SOURCES[column])
+    keeps = mask(filters) if filters else None
+    faults = not any(column in ("kind", "side", "api", "api_key") for column, _, _ in filters)
+    return read(part, Asked(to_arrow_schema(schema, timezone="UTC"), keeps, typed, faults), also)
+
+
+def wanted(filters: Filters) -> Wanted:
+    """As far as segments can be skipped by it."""
+    since_ns = before_ns = keys = None
+    for column, operator, value in filters:
+        if column == "time" and operator in (">", ">=", "=="):
+            since_ns = max(since_ns or 0, ns(value))
+        if column == "time" and operator in ("<", "<=", "=="):
+            before_ns = min(before_ns or 1 << 62, ns(value) + 1000)
+        if column in ("api", "api_key") and operator in ("==", "in"):
+            named = value if operator == "in" else [value]
+            found = frozenset(_key(one) for one in named)
+            keys = found if keys is None else keys & found
+    return Wanted(since_ns, before_ns, keys)
+
+
+def ns(time: datetime) -> int:
+    """Since 1970; without a time zone it is UTC."""
+    known = time if time.tzinfo else time.replace(tzinfo=UTC)
+    delta = known - datetime(1970, 1, 1, tzinfo=UTC)
+    return (delta.days * 86_400 + delta.seconds) * 10**9 + delta.microseconds * 1000
+
+
+def _key(name: Any) -> int:
+    if isinstance(name, int):
+        return name
+    api = API.get(name)
+    return -1 if api is None else api.key
+
+
+def _paths(options: Mapping[str, str]) -> list[str]:
+    found: list[str] = json.loads(options["paths"]) if "paths" in options else []
+    return [*found, *([options["path"]] if "path" in options else [])]
+
+
+def _chosen(options: Mapping[str, str]) -> tuple[Api, Side] | None:
+    if "api" not in options:
+        return None
+    api, side = API.get(options["api"]), options.get("side", "request")
+    if api is None or side not in ("request", "response"):
+        raise ValueError(
+            f"the option api={options['api']!r}, side={side!r} names no API's request or response"
+        )
+    return api, side

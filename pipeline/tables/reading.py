@@ -1,0 +1,108 @@
+"""Frames out of captures, as the tables are made from them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from klamm.decoders import API
+from klamm.decoders.error_codes import ERRORS
+from klamm.decoders.schema import Side
+from klamm.pipeline.parts import Part, parts
+from klamm.pipeline.schemas import FRAMES, WHERE
+from klamm.pipeline.source import Filters, frames_of, rows, wanted
+from klamm.pipeline.wire_types import body_type
+
+from pyspark.sql.types import StructType
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+KEY = ["capture", "connection", "exchange"]  # what a request and its response have in common
+TYPES = {column.name: column.type for column in FRAMES.columns}
+HEADER = (*(column.name for column in WHERE), "exchange", "client_id", "time", "version")
+
+
+class Source:
+    """Where frames come from. No column is read that is not asked for.
+
+    Not by the Data Source `klamm`, which reads the same: Spark starts Python anew for each step of planning one,
+    and there are some thirty reads in a run over all tables.
+    """
+
+    def __init__(self, spark: SparkSession, paths: Sequence[str]) -> None:
+        self.spark = spark
+        self._all = parts([str(path) for path in paths])
+
+    def frames(self, *columns: str) -> DataFrame:
+        return self._read(", ".join(f"{name} {TYPES[name]}" for name in columns), [], False)
+
+    def bodies(self, api: str, side: Side, content: bool = False) -> DataFrame:
+        """Frames of one API and side, with `body` as a struct."""
+        known = API.get(api)
+        assert known is not None
+        fields = [f"{name} {TYPES[name]}" for name in HEADER]
+        ddl = ", ".join([*fields, f"body {body_type(known, side, content)}"])
+        return self._read(ddl, frames_of(known, side), True)
+
+    def _read(self, ddl: str, filters: Filters, typed: bool) -> DataFrame:
+        keys = wanted(filters).api_keys
+        found = [part for part in self._all if keys is None or keys & (part.api_keys or keys)]
+        found = found or [Part("")]
+        reading = partial(_read, found, StructType.fromDDL(ddl), filters, typed)
+        return self.spark.range(0, len(found), 1, len(found)).mapInArrow(reading, ddl)
+
+
+def _read(
+    parts: list[Part], schema: StructType, filters: Filters, typed: bool, places: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """On an executor: what stands in the parts with these numbers."""
+    for batch in places:
+        for place in batch.column("id").to_pylist():
+            yield from rows(parts[place], schema, filters, typed)
+
+
+def uuid_text(column: Column) -> Column:
+    """As Kafka prints it; null for the uuid of zeros, which means none."""
+    from pyspark.sql import functions as F
+
+    text = F.rtrim(F.translate(F.base64(column), "+/", "-_"), F.lit("="))
+    return F.when(column != F.lit(bytes(16)), text)
+
+
+def error_text(code: Column) -> Column:
+    """Kafka's name of an error code."""
+    from pyspark.sql import functions as F
+
+    names = F.create_map(*[F.lit(item) for error in ERRORS for item in (error.code, error.name)])
+    return F.coalesce(names[code.cast("int")], F.concat(F.lit("ERROR_"), code.cast("string")))
+
+
+def ms(start: Column, end: Column) -> Column:
+    """Between two times, in ms."""
+    from pyspark.sql import functions as F
+
+    return (F.unix_micros(end) - F.unix_micros(start)) / 1000.0
+
+
+def columns(table_rows: DataFrame, table: str) -> DataFrame:
+    """The columns of a table, in their order and types."""
+    from pyspark.sql import functions as F
+
+    from klamm.pipeline.schemas import TABLES
+
+    return table_rows.select(*[F.col(one.name).cast(one.type) for one in TABLES[table].columns])
+
+
+def answered(requests: DataFrame, responses: DataFrame, on: Sequence[str] = ()) -> DataFrame:
+    """Requests with their responses, where there are any: those of the response have `response_time`, and no
+    column in common with the requests but the key and `on`.
+    """
+    from pyspark.sql import functions as F
+
+    found = requests.join(responses, [*KEY, *on], "left")
+    return found.withColumn("answered", F.col("response_time").isNotNull()).withColumn(
+        "latency_ms", ms(F.col("time"), F.col("response_time"))
+    )

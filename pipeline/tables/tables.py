@@ -1,0 +1,89 @@
+"""Captures as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from klamm.pipeline.tables import cluster, exchanges, groups, partitions, transactions
+from klamm.pipeline.tables.reading import TYPES, Source
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+class Tables:
+    """Each table as a DataFrame, with the columns that schemas.py says.
+
+    `bodies`: `exchanges` has them; else they are null there, and only `exchanges_of` decodes them. `persist`:
+    a table is kept once it is made.
+    """
+
+    def __init__(
+        self, spark: SparkSession, paths: str | Sequence[str], bodies: bool = True, persist: bool = False
+    ) -> None:
+        self.spark = spark
+        self._source = Source(spark, [paths] if isinstance(paths, str) else paths)
+        self._bodies, self._persist = bodies, persist
+
+    @property
+    def frames(self) -> DataFrame:
+        """All columns: every body is decoded. `some_frames` reads less."""
+        return self._source.frames(*TYPES)
+
+    def some_frames(self, *columns: str) -> DataFrame:
+        """These columns of `frames`."""
+        return self._source.frames(*columns)
+
+    @cached_property
+    def topic_names(self) -> DataFrame:
+        """One row with one column, `names`: a map from topic ids, as Kafka prints them, to names."""
+        return self._kept(cluster.topic_names(self._source))
+
+    @cached_property
+    def exchanges(self) -> DataFrame:
+        return self._kept(exchanges.exchanges(self._source, self.topic_names, self._bodies))
+
+    def exchanges_of(self, *apis: str) -> DataFrame:
+        """Exchanges of these APIs, with their bodies."""
+        return exchanges.exchanges(self._source, self.topic_names, True, apis)
+
+    @cached_property
+    def produce(self) -> DataFrame:
+        return self._kept(partitions.produce(self._source, self.topic_names))
+
+    @cached_property
+    def fetch(self) -> DataFrame:
+        return self._kept(partitions.fetch(self._source, self.topic_names))
+
+    @cached_property
+    def batches(self) -> DataFrame:
+        return self._kept(partitions.batches(self._source, self.topic_names))
+
+    @cached_property
+    def groups(self) -> DataFrame:
+        return self._kept(groups.groups(self._source))
+
+    @cached_property
+    def commits(self) -> DataFrame:
+        return self._kept(groups.commits(self._source, self.topic_names))
+
+    @cached_property
+    def offsets(self) -> DataFrame:
+        return self._kept(groups.offsets(self._source, self.topic_names))
+
+    @cached_property
+    def transactions(self) -> DataFrame:
+        return self._kept(transactions.transactions(self._source))
+
+    @cached_property
+    def metadata(self) -> DataFrame:
+        return self._kept(cluster.metadata(self._source))
+
+    @cached_property
+    def connections(self) -> DataFrame:
+        return self._kept(cluster.connections(self._source))
+
+    def _kept(self, table: DataFrame) -> DataFrame:
+        return table.persist() if self._persist else table

@@ -1,0 +1,64 @@
+"""Transactions: who began, joined and ended them."""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from klamm.pipeline.schemas import TABLES
+from klamm.pipeline.tables.reading import KEY, Source, answered, columns, error_text
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+HEADER = ("capture", "connection", "cluster", "broker", "client", "exchange", "client_id", "time", "version")
+PARTITIONS = "coalesce(get(filter(flatten(transform({}, t -> t.{}.{})), code -> code != 0), 0), 0S)"
+OLD = PARTITIONS.format("body.results_by_topic_v3_and_below", "results_by_partition", "partition_error_code")
+NEW = PARTITIONS.format(
+    "get(body.results_by_transaction, 0).topic_results", "results_by_partition", "partition_error_code"
+)
+PRODUCER = {name: f"body.{name}" for name in ("transactional_id", "producer_id", "producer_epoch")}
+# By API: what its request tells, and the first error of its response.
+STEPS = {
+    "InitProducerId": (PRODUCER | {"timeout_ms": "body.transaction_timeout_ms"}, "body.error_code"),
+    "AddPartitionsToTxn": (
+        {
+            name: f"coalesce(get(body.transactions, 0).{name}, body.v3_and_below_{name})"
+            for name in ("transactional_id", "producer_id", "producer_epoch")
+        },
+        f"if(coalesce(body.error_code, 0S) != 0, body.error_code, if(size(body.results_by_transaction) > 0, {NEW}, {OLD}))",
+    ),
+    "AddOffsetsToTxn": (PRODUCER, "body.error_code"),
+    "TxnOffsetCommit": (PRODUCER, PARTITIONS.format("body.topics", "partitions", "error_code")),
+    "EndTxn": (PRODUCER | {"committed": "body.committed"}, "body.error_code"),
+}
+
+
+def transactions(source: Source) -> DataFrame:
+    """Their exchanges."""
+    return reduce(lambda one, other: one.unionByName(other), [_step(source, api) for api in STEPS])
+
+
+def _step(source: Source, api: str) -> DataFrame:
+    asks, code = STEPS[api]
+    asked = source.bodies(api, "request").select(
+        *HEADER, *[F.expr(what).alias(name) for name, what in asks.items()]
+    )
+    given = [F.expr(f"body.{name}").alias(f"given_{name}") for name in ("producer_id", "producer_epoch")]
+    told = source.bodies(api, "response").select(
+        *KEY,
+        F.col("time").alias("response_time"),
+        F.expr(code).alias("code"),
+        *(given if api == "InitProducerId" else []),
+    )
+    rows = answered(asked, told).withColumn("error", F.when(F.col("answered"), error_text(F.col("code"))))
+    if api == "InitProducerId":
+        for name in ("producer_id", "producer_epoch"):
+            rows = rows.withColumn(name, F.coalesce(F.when(F.col("code") == 0, F.col(f"given_{name}")), name))
+    rows = rows.withColumn("api", F.lit(api))
+    missing = [one for one in TABLES["transactions"].columns if one.name not in rows.columns]
+    return columns(
+        rows.withColumns({one.name: F.lit(None).cast(one.type) for one in missing}), "transactions"
+    )

@@ -1,0 +1,31 @@
+"""One Spark session for all tests of the pipeline, and one capture of many clients side by side."""
+
+from collections.abc import Iterator
+
+import pytest
+from pyspark.sql import SparkSession
+
+from klamm.pipeline.session import session
+from klamm.pipeline.tables import Tables
+from tests.pipeline import ground
+from tests.pipeline.ground import Played
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """Two cores of this machine."""
+    made = session("local[2]", **{"spark.sql.shuffle.partitions": "2"})
+    yield made
+    made.stop()
+
+
+@pytest.fixture(scope="session")
+def played(tmp_path_factory: pytest.TempPathFactory) -> Played:
+    """All misbehaving clients beside the healthy load, captured; the cluster is gone when this is there."""
+    return ground.played(tmp_path_factory.mktemp("played") / "ground", ground.names(), seconds=20)
+
+
+@pytest.fixture(scope="session")
+def tables(spark: SparkSession, played: Played) -> Tables:
+    """Of that capture."""
+    return Tables(spark, str(played.capture), persist=True)

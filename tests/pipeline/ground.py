@@ -1,0 +1,230 @@
+"""The ground on which detectors are judged: a cluster, klamm with a capture in front, clients side by side.
+
+    python -m tests.pipeline.ground --out DIR [--seconds 20] [--healthy] [--roll] NAME ...
+
+NAME is a module of tests/pipeline/misbehaviour, or `all`. Such a module has
+
+    CLIENT_ID = "tiny-batches"      what the client ids of its connections begin with
+    EXPECTED = {"tiny_batches"}     the detectors that may name it
+    def run(bootstrap, seconds)     misbehave for about so long, and return
+
+and may have
+
+    SUBJECTS = ("broker 3",)        what findings without a client may be about, besides its topics and groups
+    LISTENER = "SASL_PLAINTEXT"     its bootstrap address is of this listener, through klamm (kraft.USERS)
+    DIRECT = True                   the environment variable KLAMM_DIRECT is the brokers' own address
+    def environment(cluster, seconds)
+        runs in a thread of the ground meanwhile; it may pause and continue a broker (SIGSTOP and SIGCONT to
+        cluster.brokers[3].process.child), but start none: processes die with the thread that started them
+"""
+
+import argparse
+import fcntl
+import json
+import signal
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
+
+from tests.brokers.jars import ROOT
+from tests.brokers.kraft import Cluster, kraft_cluster
+from tests.brokers.processes import Process, free_block, free_ports, wait_for
+from tests.e2e.klamm_process import COMMAND, Klamm
+from tests.pipeline import healthy
+from tests.pipeline.facts import Facts, facts
+
+LISTENERS = ("PLAINTEXT", "SASL_PLAINTEXT")
+SETTINGS = {"auto.create.topics.enable": "true", "min.insync.replicas": "2"}
+FOLDER = Path(__file__).resolve().parent / "misbehaviour"
+PATIENCE_S = 60.0  # for a client that is to end
+HOST = "127.0.0.1"
+
+
+class Ended(NamedTuple):
+    """A client's process: its exit code, None where it had to be killed, and the end of what it said."""
+
+    code: int | None
+    tail: str
+
+
+class Played(NamedTuple):
+    """A ground that is no more: its capture, and what was said of it."""
+
+    capture: Path
+    ended: dict[str, Ended]
+    said: dict[str, dict[str, Any]]  # by healthy clients, of themselves
+    facts: Facts  # of the healthy topics and groups
+    problems: list[Any]  # that klamm met
+
+
+class Ground:
+    """A running cluster, and a klamm with a bootstrap address for each of its listeners."""
+
+    def __init__(self, folder: Path, cluster: Cluster, klamms: dict[str, Klamm]) -> None:
+        self.folder, self.cluster, self.klamms = folder, cluster, klamms
+
+    @property
+    def capture(self) -> Path:
+        return self.folder / "capture"
+
+    def start(self, name: str, command: list[str], env: dict[str, str] | None = None) -> Process:
+        """A client that logs to a file of its name."""
+        return Process(command, self.folder / f"{name}.log", {"PYTHONPATH": str(ROOT), **(env or {})})
+
+    def misbehave(self, name: str, seconds: float) -> Process:
+        """The client of one module."""
+        module = misbehaviour(name)
+        bootstrap = self.klamms[getattr(module, "LISTENER", "PLAINTEXT")].bootstrap
+        env = {"KLAMM_DIRECT": self.cluster.bootstrap()} if getattr(module, "DIRECT", False) else None
+        command = [sys.executable, "-m", "tests.pipeline.misbehaviour", name, bootstrap, str(seconds)]
+        return self.start(name, command, env)
+
+    def play(
+        self, names: Sequence[str], seconds: float, with_healthy: bool = False, roll: bool = False
+    ) -> dict[str, Ended]:
+        """All clients side by side, until each has ended; how, by name."""
+        if with_healthy:
+            healthy.create_topics(self.cluster)
+        began = time.monotonic()
+        bootstrap = self.klamms["PLAINTEXT"].bootstrap
+        commands = healthy.COMMANDS if with_healthy else {}
+        running = {name: self.start(name, command(bootstrap, seconds)) for name, command in commands.items()}
+        running |= {name: self.misbehave(name, seconds) for name in names}
+        hooks = [hook for name in names if (hook := getattr(misbehaviour(name), "environment", None))]
+        threads = [threading.Thread(target=hook, args=(self.cluster, seconds)) for hook in hooks]
+        for thread in threads:
+            thread.start()
+        if roll:
+            time.sleep(seconds / 10)
+            healthy.roll(self.cluster, pause_s=seconds / 20)
+        for thread in threads:
+            thread.join()
+        return {name: self._ended(process, began + seconds + PATIENCE_S) for name, process in running.items()}
+
+    def _ended(self, process: Process, deadline: float) -> Ended:
+        while process.running and time.monotonic() < deadline:
+            time.sleep(0.05)
+        code = process.child.poll()
+        process.kill()
+        return Ended(code, process.tail(15))
+
+
+def played(folder: Path, names: Sequence[str], seconds: float, roll: bool = False) -> Played:
+    """Misbehaving clients beside the healthy load."""
+    with ground(folder) as made:
+        ended = made.play(names, seconds, with_healthy=True, roll=roll)
+        said = {}
+        for name in healthy.COMMANDS:
+            said |= healthy.said(folder / f"{name}.log")
+        told = facts(made.cluster, healthy.CLIENT_ID)
+        problems = made.klamms["PLAINTEXT"].problems()
+    return Played(made.capture, ended, said, told, problems)
+
+
+def misbehaviour(name: str) -> ModuleType:
+    return import_module(f"tests.pipeline.misbehaviour.{name}")
+
+
+def names() -> list[str]:
+    """The modules that are misbehaving clients."""
+    stems = sorted(path.stem for path in FOLDER.glob("[!_]*.py"))
+    return [stem for stem in stems if hasattr(misbehaviour(stem), "CLIENT_ID")]
+
+
+@contextmanager
+def klamm_with_capture(folder: Path, cluster: Cluster, records: str = "hash") -> Iterator[dict[str, Klamm]]:
+    """One klamm, by listener; it captures from its start to its end into `folder`/capture."""
+    admin = f"{HOST}:{free_ports()}"
+    ports = {listener: free_block() for listener in LISTENERS}
+    config = {
+        "clusters": [
+            {
+                "name": name(listener),
+                "bootstrap": cluster.bootstrap(listener),
+                "listen": f"{HOST}:{port}-{port + 99}",
+            }
+            for listener, port in ports.items()
+        ],
+        "admin": admin,
+        "capture": {"folder": str(folder / "capture"), "records": records},
+    }
+    (folder / "klamm.yaml").write_text(json.dumps(config))
+    process = Process([str(COMMAND), "run", "--config", str(folder / "klamm.yaml")], folder / "klamm.log")
+    klamms = {listener: Klamm(process, HOST, port, admin) for listener, port in ports.items()}
+
+    def knows_all() -> bool:
+        found = json.loads(klamms["PLAINTEXT"].get("/v1/brokers"))
+        return sum(
+            node["cluster"] == name("PLAINTEXT") and node["kind"] == "broker" for node in found
+        ) == len(cluster.brokers)
+
+    try:
+        for klamm in klamms.values():
+            klamm.wait_until_listening()
+        wait_for(knows_all, "klamm", [process], timeout_s=60)
+        yield klamms
+    finally:
+        process.stop(patience_s=30)
+
+
+def name(listener: str) -> str:
+    """klamm's name for the cluster on a listener."""
+    return "kafka" if listener == "PLAINTEXT" else "kafka-sasl"
+
+
+@contextmanager
+def ground(folder: Path, records: str = "hash") -> Iterator[Ground]:
+    """All of it in `folder`, and nothing left at the end."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "brokers").mkdir()
+    with ExitStack() as stack:
+        cluster = stack.enter_context(
+            kraft_cluster(folder / "brokers", listeners=LISTENERS, settings=SETTINGS)
+        )
+        healthy.settle(cluster)
+        yield Ground(folder, cluster, stack.enter_context(klamm_with_capture(folder, cluster, records)))
+
+
+@contextmanager
+def turn() -> Iterator[None]:
+    """Wait until no other ground runs on this machine: two would starve each other."""
+    with (Path(tempfile.gettempdir()) / "klamm-ground.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--out", type=Path, required=True, help="a new folder")
+    parser.add_argument("--seconds", type=float, default=20.0)
+    parser.add_argument("--healthy", action="store_true", help="a healthy load beside them")
+    parser.add_argument("--roll", action="store_true", help="the brokers restart one by one meanwhile")
+    parser.add_argument("--records", default="hash", choices=["blank", "keep", "hash"])
+    parser.add_argument("names", nargs="*", metavar="NAME")
+    options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    chosen = names() if options.names == ["all"] else options.names
+    began = time.monotonic()
+    with turn(), ground(options.out, options.records) as made:
+        print(f"up after {time.monotonic() - began:.1f} s", flush=True)
+        ended = made.play(chosen, options.seconds, options.healthy, options.roll)
+        problems = made.klamms["PLAINTEXT"].problems()
+    for client, (code, tail) in ended.items():
+        print(f"{client}: exit {code}" + ("" if code == 0 else f"\n{tail}"))
+    for problem in problems:
+        print(f"klamm met a problem: {problem}")
+    print(f"capture: {made.capture} after {time.monotonic() - began:.1f} s")
+    return int(any(code != 0 for code, _ in ended.values()))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

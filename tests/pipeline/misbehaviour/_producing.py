@@ -1,0 +1,33 @@
+"""How misbehaving producers begin: librdkafka set as it should be, values that compress, a steady pace."""
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+TIMEOUT_S = 30.0
+
+
+def healthy(bootstrap: str, client_id: str) -> dict[str, Any]:
+    """Settings of a librdkafka producer with which nothing is wrong."""
+    return {
+        "bootstrap.servers": bootstrap,
+        "client.id": client_id,
+        "compression.type": "lz4",
+        "enable.idempotence": True,
+        "linger.ms": 100,
+    }
+
+
+def paced(seconds: float, each_s: float) -> Iterator[int]:
+    """0, 1, 2, ... every `each_s`, for `seconds`; what is late comes at once, what is too late never."""
+    began = time.monotonic()
+    for index in range(round(seconds / each_s)):
+        time.sleep(max(0.0, began + index * each_s - time.monotonic()))
+        if time.monotonic() > began + seconds:
+            return
+        yield index
+
+
+def order(index: int, notes: int = 30) -> bytes:
+    """A value that compresses: some 50 bytes, and five for each of the notes."""
+    return f'{{"order": {index}, "customer": {index % 500}, "notes": "{"none " * notes}"}}'.encode()

@@ -1,0 +1,48 @@
+"""Does for each record what takes 5 ms, one after the other, while 400 records come in a second."""
+
+import asyncio
+import threading
+import time
+
+from aiokafka import AIOKafkaConsumer
+
+from tests.pipeline.misbehaviour import _topics
+from tests.pipeline.misbehaviour._stock import producer, send, until
+
+CLIENT_ID = "consumer-lag"
+EXPECTED = {"consumer_lag"}
+WORK_S = 0.005
+BURST, BURST_S = 200, 0.5
+
+
+def produce(bootstrap: str, end: float) -> None:
+    sender, sent = producer(bootstrap, CLIENT_ID), 0
+    while time.monotonic() < end:
+        send(sender, CLIENT_ID, BURST, first=sent)
+        sent += BURST
+        time.sleep(BURST_S)
+    sender.flush(30)
+
+
+async def consume(bootstrap: str, end: float) -> None:
+    consumer = AIOKafkaConsumer(
+        CLIENT_ID,
+        bootstrap_servers=bootstrap,
+        client_id=CLIENT_ID,
+        group_id=CLIENT_ID,
+        auto_offset_reset="earliest",
+        max_partition_fetch_bytes=1024,
+    )
+    async with consumer:
+        while time.monotonic() < end:
+            for messages in (await consumer.getmany(timeout_ms=500, max_records=100)).values():
+                await asyncio.sleep(WORK_S * len(messages))
+
+
+def run(bootstrap: str, seconds: float) -> None:
+    end = until(seconds)
+    _topics.create(bootstrap, CLIENT_ID, CLIENT_ID, partitions=1)
+    busy = threading.Thread(target=produce, args=(bootstrap, end))
+    busy.start()
+    asyncio.run(consume(bootstrap, end))
+    busy.join()

@@ -1,0 +1,24 @@
+"""fetch.wait.max.ms=10 (Java: fetch.max.wait.ms) "for low latency": on a quiet topic the broker is asked
+again and again for nothing.
+"""
+
+import time
+
+from confluent_kafka import Consumer
+
+from tests.pipeline.misbehaviour import _topics
+from tests.pipeline.misbehaviour._stock import consumer_settings, fill, until
+
+CLIENT_ID = "empty-fetches"
+EXPECTED = {"empty_fetches"}
+
+
+def run(bootstrap: str, seconds: float) -> None:
+    end = until(seconds)
+    _topics.create(bootstrap, CLIENT_ID, CLIENT_ID, partitions=1)
+    fill(bootstrap, CLIENT_ID, CLIENT_ID, count=200)
+    consumer = Consumer(consumer_settings(bootstrap, CLIENT_ID, fetch_wait_max_ms=10))
+    consumer.subscribe([CLIENT_ID])
+    while time.monotonic() < end:
+        consumer.consume(100, 0.5)
+    consumer.close()

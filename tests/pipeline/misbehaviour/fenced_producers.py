@@ -1,0 +1,44 @@
+"""Fenced producers: two instances of a deployment have one `transactional.id`, and fence each other."""
+
+import threading
+import time
+from contextlib import suppress
+
+from confluent_kafka import KafkaException, Producer
+
+from tests.pipeline.misbehaviour import _topics
+from tests.pipeline.misbehaviour._producing import TIMEOUT_S, healthy, order
+
+CLIENT_ID = "fenced-producers"
+EXPECTED = {"fenced_producers"}
+RESTART_S = 1.0  # the supervisor's
+
+
+def run(bootstrap: str, seconds: float) -> None:
+    _topics.create(bootstrap, CLIENT_ID, CLIENT_ID)
+    end = time.monotonic() + seconds
+    threads = [threading.Thread(target=_instance, args=(bootstrap, end, number)) for number in (0, 1)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def _instance(bootstrap: str, end: float, number: int) -> None:
+    time.sleep(number * RESTART_S)
+    while time.monotonic() < end:
+        with suppress(KafkaException):  # it ends, and is started again
+            _work(bootstrap, end, number)
+        time.sleep(RESTART_S)
+
+
+def _work(bootstrap: str, end: float, number: int) -> None:
+    settings = healthy(bootstrap, f"{CLIENT_ID}-{number}") | {"transactional.id": CLIENT_ID}
+    producer = Producer(settings)
+    producer.init_transactions(TIMEOUT_S)
+    while time.monotonic() < end:
+        producer.begin_transaction()
+        for index in range(50):
+            producer.produce(CLIENT_ID, order(index))
+        producer.commit_transaction(TIMEOUT_S)
+        time.sleep(0.5)

@@ -1,0 +1,33 @@
+"""A consumer for each read: it opens a fetch session, asks once or twice, and goes, so that the brokers'
+cache of sessions holds nothing that is asked for again.
+"""
+
+import time
+
+from kafka import KafkaConsumer, TopicPartition
+
+from tests.pipeline.misbehaviour import _topics
+from tests.pipeline.misbehaviour._stock import fill, until
+
+CLIENT_ID = "fetch-session-thrashing"
+EXPECTED = {"fetch_session_thrashing", "connection_churn"}
+PAUSE_S = 0.25
+
+
+def read(bootstrap: str) -> None:
+    """The newest records of a topic."""
+    consumer = KafkaConsumer(bootstrap_servers=bootstrap, client_id=CLIENT_ID, enable_auto_commit=False)
+    partition = TopicPartition(CLIENT_ID, 0)
+    consumer.assign([partition])
+    consumer.seek(partition, 150)
+    consumer.poll(timeout_ms=1000)
+    consumer.close()
+
+
+def run(bootstrap: str, seconds: float) -> None:
+    end = until(seconds)
+    _topics.create(bootstrap, CLIENT_ID, CLIENT_ID, partitions=1)
+    fill(bootstrap, CLIENT_ID, CLIENT_ID, count=200)
+    while time.monotonic() < end:
+        read(bootstrap)
+        time.sleep(PAUSE_S)

@@ -1,0 +1,31 @@
+"""Heartbeats as seldom as the client permits: heartbeat.interval.ms is little below session.timeout.ms, so
+that one that is late costs the membership.
+"""
+
+import time
+
+from confluent_kafka import Consumer
+
+from tests.pipeline.misbehaviour import _topics
+from tests.pipeline.misbehaviour._stock import consumer_settings, fill, until
+
+CLIENT_ID = "heartbeat-gaps"
+EXPECTED = {"heartbeat_gaps"}
+
+
+def run(bootstrap: str, seconds: float) -> None:
+    end = until(seconds)
+    _topics.create(bootstrap, CLIENT_ID, CLIENT_ID, partitions=1)
+    fill(bootstrap, CLIENT_ID, CLIENT_ID, count=200)
+    own = consumer_settings(
+        bootstrap,
+        CLIENT_ID,
+        session_timeout_ms=6000,
+        heartbeat_interval_ms=4700,
+        auto_commit_interval_ms=60_000,
+    )
+    consumer = Consumer(own)
+    consumer.subscribe([CLIENT_ID])
+    while time.monotonic() < end:
+        consumer.consume(100, 0.5)
+    consumer.close()

@@ -1,0 +1,20 @@
+"""Hot partitions: the key is the customer's country, and most customers live in one."""
+
+from confluent_kafka import Producer
+
+from tests.pipeline.misbehaviour import _topics
+from tests.pipeline.misbehaviour._producing import healthy, order, paced
+
+CLIENT_ID = "hot-partitions"
+EXPECTED = {"hot_partitions", "key_skew"}  # the latter where its keys are in the capture
+COUNTRIES = ["us"] * 16 + ["de", "fr", "jp", "br"]
+
+
+def run(bootstrap: str, seconds: float) -> None:
+    _topics.create(bootstrap, CLIENT_ID, CLIENT_ID, partitions=6)
+    producer = Producer(healthy(bootstrap, CLIENT_ID))
+    for tick in paced(seconds, 0.1):
+        for index in range(20):
+            producer.produce(CLIENT_ID, order(tick * 20 + index), key=COUNTRIES[index])
+        producer.poll(0)
+    producer.flush(30)

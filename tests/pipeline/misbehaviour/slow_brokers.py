@@ -1,0 +1,50 @@
+"""A broker that stands still for a moment again and again, as with a failing disk or a busy garbage collector.
+The client is well: it writes, and watches how far the partitions have come.
+"""
+
+import os
+import signal
+import time
+
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from tests.brokers.kraft import Cluster
+from tests.pipeline.misbehaviour import _topics
+from tests.pipeline.misbehaviour._producing import healthy, order, paced
+
+CLIENT_ID = "slow-brokers"
+EXPECTED: set[str] = set()
+SUBJECTS = ("broker 3",)
+BROKER = 3
+STILL_S, RUNNING_S = 0.25, 0.75
+PARTITIONS = 6
+RECORDS = 50  # of a piece of work
+
+
+def environment(cluster: Cluster, seconds: float) -> None:
+    """Let the broker stand still, and run again."""
+    process = cluster.brokers[BROKER].process.child
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        time.sleep(RUNNING_S)
+        os.kill(process.pid, signal.SIGSTOP)
+        try:
+            time.sleep(STILL_S)
+        finally:
+            os.kill(process.pid, signal.SIGCONT)
+
+
+def run(bootstrap: str, seconds: float) -> None:
+    """One replica: with three, each broker waits for the slow one before it answers a Produce."""
+    alone = {"min.insync.replicas": "1"}
+    _topics.create(bootstrap, CLIENT_ID, CLIENT_ID, partitions=PARTITIONS, replicas=1, **alone)
+    producer = Producer(healthy(bootstrap, CLIENT_ID))
+    watcher = Consumer({"bootstrap.servers": bootstrap, "client.id": CLIENT_ID, "group.id": CLIENT_ID})
+    for index in paced(seconds, 0.05):
+        partition = index % PARTITIONS
+        for number in range(RECORDS):
+            producer.produce(CLIENT_ID, order(index * RECORDS + number), partition=partition)
+        producer.poll(0)
+        watcher.get_watermark_offsets(TopicPartition(CLIENT_ID, partition), timeout=10)
+    producer.flush(30)
+    watcher.close()

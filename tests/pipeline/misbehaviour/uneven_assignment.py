@@ -1,0 +1,36 @@
+"""Six topics of one partition each, three members, partition.assignment.strategy=range: it divides topic by
+topic, so that the first member gets all six partitions and the others none.
+"""
+
+import threading
+import time
+
+from confluent_kafka import Consumer
+
+from tests.pipeline.misbehaviour import _topics
+from tests.pipeline.misbehaviour._stock import consumer_settings, fill, until
+
+CLIENT_ID = "uneven-assignment"
+EXPECTED = {"uneven_assignment"}
+TOPICS = [f"{CLIENT_ID}-{number}" for number in range(6)]
+MEMBERS = 3
+
+
+def consume(bootstrap: str, end: float, number: int) -> None:
+    own = consumer_settings(bootstrap, f"{CLIENT_ID}-{number}", partition_assignment_strategy="range")
+    consumer = Consumer(own | {"group.id": CLIENT_ID})
+    consumer.subscribe(TOPICS)
+    while time.monotonic() < end:
+        consumer.consume(100, 0.5)
+    consumer.close()
+
+
+def run(bootstrap: str, seconds: float) -> None:
+    end = until(seconds)
+    _topics.create(bootstrap, CLIENT_ID, *TOPICS, partitions=1)
+    fill(bootstrap, CLIENT_ID, *TOPICS, count=50)
+    members = [threading.Thread(target=consume, args=(bootstrap, end, number)) for number in range(MEMBERS)]
+    for thread in members:
+        thread.start()
+    for thread in members:
+        thread.join()

@@ -1,0 +1,233 @@
+"""Detectors of connections and the cluster on rows at their thresholds and just below; each case is a client of
+its own, or a cluster.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from importlib import import_module
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+from klamm.pipeline.finding import Finding, findings
+from klamm.pipeline.schemas import TABLES
+
+START = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+COMMON = {"capture": "c", "cluster": "kafka", "broker": "2", "client": "10.0.0.1:5000"}
+REQUEST = {"request_bytes": 100, "awaits": True, "answered": True, "latency_ms": 5.0, "turn_ms": 0.0}
+CONNECTION = {"requests": 10, "responses": 10, "lost": 0, "why": "closed by client"}
+DEFAULTS: dict[str, dict[str, Any]] = {
+    "exchanges": COMMON | REQUEST | {"version": 12, "errors": [], "topics": []},
+    "connections": COMMON | CONNECTION,
+    "metadata": COMMON | {"answered": True, "auto_create": False},
+    "produce": COMMON,
+    "fetch": COMMON,
+}
+UNKNOWN = "UNKNOWN_TOPIC_OR_PARTITION"
+NAMELESS = (
+    None, "", "rdkafka", "kafka-python-3.0.12", "kafka-python-producer-1", "aiokafka-0.14.0", "producer-1",
+    "consumer-billing-2", "sarama",
+)  # fmt: skip
+NAMED = ("rdkafka-billing", "kafka-python-billing", "billing-producer-1", "consumer", "sarama-1")
+
+
+class Rows:
+    """Rows of every table. Each has a connection and an exchange of its own, unless it says so."""
+
+    def __init__(self) -> None:
+        self.of: dict[str, list[dict[str, Any]]] = {name: [] for name in DEFAULTS}
+        self.number = 0
+
+    def add(self, table: str, client_id: str | None, at_s: float, **values: Any) -> int:
+        self.number += 1
+        place = {"connection": self.number, "exchange": self.number, "client_id": client_id}
+        times = {
+            "time": at(at_s),
+            "first": at(at_s),
+            "opened": at(at_s),
+            "last": values.get("closed", at(at_s)),
+        }
+        self.of[table].append(DEFAULTS[table] | place | times | values)
+        return self.number
+
+
+def at(seconds: float) -> datetime:
+    return START + timedelta(seconds=seconds)
+
+
+def metadata_storm(rows: Rows) -> None:
+    for number, (client_id, times, errors) in enumerate(
+        (
+            ("storm +", range(33), []),
+            ("storm few -", range(32), []),
+            ("storm slow -", range(0, 400, 10), []),
+            ("storm bursts -", [burst * 8 + step / 16 for burst in range(3) for step in range(12)], []),
+            ("storm errors -", range(33), [{"code": 3, "name": UNKNOWN, "count": 1}]),
+        )
+    ):
+        for at_s in times:
+            rows.add("exchanges", client_id, at_s, api="Metadata", connection=-number, errors=errors)
+    for at_s in range(60):
+        rows.add("exchanges", "storm churn -", at_s, api="Metadata")
+
+
+def connection_churn(rows: Rows) -> None:
+    for client_id, count, span_s, life_s, more in (
+        ("churn +", 20, 100, 10, {}),
+        ("churn few -", 19, 90, 10, {}),
+        ("churn rare -", 20, 101, 10, {}),
+        ("churn long -", 20, 100, 11, {}),
+        ("churn broker -", 20, 100, 10, {"why": "closed by broker"}),
+        ("churn unanswered -", 20, 100, 10, {"responses": 0}),
+    ):
+        for index in range(count):
+            at_s = index * span_s / (count - 1)
+            rows.add("connections", client_id, at_s, closed=at(at_s + life_s), **more)
+    for index in range(20):
+        rows.add(
+            "connections", "churn hosts -", index, closed=at(index), client=f"10.0.0.{index % 2}:{index}"
+        )
+
+
+def old_clients(rows: Rows) -> None:
+    for client_id, api, version, count, software in (
+        ("removed +", "Produce", 2, 1, None),
+        ("old +", "Fetch", 9, 10, None),
+        ("old few -", "Fetch", 9, 9, None),
+        ("old not -", "Fetch", 10, 10, None),
+        ("old release +", "ApiVersions", 3, 10, "librdkafka 1.8.1"),
+        ("old letters +", "ApiVersions", 3, 10, "Sarama v1.29.1-2"),
+        ("old release -", "ApiVersions", 3, 10, "librdkafka 1.8.2"),
+        ("old wrapper -", "ApiVersions", 3, 10, "confluent-kafka-python 2.16.1-rdkafka-2.16.0"),
+        ("old unknown -", "ApiVersions", 3, 10, "apache-kafka-java 2.4.0"),
+        ("old dirty -", "ApiVersions", 3, 10, "librdkafka unknown"),
+    ):
+        for index in range(count):
+            rows.add("exchanges", client_id, index, api=api, version=version, software=software)
+
+
+def client_ids(rows: Rows) -> None:
+    for client_id in (*NAMELESS, *NAMED):
+        rows.add("connections", client_id, 0, requests=4)
+        rows.add("connections", client_id, 1, requests=6)
+    rows.add("connections", "kgo", 0, requests=9)
+
+
+def slow_brokers(rows: Rows) -> None:
+    for cluster, count, slow_ms, apis, seconds in (
+        ("slow +", 50, 55.0, 2, 5),
+        ("slow few -", 49, 55.0, 2, 5),
+        ("slow ms -", 50, 54.0, 2, 5),
+        ("slow api -", 50, 55.0, 1, 5),
+        ("slow once -", 50, 55.0, 2, 4),
+    ):
+        for api, late in (("ListOffsets", True), ("Produce", apis == 2)):
+            for index in range(3 * count):
+                broker, nth = 1 + index % 3, index // 3
+                slow = late and broker == 3 and nth < 5
+                place = {"cluster": cluster, "broker": str(broker), "api": api}
+                took = {"latency_ms": 1000 + slow_ms if slow else 1005.0, "turn_ms": 1000.0}
+                rows.add("exchanges", "steady -", nth % seconds, **place, **took)
+        for index in range(200):
+            rows.add(
+                "exchanges", "steady -", index, cluster=cluster, api="Fetch", latency_ms=500.0 * (index % 3)
+            )
+
+
+def unanswered_requests(rows: Rows) -> None:
+    for client_id, api, count, wait_s, why in (
+        ("timeout +", "Produce", 3, 0.5, "closed by client"),
+        ("timeout few -", "Produce", 2, 0.5, "closed by client"),
+        ("timeout soon -", "Produce", 3, 0.4, "reset by client"),
+        ("timeout broker -", "Produce", 3, 40, "closed by broker"),
+        ("timeout fetch -", "Fetch", 3, 0.5, "closed by client"),
+        ("stuck +", "Produce", 3, 30, "the capture ended"),
+        ("stuck not -", "Produce", 3, 29, "the capture ended"),
+    ):
+        for index in range(count):
+            at_s = index * 100.0
+            of = rows.add("connections", client_id, at_s, closed=at(at_s + 1 + wait_s), why=why)
+            waits = {"answered": False, "latency_ms": None}
+            rows.add("exchanges", client_id, at_s + 1, connection=of, api=api, **waits)
+    for client_id, anew_s in (("anew +", 0.5), ("anew soon -", 0.4), ("anew later -", 2.0)):
+        for index in range(4):
+            at_s = index * (1 + anew_s)
+            of = rows.add("connections", client_id, at_s, closed=at(50), why="the capture ended")
+            rows.add("exchanges", client_id, at_s + 1, connection=of, api="Produce", latency_ms=2000.0)
+
+
+def authentication_failures(rows: Rows) -> None:
+    failed = {"auth_error": "SASL_AUTHENTICATION_FAILED"}
+    for client_id, failures, successes in (("auth +", 5, 5), ("auth few -", 4, 0), ("auth share -", 5, 6)):
+        for index in range(failures + successes):
+            more = failed if index < failures else {}
+            rows.add("connections", client_id, index, mechanism="PLAIN", **more)
+
+
+def auto_created_topics(rows: Rows) -> None:
+    for client_id, told, auto_create in (
+        ("auto +", {0: UNKNOWN, 30: "NONE"}, True),
+        ("auto later -", {0: UNKNOWN, 31: "NONE"}, True),
+        ("auto not -", {0: UNKNOWN, 1: "NONE"}, False),
+        ("auto known -", {0: "NONE", 1: UNKNOWN, 2: "NONE"}, True),
+        ("auto made -", {0: UNKNOWN, 1: "NONE"}, True),
+    ):
+        for at_s, error in told.items():
+            rows.add("metadata", client_id, at_s, topic=client_id, error=error, auto_create=auto_create)
+    rows.add("exchanges", "admin -", 0.5, api="CreateTopics", topics=["auto made -", "other"])
+
+
+def unknown_topics(rows: Rows) -> None:
+    for client_id, table, count, span_s, found in (
+        ("unknown +", "metadata", 10, 8, 9),
+        ("unknown produce +", "produce", 10, 8, 0),
+        ("unknown few -", "metadata", 9, 8, 0),
+        ("unknown soon -", "metadata", 10, 7.9, 0),
+        ("unknown rare -", "fetch", 10, 101, 0),
+        ("unknown found -", "metadata", 10, 8, 10),
+    ):
+        for index in range(count):
+            rows.add(table, client_id, index * span_s / (count - 1), topic="orders", error=UNKNOWN)
+        for index in range(found):
+            rows.add("metadata", client_id, index, topic="orders", error="NONE")
+
+
+CASES = (
+    metadata_storm, connection_churn, old_clients, client_ids, slow_brokers, unanswered_requests,
+    authentication_failures, auto_created_topics, unknown_topics,
+)  # fmt: skip
+NAMES = [case.__name__ for case in CASES]
+
+
+def table(spark: SparkSession, name: str, rows: list[dict[str, Any]]) -> DataFrame:
+    """By way of Arrow, it needs no Python worker; without bodies."""
+    ddl = ", ".join(f"{one.name} {one.type}" for one in TABLES[name].columns if one.type != "variant")
+    schema = StructType.fromDDL(ddl)
+    return spark.createDataFrame(pa.Table.from_pylist(rows, to_arrow_schema(schema, timezone="UTC")), schema)
+
+
+def named(spark: SparkSession, rows: Rows) -> list[Finding]:
+    tables: Any = SimpleNamespace(**{name: table(spark, name, of) for name, of in rows.of.items()})
+    done = findings(tables, [import_module(f"klamm.pipeline.detectors.{name}").DETECTOR for name in NAMES])
+    assert done.failed == {}
+    return done.found
+
+
+def test_each_detector_names_clients_at_its_thresholds_and_none_just_below(spark: SparkSession) -> None:
+    rows, expected = Rows(), {("slow +", "broker 3", "slow_brokers")}
+    for case in CASES:
+        before = {name: len(of) for name, of in rows.of.items()}
+        case(rows)
+        added = [row["client_id"] for name, of in rows.of.items() for row in of[before[name] :]]
+        expected |= {("kafka", one, case.__name__) for one in added if one in NAMELESS or one.endswith("+")}
+    found = named(spark, rows)
+    assert {(one.cluster, one.client_id or one.subject, one.detector) for one in found} == {
+        (cluster, who or None, detector) for cluster, who, detector in expected
+    }
+    high = {one.client_id for one in found if one.severity == "high"}
+    assert high == {None, "removed +", "timeout +", "stuck +", "anew +", "auth +"}

@@ -1,0 +1,248 @@
+"""The edges of the thresholds of detectors about consumers and groups: rows made by hand, one job for all.
+
+A client whose id ends in `-yes` is just beyond a threshold, one in `-no` just not.
+"""
+
+import itertools
+from collections import defaultdict
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import Any
+from zlib import crc32
+
+import pytest
+from pyspark.sql import SparkSession
+
+from klamm.pipeline.detectors import (
+    commit_per_record,
+    consumer_lag,
+    empty_fetches,
+    fetch_session_thrashing,
+    heartbeat_gaps,
+    offset_resets,
+    rebalance_storm,
+    slow_polling,
+    uneven_assignment,
+)
+from klamm.pipeline.finding import table
+from klamm.pipeline.schemas import TABLES
+
+BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
+DETECTORS = [
+    module.DETECTOR
+    for module in (
+        commit_per_record,
+        consumer_lag,
+        empty_fetches,
+        fetch_session_thrashing,
+        heartbeat_gaps,
+        offset_resets,
+        rebalance_storm,
+        slow_polling,
+        uneven_assignment,
+    )
+]
+COMMON = {
+    "capture": "c",
+    "cluster": "kafka",
+    "broker": "1",
+    "answered": True,
+    "latency_ms": 0.0,
+    "error": "NONE",
+}
+FETCH = {
+    "is_replica": False,
+    "session_error": "NONE",
+    "partition": 0,
+    "max_wait_ms": 500,
+    "min_bytes": 1,
+    "bytes": 0,
+}
+MEMBER = {"session_timeout_ms": 6000, "rebalance_timeout_ms": 10_000}
+
+Rows = dict[str, list[dict[str, Any]]]
+
+
+def number(name: str) -> int:
+    """Of a connection."""
+    return crc32(name.encode())
+
+
+class Client:
+    """Writes rows of its own; its group, topic and member are called as it is."""
+
+    def __init__(self, rows: Rows, client_id: str) -> None:
+        self.rows, self.client_id, self.count = rows, client_id, itertools.count()
+
+    def says(self, name: str, at_s: float, **values: Any) -> None:
+        own = {"client_id": self.client_id, "group": self.client_id, "topic": self.client_id, "partition": 0}
+        own |= {
+            "member_id": self.client_id,
+            "connection": number(self.client_id),
+            "exchange": next(self.count),
+        }
+        self.rows[name].append({**own, **COMMON, "time": BEGIN + timedelta(seconds=at_s), **values})
+
+    def fetches(self, at_s: float, **values: Any) -> None:
+        self.says("fetch", at_s, **{**FETCH, **values})
+
+    def joins(self, at_s: float, generation: int = 1, **values: Any) -> None:
+        self.says("groups", at_s, api="JoinGroup", generation=generation, **{**MEMBER, **values})
+
+    def beats(self, at_s: float, **values: Any) -> None:
+        self.says("groups", at_s, api="Heartbeat", **{"generation": 1, **values})
+
+
+def commits(rows: Rows) -> None:
+    for name, count, gap_s, records in (
+        ("commits-yes", 50, 0.999, 1),
+        ("commits-seldom-no", 49, 0.999, 1),
+        ("commits-slowly-no", 50, 1.0, 1),
+        ("commits-two-no", 50, 0.5, 2),
+    ):
+        client = Client(rows, name)
+        for index in range(count + 1):
+            client.says("commits", index * gap_s, api="OffsetCommit", offset=index * records)
+
+
+def rebalances(rows: Rows) -> None:
+    for name, count, apart_s in (("storm-yes", 10, 2), ("storm-no", 9, 2), ("storm-slowly-no", 20, 7)):
+        client = Client(rows, name)
+        for index in range(count):
+            client.joins(index * apart_s, index + 1, session_timeout_ms=45_000)
+
+
+def heartbeats(rows: Rows) -> None:
+    for name, count, gap_s in (("beats-yes", 3, 3.96), ("beats-twice-no", 2, 3.96), ("beats-no", 9, 3.95)):
+        client = Client(rows, name)
+        client.joins(0)
+        for index in range(1, count + 1):
+            client.beats(index * gap_s)
+    moved = Client(rows, "beats-moved-no")
+    moved.joins(0)
+    for index in range(9):
+        moved.beats(index * 5.0, connection=index)
+
+
+def polls(rows: Rows) -> None:
+    for name, count, member_s in (("polls-yes", 2, 10), ("polls-once-no", 1, 10), ("polls-left-no", 2, 9)):
+        client = Client(rows, name)
+        for index in range(count):
+            client.joins(index * 20)
+            client.says("groups", index * 20 + member_s, api="LeaveGroup")
+        client.joins(count * 20)
+    for name, gaps, gap_s, records in (
+        ("nearly-yes", 3, 6.0, 500),
+        ("nearly-twice-no", 2, 6.0, 500),
+        ("nearly-less-no", 3, 5.9, 500),
+        ("nearly-buffered-no", 3, 6.0, 501),
+    ):
+        client = Client(rows, name)
+        client.joins(0)
+        for index in range(gaps + 1):
+            client.fetches(index * gap_s, records=records, bytes=1000)
+
+
+def empties(rows: Rows) -> None:
+    for name, count, latency_ms, apart_s in (
+        ("empty-yes", 100, 99.0, 0.2),
+        ("empty-few-no", 99, 99.0, 0.2),
+        ("empty-waits-no", 200, 100.0, 0.1),
+        ("empty-seldom-no", 100, 5.0, 0.21),
+    ):
+        client = Client(rows, name)
+        for index in range(count):
+            client.fetches(index * apart_s, topic=None, partition=None, latency_ms=latency_ms)
+
+
+def sessions(rows: Rows) -> None:
+    for name, opened, more in (
+        ("open-yes", 20, 60),
+        ("open-few-no", 19, 0),
+        ("open-used-no", 20, 61),
+    ):
+        client = Client(rows, name)
+        for index in range(opened + more):
+            client.fetches(index * 0.5, session_epoch=int(index >= opened), latency_ms=500.0)
+
+
+def resets(rows: Rows) -> None:
+    for name, count in (("range-yes", 2), ("range-no", 1)):
+        client = Client(rows, name)
+        for index in range(count):
+            client.fetches(index, fetch_offset=100, error="OFFSET_OUT_OF_RANGE")
+    for name, count, committed in (("back-yes", 5, 7), ("back-four-no", 4, 7), ("back-committed-no", 5, 3)):
+        client = Client(rows, name)
+        client.says("offsets", 0, api="OffsetFetch", offset=committed)
+        for index in range(count):
+            client.fetches(index, fetch_offset=3, next_offset=10, records=7)
+            client.fetches(index + 0.5, fetch_offset=10)
+        client.fetches(count, fetch_offset=3)
+    for name, records in (("without-yes", 1), ("without-empty-no", 0)):
+        client = Client(rows, name)
+        client.fetches(0, fetch_offset=0, records=records)
+        for index in range(5):
+            client.says("offsets", index, api="OffsetFetch", offset=-1)
+
+
+def lags(rows: Rows) -> None:
+    for name, read, made in (("lag-yes", 0, 100), ("lag-less-no", 1, 100), ("lag-falls-no", 200, 100)):
+        client = Client(rows, name)
+        for second in range(11):
+            at, end = second * read, 5000 * (read > made) + second * made
+            client.fetches(second, fetch_offset=at, next_offset=at + read, high_watermark=end)
+
+
+def assignments(rows: Rows) -> None:
+    for name, assigned, members, lasting_s in (
+        ("uneven-yes", (4, 0), 2, 10),
+        ("uneven-one-more-no", (3, 1, 0), 3, 60),
+        ("uneven-unseen-no", (4, 0), 3, 60),
+        ("uneven-meanwhile-no", (4, 0), 2, 9),
+    ):
+        for member, count in enumerate(assigned):
+            client = Client(rows, name)
+            own = {"member_id": f"{name}-{member}", "connection": number(f"{name}-{member}")}
+            client.joins(0, members=members if member == 0 else None, **own)
+            client.says("groups", 0, api="SyncGroup", generation=1, assigned=count, **own)
+            for second in range(3, lasting_s + 1):
+                client.beats(second, **own)
+
+
+@pytest.fixture(scope="module")
+def found(spark: SparkSession) -> dict[str, set[str]]:
+    """Client ids by detector."""
+    rows: Rows = {"fetch": [], "groups": [], "commits": [], "offsets": []}
+    for write in (commits, rebalances, heartbeats, polls, empties, sessions, resets, lags, assignments):
+        write(rows)
+    frames = {}
+    for name, written in rows.items():
+        columns = [column.name for column in TABLES[name].columns]
+        frames[name] = spark.createDataFrame(
+            [tuple(row.get(column) for column in columns) for row in written], TABLES[name].ddl
+        )
+    tables: Any = SimpleNamespace(**frames)
+    named = defaultdict(set)
+    for row in table(tables, DETECTORS).collect():
+        named[row.detector].add(row.client_id)
+    return named
+
+
+@pytest.mark.parametrize(
+    ("detector", "clients"),
+    [
+        ("commit_per_record", {"commits-yes"}),
+        ("rebalance_storm", {"storm-yes"}),
+        ("heartbeat_gaps", {"beats-yes"}),
+        ("slow_polling", {"polls-yes", "nearly-yes"}),
+        ("empty_fetches", {"empty-yes"}),
+        ("fetch_session_thrashing", {"open-yes"}),
+        ("offset_resets", {"range-yes", "back-yes", "without-yes"}),
+        ("consumer_lag", {"lag-yes"}),
+        ("uneven_assignment", {"uneven-yes"}),
+    ],
+)
+def test_who_is_beyond_a_threshold_is_named_and_nobody_else(
+    detector: str, clients: set[str], found: dict[str, set[str]]
+) -> None:
+    assert found[detector] == clients

@@ -1,0 +1,54 @@
+"""Write docs/detectors.md from the detectors: python -m tools.detectors_doc"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from klamm.pipeline.detectors import DETECTORS
+from klamm.pipeline.detectors.detector import Detector, Threshold
+from klamm.pipeline.finding import SEVERITIES
+
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "detectors.md"
+HEAD = """\
+# Detectors
+
+What `klamm analyze` looks for in a capture. Each is a file of `pipeline/detectors`, works on the
+[tables](pipeline.md) and needs no content of records where it does not say so. A finding says who, when, how
+often, and which exchanges to look at; below stands what to change, with Kafka's own names of the settings.
+
+Each has a client that sets it off, made of a real client library by a mistake that is easily made:
+`tests/pipeline/misbehaviour`. [detectors-confusion.md](detectors-confusion.md) says whom they named when all
+of these ran beside a healthy load. This page is made by `make docs`.
+"""
+
+
+def page() -> str:
+    """The whole page: a table of all, the gravest first, and a section for each."""
+    ordered = sorted(DETECTORS, key=lambda each: (SEVERITIES.index(each.severity), each.name))
+    rows = [f"| [{each.name}](#{each.name}) | {each.title} | {each.severity} |\n" for each in ordered]
+    sections = ["\n".join(_section(each)) for each in sorted(DETECTORS, key=lambda each: each.name)]
+    return "\n".join([HEAD, "| detector | | severity, at most |\n|---|---|---|\n" + "".join(rows), *sections])
+
+
+def _section(detector: Detector) -> Iterator[str]:
+    about = " ".join((sys.modules[detector.find.__module__].__doc__ or "").split())
+    settings = ", ".join(f"`{setting}`" for setting in detector.settings)
+    yield f"## {detector.name}\n"
+    yield f"{about}\n"
+    yield f"**What to change.** {detector.advice}" + (f" Settings: {settings}.\n" if settings else "\n")
+    yield f"Source: {detector.source}.\n"
+    if detector.thresholds:
+        yield "| threshold | | source |\n|---|---|---|"
+        yield from (_threshold(name, each) for name, each in detector.thresholds.items())
+        yield ""
+
+
+def _threshold(name: str, threshold: Threshold) -> str:
+    value = f"{threshold.value:,.0f}" if threshold.value == int(threshold.value) else str(threshold.value)
+    return f"| `{name}` | {value} {threshold.unit} | {threshold.source} |"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page())
