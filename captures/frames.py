@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Iterator
 from functools import cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from klamm.captures.captured import Captured, Connection
 from klamm.captures.exchanges import Exchange
@@ -18,9 +18,11 @@ from klamm.decoders.headers import (
     response_header_version,
 )
 from klamm.decoders.schema import Side
-from klamm.rules.expressions import Expression
 from klamm.rules.frame import Frame, Peer
 from klamm.rules.parts import parts
+
+if TYPE_CHECKING:
+    from klamm.rules.expressions import Expression
 
 METADATA, CREATE_TOPICS, DESCRIBE_TOPIC_PARTITIONS = 3, 19, 75
 NAMING = frozenset({METADATA, CREATE_TOPICS, DESCRIBE_TOPIC_PARTITIONS})  # answers with names beside ids

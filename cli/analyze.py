@@ -6,13 +6,13 @@ import argparse
 import os
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from klamm.cli.analyze_follow import window_s
-from klamm.cli.analyze_progress import progress
+from klamm.cli.analyze_progress import progress, without_chatter
 from klamm.cli.capture_files import captures, expression, telling, words
 from klamm.cli.saying import WrongWord, say
 from klamm.cli.tables import print_json
@@ -82,15 +82,13 @@ def run(arguments: argparse.Namespace) -> int:
         _need(("pyspark",), "klamm analyze")
         _need(("jinja2", "plotly") if arguments.html is not None else (), "klamm analyze --html")
         detectors, thresholds = _detectors(arguments.only), _thresholds(arguments.thresholds)
-        with _spark(arguments.spark) as spark:
-            found, unread = _found(spark, paths, where, detectors, thresholds, arguments)
+        found, unread = _found(paths, where, detectors, thresholds, arguments)
     except SparkMissing as wrong:
         return say(str(wrong), FAILED)
     return FAILED if unread or found.failed or _is_grave(found, arguments.fail_on) else FINE
 
 
 def _found(
-    spark: SparkSession,
     paths: list[str],
     where: Expression | None,
     detectors: Sequence[Detector],
@@ -101,10 +99,13 @@ def _found(
     if arguments.follow:
         from klamm.cli.analyze_follow import follow
 
-        return follow(spark, paths, detectors, thresholds, arguments), False
+        with ExitStack() as stack:
+            with progress():
+                spark = stack.enter_context(_spark(arguments.spark, paths))
+            return follow(spark, paths, detectors, thresholds, arguments), False
     from klamm.pipeline.report.reporting import reported
 
-    with progress() as step:
+    with progress() as step, _spark(arguments.spark, paths) as spark:
         report = reported(spark, paths, detectors, thresholds, where, arguments.html is not None, step)
     _print(report, arguments)
     return report.findings, bool(report.traffic.damaged)
@@ -182,14 +183,17 @@ def _need(modules: Sequence[str], what: str) -> None:
 
 
 @contextmanager
-def _spark(master: str | None) -> Iterator[SparkSession]:
+def _spark(master: str | None, paths: list[str]) -> Iterator[SparkSession]:
     """A session that ends here, if it began here. Raises SparkMissing if Spark cannot be had."""
     from pyspark.sql import SparkSession
 
+    from klamm.pipeline.quick import JVM, is_small
     from klamm.pipeline.session import session
 
     running = SparkSession.getActiveSession()
-    spark = session(master)
+    local = master is None or master.startswith("local")
+    with without_chatter():
+        spark = session(master, **(JVM if local and is_small(paths) else {}))
     try:
         yield spark
     finally:
@@ -220,4 +224,4 @@ def _print(report: Report, arguments: argparse.Namespace) -> None:
 
 def _is_grave(found: Findings, fail_on: str | None) -> bool:
     worst = found.worst()
-    return fail_on is not None and worst is not None and SEVERITIES.index(worst) <= SEVERITIES.index(fail_on)  # type: ignore[arg-type]
+    return fail_on is not None and worst is not None and SEVERITIES.index(worst) <= SEVERITIES.index(fail_on)

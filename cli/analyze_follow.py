@@ -15,7 +15,7 @@ from klamm.cli.analyze_summary import STYLES, print_finding
 from klamm.cli.saying import WrongWord
 from klamm.cli.tables import print_json
 from klamm.pipeline.detectors.detector import Detector
-from klamm.pipeline.finding import Finding, Findings, Thresholds
+from klamm.pipeline.finding import Evidence, Finding, Findings, Thresholds
 from klamm.pipeline.report import wording
 from klamm.rules.scalars import duration
 
@@ -96,7 +96,7 @@ class _Printed:
         sys.stdout.flush()
         self.found.add(Findings(look.news))
 
-    def _print(self, one: Finding, commands: list[tuple[object, str]]) -> None:
+    def _print(self, one: Finding, commands: list[tuple[Evidence, str]]) -> None:
         detector = self._detectors[one.detector]
         if self._json:
             from klamm.pipeline.report.report import finding_object

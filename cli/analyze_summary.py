@@ -72,7 +72,7 @@ def _amounts(report: Report) -> Iterator[str]:
         yield count(traffic.captures, "capture")
     yield (
         f"{count(traffic.exchanges, 'exchange')} of {count(traffic.clients, 'client id')} in "
-        f"{count(traffic.connections, 'connection')} to {count(len(traffic.brokers), 'broker')}"
+        f"{count(traffic.connections, 'connection')} to {count(traffic.nodes, 'broker')}"
     )
     yield f"{wording.size(traffic.request_bytes)} sent, {wording.size(traffic.response_bytes)} received"
     yield f"{count(traffic.errors, 'error')}, {traffic.unanswered:,} unanswered"

@@ -40,7 +40,8 @@ class Evidence(NamedTuple):
     exchange: int | None
 
 
-class Finding(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Finding:
     """A row of the table of that name, with times in us since 1970."""
 
     detector: str
@@ -163,10 +164,12 @@ def _collect(rows: DataFrame, found: Findings) -> None:
             ),
         }
     )
-    for *values, evidence, _, of in placed.where(F.col("place") <= CAP).collect():
-        found.found.append(Finding(*values, tuple(Evidence(*one) for one in evidence or ())))
+    for row in placed.where(F.col("place") <= CAP).collect():
+        *values, evidence, _, of = row
+        values.append(tuple(Evidence(*one) for one in evidence or ()))
+        found.found.append(Finding(*values))
         if of > CAP:
-            found.more[values[0]] = of - CAP
+            found.more[row[0]] = of - CAP
     found.found.sort(key=rank)
 
 

@@ -15,14 +15,16 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from klamm.pipeline.detectors.detector import Detector
+from klamm.pipeline.detectors.detector import Detector, Severity
 from klamm.pipeline.finding import SEVERITIES, Finding, Findings, Thresholds, findings
 from klamm.pipeline.narrowing import since
+from klamm.pipeline.quick import is_small, quickly
 from klamm.pipeline.tables import Tables
 
 if TYPE_CHECKING:
@@ -30,21 +32,22 @@ if TYPE_CHECKING:
 
 COLUMNS = "kind string, side string, time timestamp, lost bigint"
 EVERY_S = 5  # between two looks at a capture that does not grow
-POLL_S = 0.5
+POLL_S = 1
 TIMES = 10  # so many times as frequent is worse
 TOLD = "told.json"
 COUNTS = ("batch", "requests", "frames", "lost")  # of what was told, as it is kept
 Key = tuple[str, str, str | None, str | None]
 
 
-class Known(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Known:
     """How bad it was when it was told."""
 
-    severity: str
+    severity: Severity
     count: int
 
     def is_worse(self, one: Finding) -> bool:
-        graver = SEVERITIES.index(one.severity) < SEVERITIES.index(self.severity)  # type: ignore[arg-type]
+        graver = SEVERITIES.index(one.severity) < SEVERITIES.index(self.severity)
         return graver or one.count >= TIMES * self.count
 
 
@@ -84,7 +87,9 @@ class Told:
         if self.folder is None:
             return
         part = self.folder / f".{TOLD}.part"
-        said = {name: getattr(self, name) for name in COUNTS} | {"known": list(self.known.items())}
+        said = {name: getattr(self, name) for name in COUNTS} | {
+            "known": [[key, [known.severity, known.count]] for key, known in self.known.items()]
+        }
         part.write_text(json.dumps(said))
         os.replace(part, self.folder / TOLD)
 
@@ -120,15 +125,17 @@ def follow(
         if number <= told.batch or stopped() or not _count(batch, told):
             return
         assert told.last is not None
-        tables = since(spark, paths, told.last - timedelta(seconds=window_s))
-        try:
-            found = findings(tables, detectors, thresholds)
-            if not stopped():
-                on_look(Look(told, told.news(found), found, tables))
-                told.batch = number
-                told.save()
-        finally:
-            spark.catalog.clearCache()
+        small = is_small(paths)
+        with quickly(spark) if small else nullcontext():
+            try:
+                tables = since(spark, paths, small, told.last - timedelta(seconds=window_s))
+                found = findings(tables, detectors, thresholds)
+                if not stopped():
+                    on_look(Look(told, told.news(found), found, tables))
+                    told.batch = number
+                    told.save()
+            finally:
+                spark.catalog.clearCache()
 
     reader = spark.readStream.format("klamm").schema(COLUMNS).option("paths", json.dumps(list(paths)))
     writer = (

@@ -170,15 +170,7 @@ MADE: dict[str, Callable[[pa.RecordBatch], pa.Array]] = {
 
 def _fault(schema: pa.Schema, text: str, lost: int) -> pa.RecordBatch:
     """The row that says so."""
-    said = {"kind": "lost", "text": text, "lost": lost, "bytes": 0, "capture": "", "awaits": False}
-    said |= {
-        "connection": -1,
-        "cluster": "",
-        "broker": "",
-        "client": "",
-        "correlation_id": -1,
-        "fate": "passed",
-    }
+    said = {"kind": "lost", "text": text, "lost": lost, "bytes": 0, "awaits": False, "fate": "passed"}
     arrays = [pa.array([said.get(field.name)], field.type) for field in schema]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from klamm.decoders.schema import Side
 from klamm.pipeline.columns import condition
+from klamm.pipeline.quick import AtHand
 from klamm.pipeline.tables import Tables
 from klamm.pipeline.tables.reading import KEY, Source
 from klamm.rules.expressions import Expression
@@ -41,7 +42,13 @@ class Narrowed(Source):
         return found if api in NAMING else self._narrow(found)
 
 
-def chosen(spark: SparkSession, paths: Sequence[str], expression: Expression) -> Tables:
+def tables_of(spark: SparkSession, paths: Sequence[str], small: bool) -> Tables:
+    """All of it; each table is made once."""
+    kind = AtHand if small else Tables
+    return kind(spark, paths, bodies=False, persist=True)
+
+
+def chosen(spark: SparkSession, paths: Sequence[str], small: bool, expression: Expression) -> Tables:
     """Of exchanges for which this holds; of connections what happened to them besides, if they have such.
     Raises ExpressionError for what no column can say.
     """
@@ -58,20 +65,19 @@ def chosen(spark: SparkSession, paths: Sequence[str], expression: Expression) ->
         gaps = others.where("connection < 0")
         return exchanges.unionByName(others.join(of_connections, KEY[:2], "left_semi")).unionByName(gaps)
 
-    return _over(spark, paths, narrow, KEY)
+    return _over(tables_of(spark, paths, small), paths, narrow, KEY)
 
 
-def since(spark: SparkSession, paths: Sequence[str], time: datetime) -> Tables:
+def since(spark: SparkSession, paths: Sequence[str], small: bool, time: datetime) -> Tables:
     """From this time on."""
     from pyspark.sql import functions as F
 
     def narrow(frames: DataFrame) -> DataFrame:
         return frames.where(F.col("time") >= F.lit(time))
 
-    return _over(spark, paths, narrow, ["time"])
+    return _over(tables_of(spark, paths, small), paths, narrow, ["time"])
 
 
-def _over(spark: SparkSession, paths: Sequence[str], narrow: Narrow, needs: Sequence[str]) -> Tables:
-    found = Tables(spark, paths, bodies=False, persist=True)
-    found._source = Narrowed(spark, paths, narrow, needs)
-    return found
+def _over(tables: Tables, paths: Sequence[str], narrow: Narrow, needs: Sequence[str]) -> Tables:
+    tables._source = Narrowed(tables.spark, paths, narrow, needs)
+    return tables

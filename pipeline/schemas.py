@@ -59,7 +59,8 @@ TOPIC = (
 ERROR = Column("error", "string", "Kafka's name of the error; `NONE`", "no response was seen")
 
 FRAMES = Table(
-    "A row for each frame and for what else happened to a connection; what the source gives.",
+    "A row for each frame and for what else happened to a connection; what the source gives. What cannot be read, or "
+    "was lost by the capture as a whole, is a row without connection.",
     (
         *WHERE,
         EXCHANGE,

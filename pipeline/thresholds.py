@@ -1,7 +1,7 @@
 """A file of thresholds: by detector and name, what is to hold instead of the detector's own.
 
 tiny_batches:
-  least_batches: 1000
+  batches: 1000
 """
 
 from __future__ import annotations

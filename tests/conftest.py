@@ -1,10 +1,23 @@
-"""Prints what the tests have to tell, wherever they ran."""
+"""A real cluster for all who only use it; and what the tests have to tell is printed, wherever they ran."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from tests import told
+from tests.brokers.kraft import Cluster, kraft_cluster
+
+LISTENERS = ("PLAINTEXT", "SASL_PLAINTEXT", "SASL_SSL")
+
+
+@pytest.fixture(scope="session")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Kafka 4.3.1: three brokers, of which node 1 is the controller too."""
+    with kraft_cluster(
+        tmp_path_factory.mktemp("kafka-4.3.1"), listeners=LISTENERS, hosts={2: "localhost"}
+    ) as cluster:
+        yield cluster
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

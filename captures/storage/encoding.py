@@ -8,11 +8,10 @@ from collections.abc import Mapping, Sequence
 from itertools import accumulate, chain
 from typing import Any
 
-from crc32c import crc32c
-
 from klamm.captures.captured import Captured
 from klamm.captures.storage import arrow_messages as arrow
 from klamm.captures.storage.arrow_messages import Column, Metadata
+from klamm.captures.storage.checksums import crc32c
 from klamm.captures.storage.flatbuffers import Value
 from klamm.captures.storage.segments import COLUMNS, Span, Summary, said
 

@@ -19,7 +19,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from crc32c import crc32c
+from klamm.captures.storage.checksums import crc32c
 
 FORMAT = 1
 KEY, CHECKSUM = b"klamm", b"klamm.crc32c"

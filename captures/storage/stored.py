@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from klamm.captures.captured import Captured
-from klamm.captures.streams.blanking import cut, filled
+from klamm.captures.streams.cutting import cut, filled
 
 
 def stored(row: Captured) -> Captured:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from klamm.captures.captured import Blanks
-from klamm.captures.streams.blanking import Keeping, edited
+from klamm.captures.streams.blanking import Keeping
 from klamm.captures.streams.bodies import Body, body_of, edits_of, values_of
+from klamm.captures.streams.cutting import edited
 from klamm.captures.streams.forms import Forms
 from klamm.decoders import API, DecodeError
 from klamm.decoders.compile import UNREADABLE

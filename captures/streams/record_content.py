@@ -20,6 +20,7 @@ from struct import Struct
 
 from msgspec.structs import replace
 
+from klamm.captures.streams.cutting import Edit
 from klamm.decoders.records import (
     LEAST_SIZES,
     MAGIC_AT,
@@ -31,10 +32,6 @@ from klamm.decoders.records import (
     spans,
     write,
 )
-
-Edit = tuple[
-    int, int, bytes | None
-]  # start, stop, and what stands there instead; None: zeros, told as a blank
 
 LENGTH = Struct(">i")  # of a message's key, of its value
 HEADERS = LEAST_SIZES[0] - 2 * LENGTH.size, LEAST_SIZES[1] - 2 * LENGTH.size, LEAST_SIZES[2]  # by magic

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from klamm.captures.captured import Captured
 from klamm.captures.frames import Framing, columns
-from klamm.captures.streams.blanking import filled
+from klamm.captures.streams.cutting import filled
 from klamm.decoders import API, layout
 from klamm.decoders.compile import UNREADABLE, Locate, Path, locate
 from klamm.decoders.error_codes import error_name

@@ -6,12 +6,10 @@ What fits is known: `Expression.fits` has said so. As in klamm.rules.expressions
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields as slots
 from typing import Any, NamedTuple
 
-from klamm.decoders.headers import request_header_version, response_header_version
-from klamm.decoders.schema import ERROR, Api, Side
-from klamm.pipeline.columns import numbers, patterns, several
+from klamm.decoders.schema import ERROR
+from klamm.pipeline.columns import comparing, numbers, patterns, several
 from klamm.pipeline.columns.places import BOUNDS, Fields, Variable, Wanted
 from klamm.pipeline.columns.several import Names
 from klamm.pipeline.columns.values import (
@@ -23,15 +21,13 @@ from klamm.pipeline.columns.values import (
     conjunction,
     constant,
     disjunction,
-    literal,
     negation,
 )
+from klamm.pipeline.columns.words import SETTLED, Asked, follows, of_exchange, settled
 from klamm.rules.expressions.body import Place
 from klamm.rules.expressions.failure import ExpressionError
-from klamm.rules.expressions.kinds import Kind, meeting
 from klamm.rules.expressions.logic import COMPARE
-from klamm.rules.expressions.meaning import fitted
-from klamm.rules.expressions.names import EXCHANGE, MARKED
+from klamm.rules.expressions.names import MARKED
 from klamm.rules.expressions.scope import Scope
 from klamm.rules.expressions.tree import (
     Arithmetic,
@@ -49,19 +45,6 @@ from klamm.rules.expressions.tree import (
     Not,
     Quantified,
 )
-from klamm.rules.frame import Frame, Peer
-
-SETTLED = {"api", "version", "side"}  # what the API and its version say
-NOBODY = Peer("", "", "", "")
-
-
-class Asked(NamedTuple):
-    """One side of an API's version. `asked`: the version of the request, where the answer's is another."""
-
-    api: Api
-    version: int
-    side: Side
-    asked: int
 
 
 class Clause(NamedTuple):
@@ -111,8 +94,8 @@ class _Making:
     def make(self, node: Node) -> Value:
         if isinstance(node, Constant):
             return constant(node.value, node.kind)
-        if self._is_settled(node):
-            return self._settled(node)
+        if follows(node, SETTLED - self.scope.places.keys()):
+            return settled(node, self.of)
         match node:
             case Name() | Member() | Item():
                 return self._named(node)
@@ -184,36 +167,11 @@ class _Making:
     def _pair(self, left: Node, operator: str, right: Node) -> str:
         one = self.make(left)
         if isinstance(right, Listed):
-            return self._listed(one, operator, right)
+            return comparing.listed(one, operator, right)
         if operator in ("in", "not in"):
             text = self._contained(one, left, right)
             return negation(text) if operator == "not in" else text
-        return self._compared(one, operator, self.make(right), left)
-
-    def _compared(self, one: Value, operator: str, other: Value, node: Node) -> str:
-        if one.is_null or other.is_null:
-            return UNKNOWN
-        kind = _meeting(one, other)
-        if one.is_known and other.is_known:
-            return TRUE if COMPARE[operator](one.known, other.known) else FALSE
-        if kind == "number":
-            numbers.mixed(one, other, node)
-            return numbers.compared(one, operator, other)
-        if kind == "text" and operator not in ("==", "!=") and "bytes" in (one.kind, other.kind):
-            raise ExpressionError(f'{node} is compared as bytes here: write b"..."', node.column)
-        return f"({_as(kind, one)} {numbers.SQL[operator]} {_as(kind, other)})"
-
-    def _listed(self, one: Value, operator: str, right: Listed) -> str:
-        if one.is_null:
-            return UNKNOWN
-        items = [constant(item.value, item.kind) for item in right.items]
-        kind = _meeting(one, items[0])
-        if kind == "number":
-            text = numbers.among(one, items)
-        else:
-            wanted = dict.fromkeys(_as(kind, item) for item in items)
-            text = f"({_as(kind, one)} IN ({', '.join(wanted)}))"
-        return negation(text) if operator == "not in" else text
+        return comparing.compared(one, operator, self.make(right), left)
 
     def _contained(self, one: Value, left: Node, right: Node) -> str:
         """`in` an array of values, or text in text."""
@@ -226,10 +184,10 @@ class _Making:
         if one.is_null or array == NULL:
             return UNKNOWN
         element = self.fields[place.source].element(place)
-        kind = _meeting(one, element)
+        kind = comparing.meeting_kind(one, element)
         if kind == "number" and not one.whole:
             return numbers.among_floats(one, array, element, left)
-        return f"array_contains({array}, {_as(kind, one)})"
+        return f"array_contains({array}, {comparing.read_as(kind, one)})"
 
     def _presence(self, of: Node, no: bool) -> str:
         place = self.scope.place(of)
@@ -315,7 +273,7 @@ class _Making:
                 raise ExpressionError(
                     f"{node} is bytes, which columns do not read as text for {word}", node.column
                 )
-            return Value(_as("text", value), "text")
+            return Value(comparing.read_as("text", value), "text")
         return value
 
     def _named(self, node: Name | Member | Item) -> Value:
@@ -334,39 +292,10 @@ class _Making:
                 kind = MARKED[name][1]
                 return self.bound.get(name) or Value(name, kind, *BOUNDS["int32"], whole=kind == "number")
             case Name(name):
-                return self._known(name)
+                return of_exchange(name, self.of)
             case Member(Name("record")) | Item(Member(Name("record"))):
                 raise ExpressionError("the tables hold no content of records", node.column)
         raise ExpressionError(f"{node}: json() is not known to the tables", node.column)
-
-    def _known(self, name: str) -> Value:
-        """Of every exchange."""
-        kind = EXCHANGE[name].kind
-        match name:
-            case "principal":
-                return Value(NULL, kind)
-            case "client":
-                return Value(
-                    "left(client, length(client) - length(substring_index(client, ':', -1)) - 1)", kind
-                )
-            case "latency_ms":
-                return Value("latency_ms", kind, -(2.0**63), 2.0**63)
-            case "size" if self.of.side == "request":
-                return self._request_size()
-            case "request_size":
-                return self._request_size()
-            case "size" | "response_size":
-                header = 8 + response_header_version(self.of.api, self.of.version)
-                return Value(f"(response_bytes - {header})", kind, 0, 2**31, True)
-        return Value(name, kind)
-
-    def _request_size(self) -> Value:
-        """Without the size field and the header, of which the client id is a part."""
-        version = request_header_version(self.of.api, self.of.asked)
-        text = "(request_bytes - 12)"
-        if version:
-            text = f"(request_bytes - {13 + version} - coalesce(octet_length(client_id), 0))"
-        return Value(text, "number", 0, 2**31, True)
 
     def _length(self, of: Node) -> Value:
         place = self.scope.place(of)
@@ -374,32 +303,14 @@ class _Making:
             fields, within = self.fields[place.source], self._within(place)
             if place.kind == "array":
                 array, _ = fields.array(place, within)
-                return _sized(array, "size")
+                return comparing.sized(array, "size")
             if fields.hides(place) and place.kind != "text":
                 return fields.size(place, within)
         value = self.make(of)
-        return _sized(value.text, "octet_length" if value.kind == "bytes" else "length")
+        return comparing.sized(value.text, "octet_length" if value.kind == "bytes" else "length")
 
     def _within(self, place: Place) -> Variable | None:
         return self.variables[place.variables[-1]] if place.variables else None
-
-    def _is_settled(self, node: Any) -> bool:
-        """Does it follow from the API, its version and the side?"""
-        match node:
-            case Name(name):
-                return name in SETTLED and name not in self.scope.places
-            case Member() | Item() | Quantified() | Call("json"):
-                return False
-            case Node():
-                return all(self._is_settled(getattr(node, slot.name)) for slot in slots(node))
-            case tuple():
-                return all(map(self._is_settled, node))
-        return True
-
-    def _settled(self, node: Node) -> Value:
-        api, version, side, _ = self.of
-        made = fitted(node, api, version, side, condition=False)
-        return constant(made.of(Frame(api, version, side, b"", None, NOBODY, 0)), made.kind)
 
 
 def _holds_for_none(node: Compare) -> bool:
@@ -416,23 +327,3 @@ def _holds_for_none(node: Compare) -> bool:
             return False
         left = value(right)
     return True
-
-
-def _sized(text: str, function: str) -> Value:
-    return (
-        Value(NULL, "number") if text == NULL else Value(f"{function}({text})", "number", 0, 2**31 - 1, True)
-    )
-
-
-def _meeting(one: Value, other: Value) -> Kind:
-    kind = meeting(one.kind, other.kind)
-    assert kind is not None
-    return kind
-
-
-def _as(kind: Kind, one: Value) -> str:
-    if (one.kind, kind) == ("bytes", "text"):
-        if one.is_known:
-            return literal(one.known.decode("utf-8", "surrogateescape"))
-        return f"CAST({one.text} AS STRING)"
-    return one.text

@@ -1,4 +1,4 @@
-"""One condition for all APIs, versions and sides that an expression fits: one clause for all for which it is the same."""
+"""One condition for all APIs, versions and sides that an expression fits: a clause for all of one meaning."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from itertools import groupby
 from klamm.decoders import API
 from klamm.decoders.headers import API_VERSIONS, UNSUPPORTED_VERSION
 from klamm.decoders.schema import Api, Side
-from klamm.pipeline.columns.clauses import Asked, Clause, clause
+from klamm.pipeline.columns.clauses import Clause, clause
 from klamm.pipeline.columns.several import Names
 from klamm.pipeline.columns.values import FALSE, UNKNOWN, conjunction, disjunction
+from klamm.pipeline.columns.words import Asked, follows, settled
 from klamm.rules.expressions import Expression
+from klamm.rules.expressions.tree import Logic, Node
 
 Runs = tuple[tuple[int, int] | None, ...]  # of versions; None: all, known or not
 REFUSED = f"try_variant_get(response_body, '$.error_code', 'INT') = {UNSUPPORTED_VERSION}"
@@ -24,7 +26,7 @@ def sql(expression: Expression, names: Names | None = None) -> str:
     found: dict[str, dict[int, list[int]]] = {}
     judged_by_body: dict[str, bool] = {}
     for api in API:
-        if not keys or api.key in keys:
+        if (not keys or api.key in keys) and not _is_ruled_out(expression.tree, api):
             for version in range(api.versions.first, api.versions.last + 1):
                 sides = [
                     _request(expression, api, version, names),
@@ -42,6 +44,13 @@ def sql(expression: Expression, names: Names | None = None) -> str:
     listed = ", ".join(str(key) for key in sorted({key for versions in found.values() for key in versions}))
     whens = " ".join(f"WHEN {guard} THEN {text}" for guard, text in cases)
     return f"(api_key IN ({listed}) AND CASE {whens} END)"
+
+
+def _is_ruled_out(tree: Node, api: Api) -> bool:
+    """By a term, of those that must all hold, that is about nothing but the API."""
+    terms = tree.terms if isinstance(tree, Logic) and tree.operator == "and" else (tree,)
+    of = Asked(api, api.versions.last, "request", api.versions.last)
+    return any(follows(term, {"api"}) and settled(term, of).text == FALSE for term in terms)
 
 
 def _request(expression: Expression, api: Api, version: int, names: Names | None) -> Clause:

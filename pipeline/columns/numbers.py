@@ -1,7 +1,7 @@
 """Numbers as Python reckons with them: whole ones without bounds, floats, a floor under `//` and `%`.
 
-What a number can be at most is known of every field, so types are chosen that hold every result; where there is
-none, it is an ExpressionError.
+What a number can be at most is known of every field, so types are chosen that hold every result; where there
+is none, it is an ExpressionError.
 """
 
 from __future__ import annotations
@@ -179,15 +179,14 @@ def _floats_compared(one: Value, operator: str, other: Value) -> str:
     if not odd:
         return text
     isnan = " OR ".join(f"isnan({t})" for t in odd)
-    both = conjunction(f"{t} IS NOT NULL" for t in (x, y))
-    return f"(CASE WHEN {isnan} THEN CASE WHEN {both} THEN {TRUE if operator == '!=' else FALSE} END ELSE {text} END)"
+    return f"(CASE WHEN {isnan} THEN {decided(operator == '!=', x, y)} ELSE {text} END)"
 
 
 def among(one: Value, items: list[Value]) -> str:
     """`in` a list of constants."""
     if one.whole:
         held = [item.known for item in items if item.known == math.floor(item.known)]
-        wanted = [int(number) for number in held if one.low <= number <= one.high]
+        wanted: list[float] = [int(number) for number in held if one.low <= number <= one.high]
     else:
         wanted = [float(item.known) for item in items if float(item.known) == item.known]
     if not wanted:
@@ -197,23 +196,17 @@ def among(one: Value, items: list[Value]) -> str:
 
 def among_floats(one: Value, array: str, element: Value, node: Node) -> str:
     """`in` an array of whole numbers."""
-    if one.is_known and one.known != math.floor(one.known):
-        return decided(False, array)
     if one.is_known:
-        return f"array_contains({array}, {literal(int(one.known))})"
+        whole = math.isfinite(one.known) and one.known == int(one.known)
+        return f"array_contains({array}, {literal(int(one.known))})" if whole else decided(False, array)
     mixed(one, element, node)
     return f"array_contains(CAST({array} AS ARRAY<DOUBLE>), {one.text})"
 
 
 def mixed(one: Value, other: Value, node: Node) -> None:
-    """Raises ExpressionError where a whole number meets a float that is no constant, and floats do not hold it."""
-    for number, met in ((one, other), (other, one)):
-        if (
-            number.whole
-            and not met.whole
-            and not (number.is_known or met.is_known or number.is_null or met.is_null)
-        ):
-            if max(abs(number.low), abs(number.high)) > EXACT:
-                raise ExpressionError(
-                    f"{node} compares a number that may be beyond 2**53 with a float", node.column
-                )
+    """Raises ExpressionError where a whole number that a float may not hold meets one that is no constant."""
+    if one.whole == other.whole or one.is_known or other.is_known:
+        return
+    whole = one if one.whole else other
+    if max(abs(whole.low), abs(whole.high)) > EXACT:
+        raise ExpressionError(f"{node} may be beyond 2**53, and is compared with a float", node.column)

@@ -1,8 +1,8 @@
 """Globs, and patterns of RE2, as Spark has them: with LIKE, and as java.util.regex.
 
-RE2 needs time in proportion to the text. Java tries one way after another, so what could be tried in ever more ways
-is refused: a repeated group must be of one length. Groups capture nothing, and all repeats are greedy: that changes
-where a match lies, not whether there is one.
+RE2 needs time in proportion to the text. Java tries one way after another, so what could be tried in ever
+more ways is refused: a repeated group must be of one length. Groups capture nothing, and all repeats are
+greedy: that changes where a match lies, not whether there is one.
 """
 
 from __future__ import annotations
@@ -196,13 +196,18 @@ class _Pattern:
             self.at = flags.end()
             self.flags = (outer | set(flags[1])) - set(flags[2] or "")
             if flags[3] == ")":
-                return Piece("")
+                return self._nothing(flags[0])
         elif name:
             self.at = name.end()
         inside = self._alternatives()
         self._next()
         self.flags = outer
         return Piece(f"(?:{inside.text})", inside.steady)
+
+    def _nothing(self, flags: str) -> Piece:
+        if self.pattern.startswith(("*", "+", "?"), self.at) or REPEAT.match(self.pattern, self.at):
+            raise ValueError(f"the pattern repeats what stands before ({flags}")
+        return Piece("")
 
     def _escaped(self) -> str:
         letter = self._next()

@@ -1,7 +1,8 @@
 """Fields of bodies as SQL: paths into a VARIANT, and columns of the structs that arrays are read as.
 
-An array is read once for all that is asked of its elements, as in `array<struct<name: STRING>>`: which fields these
-are is known after a walk over the whole tree, so there are two walks, and `Wanted` is what the first one leaves.
+An array is read once for all that is asked of its elements, as in `ARRAY<STRUCT<name: STRING>>`: which
+fields these are is known after a walk over the whole tree, so there are two walks, and `Wanted` is what
+the first leaves.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ SIZED = "STRUCT<bytes: BIGINT>"  # of what is told as its size
 
 
 class Variable(NamedTuple):
-    """What a lambda goes through: the array's path, and the shape of its elements ({} too of plain values)."""
+    """What a lambda goes through: the array's path, and the shape of its elements, {} of plain values."""
 
     name: str
     path: Path
@@ -82,7 +83,9 @@ class Fields:
     def element(self, place: Place) -> Value:
         """What an array of plain values holds."""
         kind = str(self._fields[place.path].of)
-        return Value("", place.element, *BOUNDS.get(kind, ()), whole=kind in BOUNDS)
+        if kind in BOUNDS:
+            return Value("", "number", *BOUNDS[kind], whole=True)
+        return Value("", place.element)
 
     def size(self, place: Place, within: Variable | None) -> Value:
         """Bytes of records, or of a secret."""

@@ -17,8 +17,8 @@ UNSET = object()
 
 
 class Value(NamedTuple):
-    """`low` and `high`: the least and the greatest that a number can be; a float without them can be infinite, and
-    no number. `known`: of a constant.
+    """`low` and `high`: the least and the greatest that a number can be; a float without them may be
+    infinite, or no number. `known`: of a constant.
     """
 
     text: str

@@ -56,7 +56,7 @@ DETECTOR = Detector(
     severity="medium",
     settings=("auto.create.topics.enable", "allow.auto.create.topics"),
     advice=(
-        "Set auto.create.topics.enable=false on the brokers, and make topics on purpose, with the partitions, "
+        "Set auto.create.topics.enable=false on the brokers and make topics on purpose, with the partitions, "
         "replicas and retention that they need: a typing error in a name makes a topic too. Consumers: "
         "allow.auto.create.topics=false."
     ),

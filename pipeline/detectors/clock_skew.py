@@ -76,7 +76,7 @@ DETECTOR = Detector(
     find=find,
     source="KIP-32 and KIP-937: timestamps of records and their limits",
     thresholds={
-        "batches": Threshold(20, "batches", "rule of thumb: more than a try by hand"),
+        "batches": Threshold(10, "batches", "rule of thumb: more than a try by hand"),
         "share": Threshold(0.5, "of its batches", "rule of thumb: the clock is wrong for all records"),
         "ahead_s": Threshold(300, "s", "rule of thumb: clocks with NTP differ by less than a second"),
         "behind_s": Threshold(

@@ -64,7 +64,7 @@ DETECTOR = Detector(
     source="Kafka's documentation of KafkaProducer: one instance shared by threads is faster than several",
     thresholds={
         "connections": Threshold(
-            20, "connections of a host", "rule of thumb: four times what a client's start takes"
+            15, "connections of a host", "rule of thumb: three times what a start takes"
         ),
         "a_minute": Threshold(
             12, "connections of a host", "rule of thumb: more than a job of every minute makes"

@@ -13,17 +13,23 @@ if TYPE_CHECKING:
     from klamm.pipeline.tables import Tables
 
 FENCED = ("INVALID_PRODUCER_EPOCH", "PRODUCER_FENCED")
-WHO = ("cluster", "client_id", "transactional_id")
+WHO = ("cluster", "transactional_id", "owner")  # the owner only where there is no transactional id
 
 
 def find(tables: Tables, thresholds: Mapping[str, float]) -> DataFrame:
-    """A successor fences once: what counts are more epochs, and who goes on with an old one."""
+    """A successor fences once: what counts are more epochs, and who goes on with an old one.
+
+    Those with the same transactional id belong together, whatever their client ids.
+    """
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 
-    answer = (*WHO, "capture", "connection", "exchange", "time", "producer_id", "producer_epoch")
+    row = ("time", "capture", "connection", "exchange", "client_id")
+    owner = F.when(F.col("transactional_id").isNull(), F.col("client_id")).alias("owner")
     refused = [
-        table.where(F.col("error").isin(*FENCED)).select(*answer)
+        table.where(F.col("error").isin(*FENCED)).select(
+            "cluster", "transactional_id", owner, *row, "producer_id", "producer_epoch"
+        )
         for table in (tables.transactions, tables.produce)
     ]
     epochs = (
@@ -31,7 +37,7 @@ def find(tables: Tables, thresholds: Mapping[str, float]) -> DataFrame:
         .union(refused[1])
         .groupBy(*WHO, "producer_id", "producer_epoch")
         .agg(F.count("*").alias("errors"), F.min("time").alias("since"), F.max("time").alias("until"),
-             F.min(F.struct("time", "capture", "connection", "exchange")).alias("one"))
+             F.min(F.struct(*row)).alias("one"))
     )  # fmt: skip
     times = round(thresholds["times"])
     seconds = F.col("since").cast("double")
@@ -49,17 +55,21 @@ def find(tables: Tables, thresholds: Mapping[str, float]) -> DataFrame:
             F.count_if("zombie").alias("zombies"),
             F.bool_or("repeated").alias("repeated"),
             F.max("until").alias("until"),
+            F.min("client_id").alias("client_id"),
+            F.array_sort(F.collect_set("client_id")).alias("client_ids"),
             *measured(),
         )
         .withColumn("last", F.col("until"))
         .where(F.col("repeated") | (F.col("zombies") > 0))
     )
     what = F.format_string(
-        "%d epochs were fenced in %.0f s, %d requests refused (INVALID_PRODUCER_EPOCH, PRODUCER_FENCED)%s",
+        "%d epoch(s) fenced in %.0f s, %d requests refused (INVALID_PRODUCER_EPOCH, PRODUCER_FENCED); "
+        "client ids: %s%s",
         "epochs",
         F.col("last").cast("double") - F.col("first").cast("double"),
         "count",
-        F.when(F.col("zombies") > 0, "; it goes on with an old epoch").otherwise(""),
+        F.concat_ws(", ", F.slice("client_ids", 1, 5)),
+        F.when(F.col("zombies") > 0, "; one goes on with an old epoch").otherwise(""),
     )
     return finding(
         rows, what, severity="high", subject=F.concat(F.lit("transactional id "), "transactional_id")

@@ -44,7 +44,7 @@ def find(tables: Tables, thresholds: Mapping[str, float]) -> DataFrame:
         .where(F.col("count") >= thresholds["count"])
         .where(F.col("count") >= thresholds["share"] * F.col("fetches"))
     )
-    told = "%d fetch sessions opened in %d fetches; %d times the broker did not know the session, or not so"
+    told = "%d fetch sessions opened for %d fetches; %d fetches failed with an error of their session"
     return finding(rows, F.format_string(told, "count", "fetches", "refused"))
 
 

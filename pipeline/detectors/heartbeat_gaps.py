@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from klamm.pipeline.detectors.complete import complete
 from klamm.pipeline.detectors.detector import Detector, Threshold, finding, measured
 
 if TYPE_CHECKING:
@@ -39,7 +40,8 @@ def find(tables: Tables, thresholds: Mapping[str, float]) -> DataFrame:
         .where(F.col("gap_ms") >= thresholds["share"] * F.col("session_ms"))
     )
     rows = (
-        gaps.groupBy("cluster", "client_id", "group")
+        complete(gaps, tables)
+        .groupBy("cluster", "client_id", "group")
         .agg(
             F.count(F.lit(1)).alias("count"),
             F.max(F.struct("gap_ms", "session_ms")).alias("longest"),

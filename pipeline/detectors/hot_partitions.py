@@ -48,9 +48,9 @@ def find(tables: Tables, thresholds: Mapping[str, float]) -> DataFrame:
         & (F.col("of_partition") / F.col("of_topic") >= factor * fair)
     )
     what = F.format_string(
-        "%.0f%% of its %.1f MB, %d of its %d records, go to one partition of %d, where %.0f%% would be even",
+        "%.0f%% of its %.0f kB, %d of its %d records, go to one partition of %d, where %.0f%% would be even",
         F.col("bytes") / F.col("of_client") * 100,
-        F.col("of_client") / 1e6,
+        F.col("of_client") / 1e3,
         "count",
         "records",
         "partitions",
@@ -85,7 +85,9 @@ DETECTOR = Detector(
             2.5, "times an even part", "rule of thumb: more than chance does with so many batches"
         ),
         "batches": Threshold(
-            15, "batches for each partition", "of evenly spread ones, none of 1000 has 2.5 times as many"
+            10,
+            "batches for each partition",
+            "of evenly spread ones, hardly any of 1000 has 2.5 times as many",
         ),
         "partitions": Threshold(3, "partitions", "with two, none can have 2.5 times its part"),
     },

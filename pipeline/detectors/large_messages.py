@@ -32,12 +32,13 @@ def find(tables: Tables, thresholds: Mapping[str, float]) -> DataFrame:
         )
         .where(F.col("count") >= thresholds["batches"])
     )
+    refusals = F.format_string("; %d batches were refused with MESSAGE_TOO_LARGE", "refused")
     what = F.format_string(
-        "%d records of %.0f kB on average, the largest of %.0f kB; MESSAGE_TOO_LARGE for %d batches",
+        "%d records of %.0f kB on average, the largest of %.0f kB%s",
         "records",
         F.col("mean") / 1e3,
         F.col("largest") / 1e3,
-        "refused",
+        F.when(F.col("refused") > 0, refusals).otherwise(""),
     )
     severity = F.when(F.col("refused") > 0, "high").otherwise("medium")
     return finding(rows, what, severity=severity, subject=F.concat(F.lit("topic "), "topic"))

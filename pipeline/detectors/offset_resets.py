@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from klamm.pipeline.detectors.complete import complete
 from klamm.pipeline.detectors.detector import Detector, Threshold, finding, measured
 
 if TYPE_CHECKING:
@@ -13,6 +14,12 @@ if TYPE_CHECKING:
     from klamm.pipeline.tables import Tables
 
 PARTITION = ("cluster", "client_id", "topic", "partition")
+TOLD = (
+    ("%d times out of range", "out_of_range"),
+    ("%d times without a committed offset", "without"),
+    ("%d times back, by %d records in all", "back", "again"),
+    ("%d times ahead, by %d records in all", "ahead", "skipped"),
+)
 EVENT = (*PARTITION, "time", "capture", "connection", "exchange", "kind", "records")
 
 
@@ -49,9 +56,8 @@ def find(tables: Tables, thresholds: Mapping[str, float]) -> DataFrame:
         F.max("last").alias("last"),
         F.max_by("evidence", "count").alias("evidence"),
     )
-    told = "on %d partitions: %d offsets out of range, %d times none was committed, "
-    told += "%d times back by %d records in all, %d times ahead by %d"
-    what = F.format_string(told, "partitions", "out_of_range", "without", "back", "again", "ahead", "skipped")
+    parts = [F.when(F.col(told[0]) > 0, F.format_string(text, *told)) for text, *told in TOLD]
+    what = F.concat(F.concat_ws(", ", *parts), F.format_string(" on %d partition(s)", "partitions"))
     return finding(rows, what, severity="high", subject=F.concat(F.lit("topic "), "topic"))
 
 
@@ -92,7 +98,7 @@ def _jumps(tables: Tables) -> DataFrame:
         .select(*PARTITION, F.col("offset").alias("fetch_offset"))
         .distinct()
     )
-    return (
+    jumps = (
         tables.fetch.where(~F.col("is_replica") & F.col("topic").isNotNull())
         .withColumns({"asked": asked, "expected": F.lag(end).over(in_turn)})
         .where(good & ((offset < F.col("asked")) | (offset > F.col("expected"))))
@@ -104,6 +110,7 @@ def _jumps(tables: Tables) -> DataFrame:
         )
         .select(*EVENT)
     )
+    return complete(jumps, tables).select(*EVENT)
 
 
 DETECTOR = Detector(

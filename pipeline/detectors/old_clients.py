@@ -74,13 +74,20 @@ def find(tables: Tables, thresholds: Mapping[str, float]) -> DataFrame:
     )
     enough = (F.col("removed") >= thresholds["removed"]) | (F.col("count") >= thresholds["old"])
     by_release = F.format_string("is %s, which is older than KIP-896 reckons with", "release")
-    by_version = F.format_string(
+    by_removed = F.format_string(
         "sent %d requests of old versions, %d of them of versions that Kafka 4.0 does not take: %s",
         "count",
         "removed",
         "requests",
     )
-    what = F.when(F.col("requests") == "", by_release).otherwise(by_version)
+    by_baseline = F.format_string(
+        "sent %d requests of versions older than Kafka 2.1: %s", "count", "requests"
+    )
+    what = (
+        F.when(F.col("removed") > 0, by_removed)
+        .when(F.col("requests") != "", by_baseline)
+        .otherwise(by_release)
+    )
     severity = F.when(F.col("removed") >= thresholds["removed"], "high").otherwise("low")
     return finding(found.where(enough), what, severity=severity)
 

@@ -34,7 +34,7 @@ SAME = ("cluster", "api", "client_id")
 
 
 def find(tables: Tables, thresholds: Mapping[str, float]) -> DataFrame:
-    """95th percentiles by client, API and broker against those of the other brokers; then what was slow."""
+    """90th percentiles by client, API and broker against those of the other brokers; then what was slow."""
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 
@@ -45,11 +45,11 @@ def find(tables: Tables, thresholds: Mapping[str, float]) -> DataFrame:
         .select(*SAME, "broker", "capture", "connection", "exchange", "time", taken_ms.alias("taken_ms"))
     )
     measures = prompt.groupBy(*SAME, "broker").agg(
-        F.count("*").alias("count"), F.percentile_approx("taken_ms", 0.95).alias("p95_ms")
+        F.count("*").alias("count"), F.percentile_approx("taken_ms", 0.9).alias("p90_ms")
     )
-    pairs = F.collect_list(F.struct("p95_ms", "broker")).over(Window.partitionBy(*SAME))
+    pairs = F.collect_list(F.struct("p90_ms", "broker")).over(Window.partitionBy(*SAME))
     others = F.array_sort(F.filter("brokers", lambda one: one["broker"] != F.col("broker")))
-    middle = F.try_element_at(others, F.floor((F.size(others) + 1) / 2).cast("int"))
+    middle = F.try_element_at(others, F.greatest(F.floor((F.size(others) + 1) / 2).cast("int"), F.lit(1)))
     limit = F.greatest(
         F.col("usual_ms") * thresholds["times"],
         F.col("usual_ms") + thresholds["more_ms"],
@@ -57,39 +57,50 @@ def find(tables: Tables, thresholds: Mapping[str, float]) -> DataFrame:
     slow = (
         measures.where(F.col("count") >= thresholds["requests"])
         .withColumn("brokers", pairs)
-        .withColumn("usual_ms", middle["p95_ms"])
-        .where(F.col("p95_ms") >= limit)
+        .withColumn("usual_ms", middle["p90_ms"])
+        .where(F.col("p90_ms") >= limit)
         .select(
             *(F.col(name).alias(f"slow_{name}") for name in (*SAME, "broker")),
-            "p95_ms",
+            "p90_ms",
             "usual_ms",
             limit.alias("limit_ms"),
         )
     )
     same = [F.col(name).eqNullSafe(F.col(f"slow_{name}")) for name in (*SAME, "broker")]
     late = prompt.join(F.broadcast(slow), [*same, F.col("taken_ms") >= F.col("limit_ms")])
+    second = F.date_trunc("second", "time")
+    totals = prompt.groupBy("cluster", "broker").agg(F.count_distinct(second).alias("all_seconds"))
     by_broker = late.groupBy("cluster", "broker").agg(
         F.count("*").alias("count"),
-        F.count_distinct(F.date_trunc("second", "time")).alias("seconds"),
-        F.count_distinct("api", F.coalesce("client_id", F.lit(""))).alias("kinds"),
+        F.count_distinct(second).alias("seconds"),
+        F.count_distinct(F.when(F.col("api") == "Produce", F.coalesce("client_id", F.lit("")))).alias(
+            "producers"
+        ),
+        F.count_if(F.col("api") != "Produce").alias("others"),
         F.max_by(
-            F.struct("api", "client_id", "p95_ms", "usual_ms"), F.col("p95_ms") / F.col("usual_ms")
+            F.struct("api", "client_id", "p90_ms", "usual_ms"), F.col("p90_ms") / F.col("usual_ms")
         ).alias("worst"),
         *measured(),
     )
-    enough = (F.col("seconds") >= thresholds["seconds"]) & (F.col("kinds") >= thresholds["kinds"])
+    lasting = (F.col("seconds") >= thresholds["seconds"]) & (
+        F.col("seconds") >= thresholds["share"] * F.col("all_seconds")
+    )
+    enough = lasting & ((F.col("others") > 0) | (F.col("producers") >= thresholds["producers"]))
     what = F.format_string(
-        "took %.0f ms for %s of `%s` (95th percentile), the other brokers %.1f ms; %d requests were as slow, "
-        "in %d different seconds",
-        "worst.p95_ms",
+        "took %.0f ms for %s of `%s` (90th percentile), the other brokers %.1f ms; %d requests were as slow, "
+        "in %d of %d seconds",
+        "worst.p90_ms",
         "worst.api",
         F.coalesce("worst.client_id", F.lit("")),
         "worst.usual_ms",
         "count",
         "seconds",
+        "all_seconds",
     )
     subject = F.concat(F.lit("broker "), "broker")
-    return finding(by_broker.where(enough), what, severity="high", subject=subject)
+    return finding(
+        by_broker.join(totals, ["cluster", "broker"]).where(enough), what, severity="high", subject=subject
+    )
 
 
 DETECTOR = Detector(
@@ -104,16 +115,13 @@ DETECTOR = Detector(
     find=find,
     source="Kafka's documentation of monitoring: TotalTimeMs of requests, by broker",
     thresholds={
-        "requests": Threshold(50, "requests", "fewer have no 95th percentile to speak of"),
-        "times": Threshold(
-            5, "times the others' 95th percentile", "rule of thumb: beyond what load differs by"
-        ),
+        "requests": Threshold(30, "requests", "rule of thumb: fewer have no 90th percentile to speak of"),
+        "times": Threshold(3, "times the others' 90th percentile", "rule of thumb: load makes less of it"),
         "more_ms": Threshold(50, "ms more than the others", "rule of thumb: below it nobody notices"),
-        "seconds": Threshold(
-            5, "different seconds", "rule of thumb: a broker that has just started is slow for less"
-        ),
-        "kinds": Threshold(
-            2, "APIs or clients", "one may have a reason of its own, such as large records or a quota"
+        "seconds": Threshold(5, "seconds", "rule of thumb: one long pause is over in less"),
+        "share": Threshold(0.5, "of its seconds", "rule of thumb: a broker that has just started needs less"),
+        "producers": Threshold(
+            2, "clients", "if it is Produce alone: one may have large records, or a quota"
         ),
     },
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from klamm.pipeline.detectors.complete import complete
 from klamm.pipeline.detectors.detector import Detector, Threshold, finding, measured
 
 if TYPE_CHECKING:
@@ -95,7 +96,8 @@ def _nearly(tables: Tables, thresholds: Mapping[str, float]) -> DataFrame:
         .where(F.col("gap_ms") < F.col("limit_ms"))
     )
     rows = (
-        fetches.groupBy("cluster", "client_id", "group")
+        complete(fetches, tables)
+        .groupBy("cluster", "client_id", "group")
         .agg(
             F.count(F.lit(1)).alias("count"),
             F.max("gap_ms").alias("gap_ms"),

@@ -54,9 +54,9 @@ DETECTOR = Detector(
     find=find,
     source="KIP-13, KIP-124 and KIP-219: quotas, and throttle_time_ms of answers",
     thresholds={
-        "answers": Threshold(5, "answers", "rule of thumb: more than one burst"),
+        "answers": Threshold(3, "answers", "rule of thumb: more than one burst"),
         "throttle_ms": Threshold(
-            1000, "ms together", "rule of thumb: as long as the window of a quota's sample"
+            2000, "ms together", "rule of thumb: two of the samples by which quotas are measured"
         ),
     },
 )

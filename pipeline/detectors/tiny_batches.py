@@ -74,7 +74,7 @@ DETECTOR = Detector(
             100, "batches", "rule of thumb: what a start or a moment of quiet does not give"
         ),
         "rate": Threshold(
-            10, "batches/s to a partition", "rule of thumb: so many that 100 ms would bring two together"
+            20, "batches/s to a partition", "rule of thumb: so many that 50 ms would bring two together"
         ),
         "share": Threshold(0.5, "of its batches", "rule of thumb: more than a few bursts"),
         "records": Threshold(

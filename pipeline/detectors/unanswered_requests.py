@@ -88,7 +88,7 @@ DETECTOR = Detector(
     source="Kafka's documentation of request.timeout.ms (30 s); librdkafka's of socket.timeout.ms (60 s)",
     thresholds={
         "connections": Threshold(3, "connections", "rule of thumb: one may be a client that ends"),
-        "wait_s": Threshold(0.5, "s", "rule of thumb: a client that ends waits for less"),
+        "wait_s": Threshold(1, "s", "rule of thumb: a client that ends waits for less"),
         "stuck_s": Threshold(30, "s", "the default of request.timeout.ms"),
     },
 )

@@ -13,36 +13,37 @@ if TYPE_CHECKING:
     from klamm.pipeline.tables import Tables
 
 UNKNOWN = ("UNKNOWN_TOPIC_OR_PARTITION", "UNKNOWN_TOPIC_ID")
-COLUMNS = ("cluster", "client_id", "topic", "error", "capture", "connection", "exchange", "time")
+KEYS = ("cluster", "client_id", "topic")
+COLUMNS = (*KEYS, "error", "capture", "connection", "exchange", "time")
 
 
 def find(tables: Tables, thresholds: Mapping[str, float]) -> DataFrame:
-    """In answers to Metadata, Produce and Fetch; not where the topic was found as often."""
+    """In answers to Metadata, Produce and Fetch, after the last one in which the client found the topic."""
     from pyspark.sql import functions as F
 
     rows = tables.metadata.select(*COLUMNS)
     for table in (tables.produce, tables.fetch):
         rows = rows.unionAll(table.where(F.col("error").isin(*UNKNOWN)).select(*COLUMNS))
     rows = rows.where(F.col("topic").isNotNull())
-    keys = ("cluster", "client_id", "topic")
-    known = rows.where(F.col("error") == "NONE").groupBy(*keys).agg(F.count("*").alias("known"))
-    known = known.select(*(F.col(name).alias(f"of_{name}") for name in keys), "known")
-    same = [F.col(name).eqNullSafe(F.col(f"of_{name}")) for name in keys]
-    found = (
+    found = rows.where(~F.col("error").isin(*UNKNOWN)).groupBy(*KEYS).agg(F.max("time").alias("found"))
+    found = found.select(*(F.col(name).alias(f"found_{name}") for name in KEYS), "found")
+    same = [F.col(name).eqNullSafe(F.col(f"found_{name}")) for name in KEYS]
+    since = F.col("found").isNull() | (F.col("time") > F.col("found"))
+    lost = (
         rows.where(F.col("error").isin(*UNKNOWN))
-        .groupBy(*keys)
+        .join(found, same, "left")
+        .where(since)
+        .groupBy(*KEYS)
         .agg(F.count("*").alias("count"), F.mode("error").alias("error"), *measured())
-        .join(known, same, "left")
     )
     span_s = F.col("last").cast("double") - F.col("first").cast("double")
     enough = (
         (F.col("count") >= thresholds["answers"])
-        & (F.col("count") > F.coalesce("known", F.lit(0)))
         & (span_s >= thresholds["span_s"])
         & (F.col("count") * 60 >= thresholds["a_minute"] * span_s)
     )
     what = F.format_string("was told %s %d times in %.0f s, and goes on asking", "error", "count", span_s)
-    return finding(found.where(enough), what, subject=F.concat(F.lit("topic "), "topic"))
+    return finding(lost.where(enough), what, subject=F.concat(F.lit("topic "), "topic"))
 
 
 DETECTOR = Detector(

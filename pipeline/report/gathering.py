@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,10 +17,11 @@ if TYPE_CHECKING:
 
 S = 1_000_000  # us
 Place = tuple[str, int, int | None]  # capture, connection, exchange
-STEPS_S = (0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 43200, 86400)
-BUCKETS = 120  # of time, at most, for captures of up to 120 days
+STEPS_S = (0.1, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 43200, 86400)
+BUCKETS = 90  # of time, at most, for captures of up to 90 days
 CLIENTS = 40  # those with the most exchanges
 LINES = 20  # about what is missing in a capture
+BOOTSTRAP = "bootstrap"  # klamm's port for any broker
 SHARES = (0.5, 0.9, 0.99, 0.999)
 ACCURACY = 1000  # of percentiles: their rank is right to 0.1 %
 AT_ONCE = 3  # jobs of Spark
@@ -41,7 +42,8 @@ LEAN = (
 )
 
 
-class Latency(NamedTuple):
+@dataclass(frozen=True, slots=True, order=True)
+class Latency:
     """Of an API at a broker; broker and cluster None: at all of them. `ms` has a value for each of SHARES."""
 
     api: str
@@ -52,7 +54,8 @@ class Latency(NamedTuple):
     most_ms: float
 
 
-class Moment(NamedTuple):
+@dataclass(frozen=True, slots=True, order=True)
+class Moment:
     """An API's exchanges that began in a bucket of time."""
 
     start_us: int
@@ -64,7 +67,8 @@ class Moment(NamedTuple):
     p99_ms: float | None
 
 
-class Errors(NamedTuple):
+@dataclass(frozen=True, slots=True, order=True)
+class Errors:
     start_us: int
     error: str
     count: int
@@ -83,7 +87,8 @@ class Client(NamedTuple):
     apis: dict[str, int]
 
 
-class Size(NamedTuple):
+@dataclass(frozen=True, slots=True, order=True)
+class Size:
     """Frames of 2**`exponent` bytes up to twice that."""
 
     api: str
@@ -133,6 +138,12 @@ class Traffic:
     sizes: list[Size] = field(default_factory=list)
 
     @property
+    def nodes(self) -> int:
+        """Brokers; where klamm knew none of them by its number, addresses."""
+        named = [at for at in self.brokers if at[1] != BOOTSTRAP]
+        return len(named) or len(self.brokers)
+
+    @property
     def seconds(self) -> float:
         return (self.last_us - self.first_us) / S
 
@@ -145,14 +156,15 @@ def lean(tables: Tables) -> DataFrame:
 def gather(tables: Tables, exchanges: DataFrame, plots: bool, on_progress: Callable[[], None]) -> Traffic:
     """`exchanges` as `lean` gives them. Without `plots` only what a summary says."""
     found = Traffic()
-    _missing(tables.frames, found)
+    _missing(tables.some_frames("time", "kind", "text", "lost"), found)
     on_progress()
     _overview(exchanges, found)
     on_progress()
     if plots and found.exchanges:
         with ThreadPoolExecutor(AT_ONCE) as pool:
-            for _ in pool.map(lambda job: (job(exchanges, found), on_progress()), PLOTTED):
-                pass
+            for done in as_completed([pool.submit(job, exchanges, found) for job in PLOTTED]):
+                done.result()
+                on_progress()
     return found
 
 
@@ -162,18 +174,17 @@ def jobs(plots: bool) -> int:
 
 
 def _missing(frames: DataFrame, found: Traffic) -> None:
-    """What is not of a capture says which file is damaged; the rest, where the capture itself has gaps."""
+    """What has no time says which file is damaged; the rest, where the capture itself has gaps."""
     from pyspark.sql import functions as F
 
-    gaps = frames.where(F.col("kind") == "lost").groupBy("capture", "text")
-    rows = gaps.agg(F.sum("lost"), F.count(F.lit(1))).orderBy(F.desc("count(1)")).collect()
-    for capture, text, lost, count in rows:
+    gaps = frames.where(F.col("kind") == "lost").groupBy(F.isnull("time"), "text")
+    rows = gaps.agg(F.sum("lost"), F.count(F.lit(1)).alias("times")).orderBy(F.desc("times"), "text")
+    for damaged, text, lost, times in rows.collect():
         found.lost += lost
-        if not capture:
+        if damaged:
             found.damaged.append(text)
         elif len(found.problems) < LINES:
-            found.problems[text] += count
-    found.damaged.sort()
+            found.problems[text] += times
 
 
 def _overview(exchanges: DataFrame, found: Traffic) -> None:
@@ -245,7 +256,7 @@ def _series(exchanges: DataFrame, found: Traffic) -> None:
     )
     for *values, shares in rows.collect():
         found.series.append(Moment(*values, *(shares or (None, None))))
-    found.series.sort(key=lambda one: one[:2])
+    found.series.sort(key=lambda one: (one.start_us, one.api))
 
 
 def _error_series(exchanges: DataFrame, found: Traffic) -> None:
@@ -290,7 +301,7 @@ def _clients(exchanges: DataFrame, found: Traffic) -> None:
     apis: dict[str | None, dict[str, int]] = {}
     for client_id, api, count in of_top.groupBy("client_id", _api()).count().collect():
         apis.setdefault(client_id, {})[api] = count
-    found.top_clients += [Client(*row, apis[row[0]]) for row in top]
+    found.top_clients += [Client(*[*row, apis[row[0]]]) for row in top]
 
 
 def _sizes(exchanges: DataFrame, found: Traffic) -> None:
@@ -335,8 +346,8 @@ def shown(exchanges: DataFrame, findings: Findings) -> dict[Place, Shown]:
 
 
 def _shown(values: Iterable[Any]) -> Shown:
-    *plain, topics, errors = values
-    return Shown(*plain, tuple(topics or ()), tuple(errors or ()))
+    *told, topics, errors = values
+    return Shown(*[*told, tuple(topics or ()), tuple(errors or ())])
 
 
 def place(one: Evidence) -> Place:

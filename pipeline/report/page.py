@@ -77,7 +77,7 @@ def _tiles(report: Report) -> Iterator[dict[str, Any]]:
     yield _tile(f"{rate:,.0f}" if rate >= 10 else f"{rate:.1f}", "a second")
     yield _tile(f"{traffic.clients:,}", "client ids")
     yield _tile(f"{traffic.connections:,}", "connections")
-    yield _tile(f"{len(traffic.brokers):,}", "brokers")
+    yield _tile(f"{traffic.nodes:,}", "brokers")
     yield _tile(wording.size(traffic.request_bytes), "sent by clients")
     yield _tile(wording.size(traffic.response_bytes), "sent by brokers")
     yield _tile(f"{traffic.errors:,}", "errors answered")

@@ -9,18 +9,20 @@ from typing import Any
 
 from klamm.pipeline.report.gathering import SHARES, Traffic
 from klamm.pipeline.report.plotting import (
+    HALF,
     NO_ANSWER,
     ROW,
+    WHOLE,
     Plot,
     Values,
     cells,
-    columns_axis,
     css,
     label,
     layout,
     ms_axis,
     names_axis,
     positive_ms,
+    table,
 )
 from klamm.pipeline.report.wording import NO_CLIENT_ID, duration
 
@@ -94,7 +96,7 @@ def latency_by_broker(traffic: Traffic) -> Plot:
                 for title, one in zip(titles, found, strict=True)
             ]
         )
-    made = layout(80 + ROW * len(apis), columns_axis(titles), names_axis(apis))
+    made = table(apis, titles, HALF)
     about = "The 99th percentile of each API at each broker: the redder, the slower than at the others."
     data = [cells(z, text, hover, zmin=0, zmax=1, colorscale=[[0, css("cell-low")], [1, css("cell-hot")]])]
     return Plot("latency-by-broker", "Latency by broker", about, data, made, empty="" if apis else NO_ANSWER)
@@ -113,7 +115,7 @@ def clients(traffic: Traffic) -> Plot:
         [f"{label(name)}: {one.apis.get(api, 0):,} {api}" for api in apis]
         for name, one in zip(names, rows, strict=True)
     ]
-    made = layout(120 + ROW * len(rows), columns_axis(apis), names_axis(names))
+    made = table(names, apis, WHOLE)
     about = (
         f"Exchanges of each client with each API: the {len(rows)} busiest of {traffic.clients} client ids."
     )
@@ -151,7 +153,9 @@ def sizes(traffic: Traffic) -> Plot:
             for api in apis
         ]
         text = [["" for _ in exponents] for _ in apis]
-        data.append({**cells(z, text, hover), "xaxis": axis, "zmin": 0, "zmax": 1, "xgap": 1})
+        data.append(
+            {**cells(z, text, hover), "xaxis": axis, "x0": low, "dx": 1, "zmin": 0, "zmax": 1, "xgap": 1}
+        )
     ticks = {
         "tickvals": exponents[::2],
         "ticktext": [_power(e) for e in exponents[::2]],
@@ -159,8 +163,6 @@ def sizes(traffic: Traffic) -> Plot:
         "autorange": False,
         "showgrid": False,
     }
-    for one, start in zip(data, (low, low), strict=True):
-        one["x0"], one["dx"] = start, 1
     made = layout(
         90 + ROW * len(apis), {**ticks, "domain": [0, 0.49], "title": {"text": "requests"}}, names_axis(apis)
     )

@@ -16,7 +16,8 @@ from klamm.pipeline.report.wording import plain
 COLOURS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#e08a3c", "#999999")
 NO_ANSWER = "No answer was seen."
 LONGEST = 36  # characters of a name
-ROW = 24  # pixels
+ROW, LETTER = 24, 8  # pixels
+HALF, WHOLE = 440, 1000  # pixels that a plot has for columns, beside another and by itself
 Values = dict[str, Any]
 
 
@@ -87,14 +88,21 @@ def names_axis(names: Sequence[str]) -> Values:
     }
 
 
-def columns_axis(names: Sequence[str]) -> Values:
-    """An axis of names from left to right, above."""
-    return {
-        **names_axis(names),
-        "range": [-0.5, len(names) - 0.5],
+def table(rows: Sequence[str], columns: Sequence[str], room: int) -> Values:
+    """The layout of cells with names beside and above; those above are aslant where `room`, in pixels, is not
+    enough for them.
+    """
+    aslant = max(map(len, columns), default=0) * LETTER > room / max(1, len(columns))
+    above = {
+        "range": [-0.5, len(columns) - 0.5],
         "side": "top",
-        "tickangle": -35 if len(names) > 6 else 0,
+        "tickangle": -35 if aslant else 0,
+        "showgrid": False,
     }
+    made = layout(50 + ROW * len(rows) + 80 * aslant, {**names_axis(columns), **above}, names_axis(rows))
+    made["margin"] = {**made["margin"], "b": 8, "r": 90 if aslant else 12}
+    made["yaxis"]["showgrid"] = False
+    return made
 
 
 def ms_axis() -> Values:

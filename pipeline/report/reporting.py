@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from itertools import count
 from typing import TYPE_CHECKING
 
@@ -28,21 +29,22 @@ def reported(
     on_step: Step = lambda what, done, of: None,
 ) -> Report:
     """`plots`: with what they need. Raises ExpressionError for what `where` cannot ask of tables."""
-    from klamm.pipeline.narrowing import chosen
-    from klamm.pipeline.tables import Tables
+    from klamm.pipeline.narrowing import chosen, tables_of
+    from klamm.pipeline.quick import is_small, quickly
 
-    on_step("reading", 0, gathering.jobs(plots))
-    tables = (
-        Tables(spark, paths, bodies=False, persist=True) if where is None else chosen(spark, paths, where)
-    )
-    exchanges = gathering.lean(tables).persist()
-    try:
-        done = count(1)
-        traffic = gathering.gather(
-            tables, exchanges, plots, lambda: on_step("reading", next(done), gathering.jobs(plots))
-        )
-        found = findings(tables, detectors, thresholds, lambda done, of: on_step("looking", done, of))
-        seen = gathering.shown(exchanges, found)
-    finally:
-        spark.catalog.clearCache()
+    small, steps, done = is_small(paths), gathering.jobs(plots), count(1)
+    on_step("reading", 0, steps)
+    with quickly(spark) if small else nullcontext():
+        try:
+            tables = tables_of(spark, paths, small) if where is None else chosen(spark, paths, small, where)
+            exchanges = gathering.lean(tables)
+            if not small:
+                exchanges.persist()
+            traffic = gathering.gather(
+                tables, exchanges, plots, lambda: on_step("reading", next(done), steps)
+            )
+            found = findings(tables, detectors, thresholds, lambda done, of: on_step("looking", done, of))
+            seen = gathering.shown(exchanges, found)
+        finally:
+            spark.catalog.clearCache()
     return Report(paths, traffic, found, detectors, None if where is None else str(where), seen)

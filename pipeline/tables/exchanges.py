@@ -33,15 +33,15 @@ def exchanges(source: Source, names: DataFrame, bodies: bool, apis: Sequence[str
     before = Window.partitionBy(*CONNECTION).orderBy("exchange").rowsBetween(Window.unboundedPreceding, -1)
     heard = F.max("response_time").over(before)  # when the answer before it had come
     asked, came = F.col("request_time"), F.col("response_time")
-    turn = F.when(
-        came.isNotNull(), F.greatest(F.coalesce(ms(asked, F.least(heard, came)), F.lit(0.0)), F.lit(0.0))
+    turn = F.greatest(
+        F.coalesce(F.when(heard.isNotNull(), ms(asked, F.least(heard, came))), F.lit(0.0)), F.lit(0.0)
     )
     rows = (
         both.join(software(source), CONNECTION, "left")
         .crossJoin(F.broadcast(names))
         .withColumn("answered", came.isNotNull())
         .withColumn("latency_ms", ms(asked, came))
-        .withColumn("turn_ms", F.when(asked.isNotNull(), turn))
+        .withColumn("turn_ms", F.when(asked.isNotNull() & came.isNotNull(), turn))
         .withColumn("awaits", F.coalesce("request_awaits", F.lit(True)))
         .withColumn("topics", _together("topics", _named("request_topic_ids"), _named("response_topic_ids")))
         .withColumn("groups", _together("groups"))

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from pyspark.sql.types import StructType
+
 from klamm.decoders import API
 from klamm.decoders.error_codes import ERRORS
 from klamm.decoders.schema import Side
@@ -13,8 +15,6 @@ from klamm.pipeline.parts import Part, parts
 from klamm.pipeline.schemas import FRAMES, WHERE
 from klamm.pipeline.source import Filters, frames_of, rows, wanted
 from klamm.pipeline.wire_types import body_type
-
-from pyspark.sql.types import StructType
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -28,8 +28,8 @@ HEADER = (*(column.name for column in WHERE), "exchange", "client_id", "time", "
 class Source:
     """Where frames come from. No column is read that is not asked for.
 
-    Not by the Data Source `klamm`, which reads the same: Spark starts Python anew for each step of planning one,
-    and there are some thirty reads in a run over all tables.
+    Not by the Data Source `klamm`, which reads the same: Spark starts Python anew for each step of planning
+    one, and there are some thirty reads in a run over all tables.
     """
 
     def __init__(self, spark: SparkSession, paths: Sequence[str]) -> None:

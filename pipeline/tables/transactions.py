@@ -28,7 +28,8 @@ STEPS = {
             name: f"coalesce(get(body.transactions, 0).{name}, body.v3_and_below_{name})"
             for name in ("transactional_id", "producer_id", "producer_epoch")
         },
-        f"if(coalesce(body.error_code, 0S) != 0, body.error_code, if(size(body.results_by_transaction) > 0, {NEW}, {OLD}))",
+        f"case when body.error_code != 0 then body.error_code "
+        f"when size(body.results_by_transaction) > 0 then {NEW} else {OLD} end",
     ),
     "AddOffsetsToTxn": (PRODUCER, "body.error_code"),
     "TxnOffsetCommit": (PRODUCER, PARTITIONS.format("body.topics", "partitions", "error_code")),

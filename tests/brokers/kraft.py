@@ -115,7 +115,7 @@ class Cluster:
         ports = {node_id: self._write_properties(node_id) for node_id in node_ids}
         formats = [Process(self._format(node_id), self._folder(node_id) / "format.log") for node_id in fresh]
         for process in formats:
-            if process.child.wait(timeout=60):
+            if process.child.wait(timeout=180):
                 raise RuntimeError(f"formatting failed\n{process.tail()}")
         for node_id in node_ids:
             folder = self._folder(node_id)
@@ -131,7 +131,7 @@ class Cluster:
         """SIGKILL to one broker."""
         self.brokers[node_id].process.kill()
 
-    def wait_until_ready(self, timeout_s: float = 60.0) -> None:
+    def wait_until_ready(self, timeout_s: float = 180.0) -> None:
         """Wait until every running broker names every running broker, with the ports they have now."""
         running = [broker for broker in self.brokers.values() if broker.process.running]
         expected = {wire.Node(broker.node_id, broker.host, broker.ports["PLAINTEXT"]) for broker in running}

@@ -71,11 +71,11 @@ class OldCluster:
             }
             properties = directory / f"broker-{node_id}.properties"
             properties.write_text("".join(f"{key}={value}\n" for key, value in values.items()))
-            wait_for(self._zookeeper_answers, f"ZooKeeper for Kafka {self.version}", self.processes)
+            wait_for(self._zookeeper_answers, f"ZooKeeper for Kafka {self.version}", self.processes, 180)
             self._run(
                 f"broker-{node_id}", java(self.version, "kafka.Kafka", str(properties), options=options)
             )
-        wait_for(self._all_agree, f"Kafka {self.version}", self.processes)
+        wait_for(self._all_agree, f"Kafka {self.version}", self.processes, 180)
 
     def stop(self) -> None:
         """SIGKILL, brokers first: without ZooKeeper they hang."""

@@ -7,8 +7,9 @@ from random import Random
 from typing import Any, NamedTuple
 
 from klamm.captures.captured import Captured, Connection
-from klamm.captures.streams.blanking import Keeping, filled
+from klamm.captures.streams.blanking import Keeping
 from klamm.captures.streams.conversation import Conversation
+from klamm.captures.streams.cutting import filled
 from klamm.decoders import API, decode, interpret, layout
 from klamm.decoders.headers import request_frame, response_frame
 from klamm.decoders.interpret import Layout

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from klamm.captures.captured import Captured
-from klamm.captures.streams.blanking import METADATA_TOPIC, METADATA_TOPIC_ID, Keeping, cut, filled
+from klamm.captures.streams.blanking import METADATA_TOPIC, METADATA_TOPIC_ID, Keeping
+from klamm.captures.streams.cutting import cut, filled
 from klamm.captures.streams.record_content import MARKER_BYTES, blanked, hashed
 from klamm.decoders import API, decode
 from klamm.decoders.headers import (

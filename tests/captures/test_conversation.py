@@ -9,7 +9,8 @@ import pytest
 
 from klamm.captures.captured import Captured
 from klamm.captures.streams import conversation, framing
-from klamm.captures.streams.blanking import Keeping, filled
+from klamm.captures.streams.blanking import Keeping
+from klamm.captures.streams.cutting import filled
 from klamm.decoders import API, encode
 from klamm.decoders.headers import request_frame
 from tests.captures.streams import CODECS, CONNECTION, Said, batch, contents, frames, of_any_api, play, said

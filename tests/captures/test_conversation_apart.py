@@ -9,8 +9,9 @@ import pytest
 
 from klamm.captures.captured import Captured
 from klamm.captures.streams import apart
-from klamm.captures.streams.blanking import Keeping, filled
+from klamm.captures.streams.blanking import Keeping
 from klamm.captures.streams.conversation import Conversation
+from klamm.captures.streams.cutting import filled
 from klamm.decoders.schema import Side
 from klamm.proxy.connection import Ground
 from tests.captures.streams import CONNECTION, Said, contents, of_any_api, play, said, take

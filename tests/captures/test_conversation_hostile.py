@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from klamm.captures.captured import Captured
-from klamm.captures.streams.blanking import Keeping, cut, filled
+from klamm.captures.streams.blanking import Keeping
 from klamm.captures.streams.conversation import Conversation
+from klamm.captures.streams.cutting import cut, filled
 from klamm.decoders.schema import Side
 from tests.captures.streams import CONNECTION, of_any_api
 from tests.proxy.traffic import at_random

@@ -185,7 +185,9 @@ def test_a_missing_library_is_one_line(
 
     for name in [name for name in sys.modules if name.startswith(("dpkt", "klamm.captures.packets"))]:
         monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setattr("klamm.captures.packets", klamm.captures.packets)  # as a name it is imported anew, too
+    monkeypatch.setattr(
+        "klamm.captures.packets", klamm.captures.packets
+    )  # as a name it is imported anew, too
     monkeypatch.setattr(sys, "meta_path", [Absent(), *sys.meta_path])
     assert run(file, "-o", tmp_path / "capture") == 1
     assert capsys.readouterr().err == "klamm: klamm import needs dpkt: pip install 'klamm[pcap]'\n"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.brokers.kraft import Cluster, kraft_cluster
+from tests.brokers.kraft import Cluster
 from tests.brokers.namespace import Namespace, namespace, why_not
 from tests.brokers.processes import started, wait_for
 from tests.brokers.zookeeper import OldCluster, old_cluster
@@ -14,8 +14,6 @@ from tests.e2e import topics
 from tests.e2e.conversation import ask, coordinator
 from tests.e2e.klamm_process import Klamm, klamm_in_front_of
 from tests.e2e.paths import LEADER, OTHER, QUORUM, TOPIC, Paths
-
-LISTENERS = ("PLAINTEXT", "SASL_PLAINTEXT", "SASL_SSL")
 
 
 @pytest.fixture(scope="session")
@@ -27,15 +25,6 @@ def inside() -> Iterator[Namespace]:
         pytest.skip(reason)
     with namespace() as made:
         yield made
-
-
-@pytest.fixture(scope="session")
-def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """Kafka 4.3.1: three brokers, of which node 1 is the controller too."""
-    with kraft_cluster(
-        tmp_path_factory.mktemp("kafka-4.3.1"), listeners=LISTENERS, hosts={2: "localhost"}
-    ) as cluster:
-        yield cluster
 
 
 @pytest.fixture(scope="session", params=["0.8.2.2", "0.10.1.1"])

@@ -71,7 +71,7 @@ class Klamm:
             with socket.create_connection(self.address, timeout=5):
                 return True
 
-        wait_for(accepts, "klamm", [self.process], timeout_s=20)
+        wait_for(accepts, "klamm", [self.process])
 
 
 @contextmanager
@@ -97,7 +97,7 @@ def klamm_in_front_of(
     try:
         klamm = Klamm(process, host, port, admin)
         if ready:
-            wait_for(klamm.ready, "klamm", [process], timeout_s=20)
+            wait_for(klamm.ready, "klamm", [process])
         yield klamm
         problems = klamm.problems()
     finally:

@@ -7,7 +7,7 @@ import pytest
 
 from tests.brokers.kraft import Cluster
 from tests.brokers.namespace import Namespace
-from tests.brokers.processes import wait_for
+from tests.brokers.processes import Process, wait_for
 from tests.clients import programs, records
 from tests.e2e import topics
 from tests.e2e.klamm_process import Klamm, klamm_in_front_of
@@ -51,6 +51,7 @@ NEW: dict[str, dict[str, Any]] = {
     },
     "share-group": {"do": "share", "topic": "plain-{}", "group": "share-{}", "count": len(SEEDS) * COUNT},
 }
+PROTOCOLS = ("classic", "consumer")
 STEPS = {"librdkafka": PLAIN | NEW, "aiokafka": PLAIN, "kafka-python": PLAIN, "java": PLAIN | NEW}
 
 
@@ -134,30 +135,47 @@ def test_controllers_are_administrated_through_the_listener_that_leads_to_them(
     assert programs.results(inside.run(*command))[0]["controllers"] == controllers
 
 
-@pytest.mark.parametrize("protocol", ["classic", "consumer"])
-def test_two_members_of_a_group_divide_the_partitions(
-    protocol: str, kafka: Cluster, klamm: Klamm, inside: Namespace, tmp_path: Path
-) -> None:
-    topic = group = f"divided-{protocol}"
-    topics.create(kafka.bootstrap(), topic, topics.spread(4))
-    reading = {"do": "consume", "topic": topic, "group": group, "protocol": protocol, "list": True}
-    patient = {**reading, "count": COUNT, "timeout_s": 20}
-    members = [
-        inside.start(tmp_path / f"{client}.log", *programs.command(client, klamm.bootstrap, patient))
-        for client in ("librdkafka", "java")
-    ]
+@pytest.fixture(scope="module")
+def divided(
+    kafka: Cluster, klamm: Klamm, inside: Namespace, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, list[Process]]:
+    """By protocol, two members of a group that have read until their time was over: both groups at once."""
+    folder = tmp_path_factory.mktemp("divided")
+    members: dict[str, list[Process]] = {}
+    for protocol in PROTOCOLS:
+        topic = group = f"divided-{protocol}"
+        topics.create(kafka.bootstrap(), topic, topics.spread(4))
+        reading = {"do": "consume", "topic": topic, "group": group, "protocol": protocol, "list": True}
+        patient = {**reading, "count": COUNT, "timeout_s": 20}
+        members[protocol] = [
+            inside.start(
+                folder / f"{topic}-{client}.log", *programs.command(client, klamm.bootstrap, patient)
+            )
+            for client in ("librdkafka", "java")
+        ]
+    started = [*members["classic"], *members["consumer"]]
     try:
-        wait_for(lambda: topics.assigned(kafka.bootstrap(), group) == [2, 2], "two members", members, 15)
-        made = {"do": "produce", "topic": topic, "count": COUNT, "size": 32}
-        inside.run(*programs.command("librdkafka", klamm.bootstrap, made))
-        wait_for(lambda: not any(member.running for member in members), "the members", timeout_s=60)
+        for group in map("divided-{}".format, members):
+            wait_for(
+                lambda group=group: topics.assigned(kafka.bootstrap(), group) == [2, 2], group, started, 15
+            )
+            made = {"do": "produce", "topic": group, "count": COUNT, "size": 32}
+            inside.run(*programs.command("librdkafka", klamm.bootstrap, made))
+        wait_for(lambda: not any(member.running for member in started), "the members", timeout_s=60)
     finally:
-        for member in members:
+        for member in started:
             member.kill()
-    read = [programs.results(member.log.read_text())[0]["fingerprints"] for member in members]
+    return members
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_two_members_of_a_group_divide_the_partitions(
+    protocol: str, divided: dict[str, list[Process]]
+) -> None:
+    read = [programs.results(member.log.read_text())[0]["fingerprints"] for member in divided[protocol]]
     assert all(read)
     assert records.digest(read[0] + read[1]) == records.digest(
-        records.expected(topic, "seed", range(COUNT), 32)
+        records.expected(f"divided-{protocol}", "seed", range(COUNT), 32)
     )
 
 

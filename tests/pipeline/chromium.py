@@ -11,7 +11,12 @@ from typing import Any, NamedTuple
 
 OPTIONS = (
     *("--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run"),
-    *("--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-extensions"),
+    *(
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--disable-sync",
+        "--disable-extensions",
+    ),
     "--host-resolver-rules=MAP * ~NOTFOUND",  # what the browser itself wants stays here
     *("--virtual-time-budget=20000", "--enable-logging=stderr", "--window-size=1400,2000"),
 )
@@ -34,11 +39,13 @@ def opened(page: Path, folder: Path) -> Opened:
     assert program, "chromium is missing: install the package chromium"
     log = folder / "net.json"
     own = [f"--user-data-dir={folder}/profile", f"--log-net-log={log}", "--dump-dom", page.as_uri()]
-    done = subprocess.run([program, *OPTIONS, *own], capture_output=True, text=True, timeout=PATIENCE_S, check=True)
+    done = subprocess.run(
+        [program, *OPTIONS, *own], capture_output=True, text=True, timeout=PATIENCE_S, check=True
+    )
     return Opened(done.stdout, CONSOLE.findall(done.stderr), _wanted(json.loads(log.read_text())))
 
 
 def _wanted(log: dict[str, Any]) -> list[str]:
-    """URLs that the page asked for, as the network log has them: the browser's own requests have no origin."""
+    """URLs that the page asked for, by the network log: the browser's own requests have no origin."""
     asked = [event.get("params", {}) for event in log["events"]]
     return sorted({one["url"] for one in asked if one.get("initiator", NOBODY) != NOBODY and "url" in one})

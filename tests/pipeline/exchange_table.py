@@ -48,7 +48,9 @@ def made(api: Api, version: int, random: Random) -> Exchange:
     response = response_frame(api, version, 5, bodies[1])[SIZE:]
     asked = Captured(at, "frame", HERE, "request", api.key, version, 5, client_id, 3, len(request), request)
     late = at + random.choice((0, 1, 999_999, 10**6, 500 * 10**6, random.randrange(10**12)))
-    told = Captured(late, "frame", HERE, "response", api.key, version, 5, client_id, 3, len(response), response)
+    told = Captured(
+        late, "frame", HERE, "response", api.key, version, 5, client_id, 3, len(response), response
+    )
     return Exchange(asked, None if random.random() < 0.1 else told)
 
 
@@ -71,7 +73,9 @@ def table(spark: SparkSession, exchanges: list[Framed]) -> DataFrame:
     schema = exchange_schema.schema()
     rows = zip(*(exchange_rows.row(one) for one in exchanges), strict=True)
     columns = [pa.array(list(values), field.type) for values, field in zip(rows, schema, strict=True)]
-    whole = pa.Table.from_arrays(columns, schema=schema).append_column("place", pa.array(range(len(exchanges))))
+    whole = pa.Table.from_arrays(columns, schema=schema).append_column(
+        "place", pa.array(range(len(exchanges)))
+    )
     return spark.createDataFrame(whole).withColumns(
         {
             "latency_ms": F.expr("latency_ns / 1e6D"),

@@ -7,7 +7,7 @@ from typing import Any
 
 from klamm.pipeline.detectors.detector import Detector
 from klamm.pipeline.finding import Evidence, Finding, Findings
-from klamm.pipeline.report.gathering import S, Client, Errors, Latency, Moment, Shown, Size, Traffic, place
+from klamm.pipeline.report.gathering import Client, Errors, Latency, Moment, S, Shown, Size, Traffic, place
 from klamm.pipeline.report.report import Report
 
 START_US = 1_795_276_800 * S  # 2026-11-21 16:00:00 UTC
@@ -16,7 +16,9 @@ IMAGE = "<img src=http://192.0.2.1/x onerror=alert(1)>"
 LINK = "<a href='http://192.0.2.1/'>click</a>"
 TURNED = "app\u202egnp.exe\x1b[31m"
 NAMES = ("billing", SCRIPT, LINK, TURNED, None)
-SEEN = Shown("Produce", 9, SCRIPT, "2", START_US + 5_004_321, 512, 88, 4.321, (IMAGE,), ("NOT_LEADER_OR_FOLLOWER",))
+SEEN = Shown(
+    "Produce", 9, SCRIPT, "2", START_US + 5_004_321, 512, 88, 4.321, (IMAGE,), ("NOT_LEADER_OR_FOLLOWER",)
+)
 
 
 def detector(name: str, **values: Any) -> Detector:
@@ -73,8 +75,12 @@ def traffic() -> Traffic:
     for api, ms in (("Produce", 4.0), ("Fetch", 400.0)):
         for at in ((None, None), *found.brokers):
             found.latencies.append(Latency(api, *at, 300, (ms, ms * 2, ms * 3, ms * 4), ms * 5))
-    found.top_clients = [Client(name, "librdkafka 2.6.0", 2, 400, 1000, 2000, 3, {"Produce": 400}) for name in NAMES]
-    found.sizes = [Size(api, side, 8, 600) for api in ("Produce", "Fetch") for side in ("request", "response")]
+    found.top_clients = [
+        Client(name, "librdkafka 2.6.0", 2, 400, 1000, 2000, 3, {"Produce": 400}) for name in NAMES
+    ]
+    found.sizes = [
+        Size(api, side, 8, 600) for api in ("Produce", "Fetch") for side in ("request", "response")
+    ]
     return found
 
 
@@ -82,15 +88,31 @@ def report(**values: Any) -> Report:
     """Findings of all severities, about names that are hostile too."""
     found = Findings(
         [
-            finding("stale_leader", severity="high", client_id=SCRIPT, subject=f"topic {IMAGE}", what=f"sends {IMAGE}"),
+            finding(
+                "stale_leader",
+                severity="high",
+                client_id=SCRIPT,
+                subject=f"topic {IMAGE}",
+                what=f"sends {IMAGE}",
+            ),
             finding(),
             finding(client_id=TURNED, count=3),
-            finding("client_ids", severity="low", client_id=None, evidence=(Evidence(START_US, "run", 9, None),)),
+            finding(
+                "client_ids", severity="low", client_id=None, evidence=(Evidence(START_US, "run", 9, None),)
+            ),
         ],
         Counter(tiny_batches=4),
         {"uneven_assignment": "[DIVIDE_BY_ZERO] Division by zero"},
     )
-    detectors = [detector(name) for name in ("stale_leader", "tiny_batches", "client_ids", "uneven_assignment", "no_acks")]
+    detectors = [
+        detector(name)
+        for name in ("stale_leader", "tiny_batches", "client_ids", "uneven_assignment", "no_acks")
+    ]
     shown = {place(Evidence(START_US + 5 * S, "run", 3, 7)): SEEN}
-    said: dict[str, Any] = {"captures": ["capture/"], "traffic": traffic(), "findings": found, "detectors": detectors}
+    said: dict[str, Any] = {
+        "captures": ["capture/"],
+        "traffic": traffic(),
+        "findings": found,
+        "detectors": detectors,
+    }
     return Report(**(said | {"shown": shown} | values))

@@ -4,7 +4,6 @@ KLAMM_WRITE_DOCS=1 pytest -m long tests/pipeline/test_detectors.py writes docs/d
 """
 
 import os
-from collections.abc import Iterator
 
 import pytest
 from pyspark.sql import SparkSession
@@ -82,6 +81,9 @@ def test_ten_minutes_with_a_rolling_restart_name_the_same(
     assert matrix.wrong() == []
     assert [name for name in NAMES if name not in matrix.named.get(name, {})] == []
     if os.environ.get("KLAMM_WRITE_DOCS"):
-        requests, clients = tables.exchanges.selectExpr("count(*)", "count(distinct client_id)").first() or (0, 0)
+        requests, clients = tables.exchanges.selectExpr("count(*)", "count(distinct client_id)").first() or (
+            0,
+            0,
+        )
         told = {"seconds": LONG_S, "kafka": VERSION, "requests": requests, "clients": clients}
         DOCUMENT.write_text(document(matrix, NAMES, **told))

@@ -1,5 +1,5 @@
-"""Detectors of connections and the cluster on rows at their thresholds and just below; each case is a client of
-its own, or a cluster.
+"""Detectors of connections and the cluster on rows at their thresholds and just below; each case is a client,
+or a cluster, of its own.
 """
 
 from __future__ import annotations
@@ -78,20 +78,19 @@ def metadata_storm(rows: Rows) -> None:
 
 def connection_churn(rows: Rows) -> None:
     for client_id, count, span_s, life_s, more in (
-        ("churn +", 20, 100, 10, {}),
-        ("churn few -", 19, 90, 10, {}),
-        ("churn rare -", 20, 101, 10, {}),
-        ("churn long -", 20, 100, 11, {}),
-        ("churn broker -", 20, 100, 10, {"why": "closed by broker"}),
-        ("churn unanswered -", 20, 100, 10, {"responses": 0}),
+        ("churn +", 15, 75, 10, {}),
+        ("churn few -", 14, 70, 10, {}),
+        ("churn rare -", 15, 76, 10, {}),
+        ("churn long -", 15, 75, 11, {}),
+        ("churn broker -", 15, 75, 10, {"why": "closed by broker"}),
+        ("churn unanswered -", 15, 75, 10, {"responses": 0}),
     ):
         for index in range(count):
             at_s = index * span_s / (count - 1)
             rows.add("connections", client_id, at_s, closed=at(at_s + life_s), **more)
-    for index in range(20):
-        rows.add(
-            "connections", "churn hosts -", index, closed=at(index), client=f"10.0.0.{index % 2}:{index}"
-        )
+    for index in range(15):
+        host = f"10.0.0.{index % 2}:{index}"
+        rows.add("connections", "churn hosts -", index, closed=at(index), client=host)
 
 
 def old_clients(rows: Rows) -> None:
@@ -120,13 +119,14 @@ def client_ids(rows: Rows) -> None:
 
 def slow_brokers(rows: Rows) -> None:
     for cluster, count, slow_ms, apis, seconds in (
-        ("slow +", 50, 55.0, 2, 5),
-        ("slow few -", 49, 55.0, 2, 5),
-        ("slow ms -", 50, 54.0, 2, 5),
-        ("slow api -", 50, 55.0, 1, 5),
-        ("slow once -", 50, 55.0, 2, 4),
+        ("slow +", 30, 55.0, 2, 10),
+        ("slow few -", 29, 55.0, 2, 10),
+        ("slow ms -", 30, 54.0, 2, 10),
+        ("slow producer -", 30, 55.0, 1, 10),
+        ("slow once -", 30, 55.0, 2, 4),
+        ("slow at first -", 30, 55.0, 2, 11),
     ):
-        for api, late in (("ListOffsets", True), ("Produce", apis == 2)):
+        for api, late in (("Produce", True), ("ListOffsets", apis == 2)):
             for index in range(3 * count):
                 broker, nth = 1 + index % 3, index // 3
                 slow = late and broker == 3 and nth < 5
@@ -134,18 +134,17 @@ def slow_brokers(rows: Rows) -> None:
                 took = {"latency_ms": 1000 + slow_ms if slow else 1005.0, "turn_ms": 1000.0}
                 rows.add("exchanges", "steady -", nth % seconds, **place, **took)
         for index in range(200):
-            rows.add(
-                "exchanges", "steady -", index, cluster=cluster, api="Fetch", latency_ms=500.0 * (index % 3)
-            )
+            place = {"cluster": cluster, "broker": str(1 + index % 3), "api": "Fetch"}
+            rows.add("exchanges", "steady -", index, latency_ms=500.0 * (index % 3), **place)
 
 
 def unanswered_requests(rows: Rows) -> None:
     for client_id, api, count, wait_s, why in (
-        ("timeout +", "Produce", 3, 0.5, "closed by client"),
-        ("timeout few -", "Produce", 2, 0.5, "closed by client"),
-        ("timeout soon -", "Produce", 3, 0.4, "reset by client"),
+        ("timeout +", "Produce", 3, 1, "closed by client"),
+        ("timeout few -", "Produce", 2, 1, "closed by client"),
+        ("timeout soon -", "Produce", 3, 0.9, "reset by client"),
         ("timeout broker -", "Produce", 3, 40, "closed by broker"),
-        ("timeout fetch -", "Fetch", 3, 0.5, "closed by client"),
+        ("timeout fetch -", "Fetch", 3, 1, "closed by client"),
         ("stuck +", "Produce", 3, 30, "the capture ended"),
         ("stuck not -", "Produce", 3, 29, "the capture ended"),
     ):
@@ -154,7 +153,7 @@ def unanswered_requests(rows: Rows) -> None:
             of = rows.add("connections", client_id, at_s, closed=at(at_s + 1 + wait_s), why=why)
             waits = {"answered": False, "latency_ms": None}
             rows.add("exchanges", client_id, at_s + 1, connection=of, api=api, **waits)
-    for client_id, anew_s in (("anew +", 0.5), ("anew soon -", 0.4), ("anew later -", 2.0)):
+    for client_id, anew_s in (("anew +", 1.0), ("anew soon -", 0.9), ("anew later -", 2.0)):
         for index in range(4):
             at_s = index * (1 + anew_s)
             of = rows.add("connections", client_id, at_s, closed=at(50), why="the capture ended")
@@ -183,18 +182,18 @@ def auto_created_topics(rows: Rows) -> None:
 
 
 def unknown_topics(rows: Rows) -> None:
-    for client_id, table, count, span_s, found in (
-        ("unknown +", "metadata", 10, 8, 9),
-        ("unknown produce +", "produce", 10, 8, 0),
-        ("unknown few -", "metadata", 9, 8, 0),
-        ("unknown soon -", "metadata", 10, 7.9, 0),
-        ("unknown rare -", "fetch", 10, 101, 0),
-        ("unknown found -", "metadata", 10, 8, 10),
+    for client_id, table, count, span_s, found_s in (
+        ("unknown +", "metadata", 10, 8, -1),
+        ("unknown produce +", "produce", 10, 8, -1),
+        ("unknown few -", "metadata", 9, 8, -1),
+        ("unknown soon -", "metadata", 10, 7.9, -1),
+        ("unknown rare -", "fetch", 10, 101, -1),
+        ("unknown found -", "metadata", 10, 8, 8),
+        ("unknown found first -", "metadata", 10, 8, 0),
     ):
         for index in range(count):
             rows.add(table, client_id, index * span_s / (count - 1), topic="orders", error=UNKNOWN)
-        for index in range(found):
-            rows.add("metadata", client_id, index, topic="orders", error="NONE")
+        rows.add("metadata", client_id, found_s, topic="orders", error="NONE")
 
 
 CASES = (

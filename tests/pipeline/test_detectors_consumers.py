@@ -118,6 +118,11 @@ def heartbeats(rows: Rows) -> None:
         client.joins(0)
         for index in range(1, count + 1):
             client.beats(index * gap_s)
+    lost = Client(rows, "beats-lost-no")
+    lost.says("connections", 0, lost=1)
+    lost.joins(0)
+    for index in range(1, 4):
+        lost.beats(index * 5.0)
     moved = Client(rows, "beats-moved-no")
     moved.joins(0)
     for index in range(9):
@@ -212,7 +217,7 @@ def assignments(rows: Rows) -> None:
 @pytest.fixture(scope="module")
 def found(spark: SparkSession) -> dict[str, set[str]]:
     """Client ids by detector."""
-    rows: Rows = {"fetch": [], "groups": [], "commits": [], "offsets": []}
+    rows: Rows = {"fetch": [], "groups": [], "commits": [], "offsets": [], "connections": []}
     for write in (commits, rebalances, heartbeats, polls, empties, sessions, resets, lags, assignments):
         write(rows)
     frames = {}

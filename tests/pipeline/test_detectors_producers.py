@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -52,10 +52,10 @@ def at(seconds: float) -> datetime:
 
 
 def tiny_batches(rows: Rows) -> None:
-    cases = {"tiny +": (10, 9, 1023), "tiny rate -": (9, 9, 1023), "tiny records -": (10, 10, 1023)}
+    cases = {"tiny +": (20, 9, 1023), "tiny rate -": (19, 9, 1023), "tiny records -": (20, 10, 1023)}
     for client_id, (rate, records, size) in cases.items():
-        for index in range(10 * rate):
-            at_s = index // rate + index % rate / 20
+        for index in range(6 * rate):
+            at_s = index // rate + index % rate / rate
             rows.add("batches", client_id, at_s, records=records, bytes=size)
 
 
@@ -96,13 +96,13 @@ def hot_partitions(rows: Rows) -> None:
     for topic, partitions in (("hot", 6), ("even", 6), ("pinned", 3)):
         for partition in range(partitions):
             rows.add("metadata", "admin", 0, topic=topic, partition=partition)
-    for client_id, topic, hottest in (("hot +", "hot", 38), ("hot -", "even", 37)):
-        for index in range(90):
+    for client_id, topic, hottest in (("hot +", "hot", 25), ("hot -", "even", 24)):
+        for index in range(60):
             rows.add(
                 "produce", client_id, index, topic=topic, partition=0 if index < hottest else 1 + index % 5
             )
     for partition in range(3):
-        for index in range(45):
+        for index in range(30):
             rows.add("produce", f"hot {partition} -", index, topic="pinned", partition=partition)
 
 
@@ -123,9 +123,9 @@ def key_skew(rows: Rows) -> None:
 
 def throttled_clients(rows: Rows) -> None:
     for client_id, count, throttle_ms in (
-        ("throttled +", 5, 200),
-        ("throttled few -", 4, 900),
-        ("throttled ms -", 5, 199),
+        ("throttled +", 4, 500),
+        ("throttled few -", 2, 1000),
+        ("throttled ms -", 4, 499),
     ):
         for index in range(count):
             rows.add("produce", client_id, index, throttle_ms=throttle_ms)
@@ -179,7 +179,7 @@ def clock_skew(rows: Rows) -> None:
         "seconds +": lambda at_s: at_s / 1000 - START.timestamp() * 0.999,
     }
     for client_id, clock in clocks.items():
-        for index in range(20):
+        for index in range(10):
             rows.add("batches", client_id, index, max_timestamp=at(clock(index)))
 
 
@@ -246,7 +246,7 @@ HIGH = {
 
 def table(spark: SparkSession, name: str, rows: list[dict[str, Any]]) -> DataFrame:
     """By way of Arrow, it needs no Python worker."""
-    schema = StructType.fromDDL(TABLES[name].ddl)
+    schema = cast(StructType, StructType.fromDDL(TABLES[name].ddl))
     return spark.createDataFrame(pa.Table.from_pylist(rows, to_arrow_schema(schema, timezone="UTC")), schema)
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from klamm.scenarios import ready
-from tests.brokers.kraft import VERSION, kraft_cluster
+from tests.brokers.kraft import VERSION, Cluster
 from tests.scenarios.ground import WORKLOADS, Outcome, played
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "scenarios.md"
@@ -37,7 +37,9 @@ Runs = Mapping[tuple[str, str], "Future[Outcome]"]
 
 
 @pytest.fixture(scope="module")
-def runs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runs]:
+def runs(
+    request: pytest.FixtureRequest, kafka: Cluster, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Runs]:
     """The runs that were selected: both clients side by side, each taking one scenario after another."""
     wanted = [
         (item.callspec.params["scenario"], item.callspec.params["client"])
@@ -46,9 +48,6 @@ def runs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     ]
     directory = tmp_path_factory.mktemp("scenarios")
     with ExitStack() as stack:
-        kafka = stack.enter_context(
-            kraft_cluster(directory, listeners=("PLAINTEXT", "SASL_PLAINTEXT"), hosts={2: "localhost"})
-        )
         lanes = {client: stack.enter_context(ThreadPoolExecutor(1)) for client in WORKLOADS}
         yield {
             (scenario, client): lanes[client].submit(played, kafka, client, scenario, SPEED, directory)

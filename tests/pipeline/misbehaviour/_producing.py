@@ -4,6 +4,8 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+from confluent_kafka import Producer
+
 TIMEOUT_S = 30.0
 
 
@@ -14,18 +16,23 @@ def healthy(bootstrap: str, client_id: str) -> dict[str, Any]:
         "client.id": client_id,
         "compression.type": "lz4",
         "enable.idempotence": True,
-        "linger.ms": 100,
+        "linger.ms": 200,
     }
 
 
-def paced(seconds: float, each_s: float) -> Iterator[int]:
-    """0, 1, 2, ... every `each_s`, for `seconds`; what is late comes at once, what is too late never."""
+def paced(seconds: float, each_s: float, *producers: Producer) -> Iterator[int]:
+    """0, 1, 2, ... every `each_s`, for `seconds`, each when the producers have delivered what they had.
+
+    What is late comes at once, what is too late never.
+    """
     began = time.monotonic()
     for index in range(round(seconds / each_s)):
         time.sleep(max(0.0, began + index * each_s - time.monotonic()))
         if time.monotonic() > began + seconds:
             return
         yield index
+        for producer in producers:
+            producer.flush(TIMEOUT_S)
 
 
 def order(index: int, notes: int = 30) -> bytes:

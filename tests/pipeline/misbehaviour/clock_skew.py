@@ -20,10 +20,7 @@ CLOCKS: dict[str, Callable[[], float]] = {
 def run(bootstrap: str, seconds: float) -> None:
     _topics.create(bootstrap, CLIENT_ID, CLIENT_ID)
     producers = {name: Producer(healthy(bootstrap, f"{CLIENT_ID}-{name}")) for name in CLOCKS}
-    for index in paced(seconds, 0.1):
+    for index in paced(seconds, 0.2, *producers.values()):
         for name, producer in producers.items():
             for _ in range(5):
                 producer.produce(CLIENT_ID, order(index), timestamp=int(CLOCKS[name]()))
-            producer.poll(0)
-    for producer in producers.values():
-        producer.flush(30)

@@ -13,9 +13,9 @@ PER_SECOND = 40
 
 
 def run(bootstrap: str, seconds: float) -> None:
-    end = until(seconds)
     _topics.create(bootstrap, CLIENT_ID, CLIENT_ID, partitions=1)
     fill(bootstrap, CLIENT_ID, CLIENT_ID, count=int(seconds * PER_SECOND))
+    end = until(seconds)
     consumer = Consumer(consumer_settings(bootstrap, CLIENT_ID, enable_auto_commit=False))
     consumer.subscribe([CLIENT_ID])
     while time.monotonic() < end:

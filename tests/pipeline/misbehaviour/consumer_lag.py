@@ -40,8 +40,8 @@ async def consume(bootstrap: str, end: float) -> None:
 
 
 def run(bootstrap: str, seconds: float) -> None:
-    end = until(seconds)
     _topics.create(bootstrap, CLIENT_ID, CLIENT_ID, partitions=1)
+    end = until(seconds)
     busy = threading.Thread(target=produce, args=(bootstrap, end))
     busy.start()
     asyncio.run(consume(bootstrap, end))

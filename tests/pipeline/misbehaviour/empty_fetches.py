@@ -14,9 +14,9 @@ EXPECTED = {"empty_fetches"}
 
 
 def run(bootstrap: str, seconds: float) -> None:
-    end = until(seconds)
     _topics.create(bootstrap, CLIENT_ID, CLIENT_ID, partitions=1)
     fill(bootstrap, CLIENT_ID, CLIENT_ID, count=200)
+    end = until(seconds)
     consumer = Consumer(consumer_settings(bootstrap, CLIENT_ID, fetch_wait_max_ms=10))
     consumer.subscribe([CLIENT_ID])
     while time.monotonic() < end:

@@ -11,7 +11,7 @@ from tests.pipeline.misbehaviour._producing import TIMEOUT_S, healthy, order
 
 CLIENT_ID = "fenced-producers"
 EXPECTED = {"fenced_producers"}
-RESTART_S = 1.0  # the supervisor's
+RESTART_S = 0.5  # the supervisor's
 
 
 def run(bootstrap: str, seconds: float) -> None:

@@ -25,9 +25,9 @@ def read(bootstrap: str) -> None:
 
 
 def run(bootstrap: str, seconds: float) -> None:
-    end = until(seconds)
     _topics.create(bootstrap, CLIENT_ID, CLIENT_ID, partitions=1)
     fill(bootstrap, CLIENT_ID, CLIENT_ID, count=200)
+    end = until(seconds)
     while time.monotonic() < end:
         read(bootstrap)
         time.sleep(PAUSE_S)

@@ -11,21 +11,25 @@ from tests.pipeline.misbehaviour._stock import consumer_settings, fill, until
 
 CLIENT_ID = "heartbeat-gaps"
 EXPECTED = {"heartbeat_gaps"}
+PATIENCE_S = 30  # until it is a member
 
 
 def run(bootstrap: str, seconds: float) -> None:
-    end = until(seconds)
     _topics.create(bootstrap, CLIENT_ID, CLIENT_ID, partitions=1)
     fill(bootstrap, CLIENT_ID, CLIENT_ID, count=200)
     own = consumer_settings(
         bootstrap,
         CLIENT_ID,
         session_timeout_ms=6000,
-        heartbeat_interval_ms=4700,
+        heartbeat_interval_ms=4300,
         auto_commit_interval_ms=60_000,
     )
     consumer = Consumer(own)
     consumer.subscribe([CLIENT_ID])
+    begin = until(PATIENCE_S)
+    while time.monotonic() < begin and not consumer.assignment():
+        consumer.poll(0.1)
+    end = until(seconds)
     while time.monotonic() < end:
         consumer.consume(100, 0.5)
     consumer.close()

@@ -13,8 +13,6 @@ COUNTRIES = ["us"] * 16 + ["de", "fr", "jp", "br"]
 def run(bootstrap: str, seconds: float) -> None:
     _topics.create(bootstrap, CLIENT_ID, CLIENT_ID, partitions=6)
     producer = Producer(healthy(bootstrap, CLIENT_ID))
-    for tick in paced(seconds, 0.1):
-        for index in range(20):
-            producer.produce(CLIENT_ID, order(tick * 20 + index), key=COUNTRIES[index])
-        producer.poll(0)
-    producer.flush(30)
+    for tick in paced(seconds, 0.2, producer):
+        for index in range(40):
+            producer.produce(CLIENT_ID, order(tick * 40 + index), key=COUNTRIES[index % len(COUNTRIES)])

@@ -16,9 +16,7 @@ EXPECTED = {"key_skew", "hot_partitions"}  # where one key has most records, so 
 def run(bootstrap: str, seconds: float) -> None:
     _topics.create(bootstrap, CLIENT_ID, CLIENT_ID, partitions=6)
     producer = Producer(healthy(bootstrap, CLIENT_ID) | {"compression.type": "none"})
-    for tick in paced(seconds, 0.2):
+    for tick in paced(seconds, 0.2, producer):
         for index in range(30):
             customer = "unknown" if index < 24 else f"customer-{(tick * 30 + index) % 500}"
             producer.produce(CLIENT_ID, b"visit", key=customer)
-        producer.poll(0)
-    producer.flush(30)

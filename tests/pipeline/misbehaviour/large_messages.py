@@ -19,7 +19,5 @@ def run(bootstrap: str, seconds: float) -> None:
         healthy(bootstrap, CLIENT_ID) | {"compression.type": "gzip", "message.max.bytes": 10_000_000}
     )
     images = [base64.b64encode(random.Random(size).randbytes(size * 768)) for size in IMAGES_KB]
-    for index in paced(seconds, seconds / 12):
+    for index in paced(seconds, seconds / 12, producer):
         producer.produce(CLIENT_ID, images[index % len(images)])
-        producer.poll(0)
-    producer.flush(30)

@@ -14,8 +14,6 @@ def run(bootstrap: str, seconds: float) -> None:
     settings = healthy(bootstrap, CLIENT_ID)
     del settings["compression.type"]
     producer = Producer(settings)
-    for tick in paced(seconds, 0.1):
-        for index in range(30):
-            producer.produce(CLIENT_ID, order(tick * 30 + index, notes=150))
-        producer.poll(0)
-    producer.flush(30)
+    for tick in paced(seconds, 0.2, producer):
+        for index in range(80):
+            producer.produce(CLIENT_ID, order(tick * 80 + index, notes=150))

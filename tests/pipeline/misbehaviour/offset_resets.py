@@ -18,9 +18,9 @@ TURN_S = 2.0
 
 
 def run(bootstrap: str, seconds: float) -> None:
-    end = until(seconds)
     _topics.create(bootstrap, CLIENT_ID, CLIENT_ID, partitions=1)
     fill(bootstrap, CLIENT_ID, CLIENT_ID, count=200)
+    end = until(seconds)
     readers = {
         offset: Consumer(consumer_settings(bootstrap, client_id, enable_auto_commit=False))
         for client_id, offset in OFFSETS.items()

@@ -1,7 +1,6 @@
 """Open transactions: a slow service is called between begin and commit.
 
-Two workers with a timeout of 3 s: one commits just in time, again and again; the other is too late, its
-transactions are aborted by the coordinator, and it begins anew.
+One worker commits just in time, again and again; two are too late: the coordinator has aborted what they did.
 """
 
 import threading
@@ -15,33 +14,35 @@ from tests.pipeline.misbehaviour._producing import TIMEOUT_S, healthy, order
 
 CLIENT_ID = "open-transactions"
 EXPECTED = {"open_transactions"}
-CALL_S = {"quick": 2.5, "slow": 14.0, "slower": 15.0}  # a coordinator looks for timeouts every 10 s
+TIMEOUT_MS = 5000  # coordinators look every 10 s for what is beyond it
+WORKERS = (("quick", 3.5), ("slow", 16.0), ("slow", 16.0))  # and how long a call takes, in s
 
 
 def run(bootstrap: str, seconds: float) -> None:
     _topics.create(bootstrap, CLIENT_ID, CLIENT_ID)
     end = time.monotonic() + seconds
-    threads = [threading.Thread(target=_worker, args=(bootstrap, end, name)) for name in CALL_S]
+    work = [(bootstrap, end, number, *worker) for number, worker in enumerate(WORKERS)]
+    threads = [threading.Thread(target=_worker, args=arguments) for arguments in work]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
 
 
-def _worker(bootstrap: str, end: float, name: str) -> None:
+def _worker(bootstrap: str, end: float, number: int, name: str, call_s: float) -> None:
     while time.monotonic() < end:
+        own = {"transactional.id": f"{CLIENT_ID}-{number}", "transaction.timeout.ms": TIMEOUT_MS}
+        producer = Producer(healthy(bootstrap, f"{CLIENT_ID}-{name}") | own)
         with suppress(KafkaException):  # too late: what it had is gone, it begins anew
-            _work(bootstrap, end, name)
+            _work(producer, end, call_s)
 
 
-def _work(bootstrap: str, end: float, name: str) -> None:
-    own = {"transactional.id": f"{CLIENT_ID}-{name}", "transaction.timeout.ms": 3000}
-    producer = Producer(healthy(bootstrap, f"{CLIENT_ID}-{name}") | own)
+def _work(producer: Producer, end: float, call_s: float) -> None:
     producer.init_transactions(TIMEOUT_S)
     while time.monotonic() < end:
         producer.begin_transaction()
         for index in range(50):
             producer.produce(CLIENT_ID, order(index))
         producer.flush(TIMEOUT_S)
-        time.sleep(CALL_S[name])
+        time.sleep(max(0.0, min(call_s, end - time.monotonic())))
         producer.commit_transaction(TIMEOUT_S)

@@ -35,14 +35,14 @@ def handle(bootstrap: str, end: float) -> None:
     consumer = member(bootstrap, HANDLER)
     while time.monotonic() < end and not consumer.assignment():
         consumer.poll(0.1)
-    consumer.poll(SERVED_S)
+    consumer.consume(100, SERVED_S)
     consumer.close()
 
 
 def run(bootstrap: str, seconds: float) -> None:
-    end = until(seconds)
     _topics.create(bootstrap, CLIENT_ID, CLIENT_ID, partitions=4)
     fill(bootstrap, CLIENT_ID, CLIENT_ID, count=200)
+    end = until(seconds)
     service = threading.Thread(target=serve, args=(bootstrap, end))
     service.start()
     while time.monotonic() < end:

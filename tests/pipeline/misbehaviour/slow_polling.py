@@ -1,9 +1,10 @@
 """Work on a record takes longer than max.poll.interval.ms: the client leaves its group, and joins again with
-the next poll. A second client's work takes nearly as long as it may.
+the next poll, in a classic group and in one of KIP-848. A third client's work takes nearly as long as it may.
 """
 
 import threading
 import time
+from typing import Any
 
 from confluent_kafka import Consumer
 from kafka import KafkaConsumer
@@ -13,24 +14,40 @@ from tests.pipeline.misbehaviour._stock import consumer_settings, producer, send
 
 CLIENT_ID = "slow-polling"
 EXPECTED = {"slow_polling"}
+KIP_848 = f"{CLIENT_ID}-kip-848"
 NEARLY = f"{CLIENT_ID}-nearly"
 SESSION_MS = 6000
 MAX_POLL_INTERVAL_MS = 6000
+EXCEEDING_S, NEAR_S = 7.2, 4.5
+PATIENCE_S = 30  # until the first record comes
 
 
-def exceed(bootstrap: str, end: float) -> None:
+def exceed(bootstrap: str, seconds: float, client_id: str, **settings: Any) -> None:
     """With librdkafka."""
-    own = {"session_timeout_ms": SESSION_MS, "max_poll_interval_ms": MAX_POLL_INTERVAL_MS}
-    consumer = Consumer(consumer_settings(bootstrap, CLIENT_ID, **own))
+    own = consumer_settings(bootstrap, client_id, max_poll_interval_ms=MAX_POLL_INTERVAL_MS, **settings)
+    consumer = Consumer(own)
     consumer.subscribe([CLIENT_ID])
-    while time.monotonic() < end:
+    end, left = until(seconds + PATIENCE_S), max(3, round(seconds / EXCEEDING_S))
+    while time.monotonic() < end and left:
         message = consumer.poll(1.0)
         if message is not None and not message.error():
-            time.sleep(min(MAX_POLL_INTERVAL_MS / 1000 + 1, max(0.0, end - time.monotonic())))
+            time.sleep(EXCEEDING_S)
+            left -= 1
+    end = until(3)
+    while time.monotonic() < end:
+        consumer.consume(100, 0.5)
     consumer.close()
 
 
-def come_near(bootstrap: str, end: float) -> None:
+def exceed_classic(bootstrap: str, seconds: float) -> None:
+    exceed(bootstrap, seconds, CLIENT_ID, session_timeout_ms=SESSION_MS)
+
+
+def exceed_kip_848(bootstrap: str, seconds: float) -> None:
+    exceed(bootstrap, seconds, KIP_848, group_protocol="consumer")
+
+
+def come_near(bootstrap: str, seconds: float) -> None:
     """With kafka-python, which asks for more only when it is polled, as Java does."""
     consumer = KafkaConsumer(
         CLIENT_ID,
@@ -42,23 +59,23 @@ def come_near(bootstrap: str, end: float) -> None:
         heartbeat_interval_ms=SESSION_MS // 3,
         max_poll_interval_ms=MAX_POLL_INTERVAL_MS,
     )
-    while time.monotonic() < end:
+    end, left = until(seconds + PATIENCE_S), max(5, round(seconds / NEAR_S))
+    while time.monotonic() < end and left:
         if consumer.poll(timeout_ms=500):
-            time.sleep(min(MAX_POLL_INTERVAL_MS / 1000 * 0.75, max(0.0, end - time.monotonic())))
+            time.sleep(NEAR_S)
+            left -= 1
     consumer.close()
 
 
 def run(bootstrap: str, seconds: float) -> None:
-    end = until(seconds)
     _topics.create(bootstrap, CLIENT_ID, CLIENT_ID, partitions=1)
-    workers = [threading.Thread(target=work, args=(bootstrap, end)) for work in (exceed, come_near)]
+    kinds = exceed_classic, exceed_kip_848, come_near
+    workers = [threading.Thread(target=kind, args=(bootstrap, seconds)) for kind in kinds]
     for worker in workers:
         worker.start()
     sender, sent = producer(bootstrap, CLIENT_ID), 0
-    while time.monotonic() < end:
+    while any(worker.is_alive() for worker in workers):
         send(sender, CLIENT_ID, 20, first=sent)
         sender.flush(30)
         sent += 20
         time.sleep(1)
-    for worker in workers:
-        worker.join()

@@ -8,7 +8,7 @@ from klamm.decoders import API, decode, encode
 from klamm.decoders.headers import read_response_header, request_frame, response_header_version
 from tests.brokers.wire import call
 from tests.pipeline.misbehaviour import _topics
-from tests.pipeline.misbehaviour._producing import TIMEOUT_S, healthy, paced
+from tests.pipeline.misbehaviour._producing import healthy, paced
 
 CLIENT_ID = "throttled-clients"
 EXPECTED = {"throttled_clients"}
@@ -19,12 +19,9 @@ def run(bootstrap: str, seconds: float) -> None:
     _topics.create(bootstrap, CLIENT_ID, CLIENT_ID, partitions=1)
     _limit(bootstrap)
     producer = Producer(healthy(bootstrap, CLIENT_ID))
-    for _ in paced(seconds, 0.1):
-        for _ in range(10):
+    for _ in paced(seconds, 0.1, producer):
+        for _ in range(15):
             producer.produce(CLIENT_ID, random.randbytes(400).hex())
-        producer.poll(0)
-    producer.purge()  # it would take a minute
-    producer.flush(TIMEOUT_S)
 
 
 def _limit(bootstrap: str) -> None:
@@ -32,12 +29,9 @@ def _limit(bootstrap: str) -> None:
     host, port = bootstrap.rsplit(":", 1)
     entity = [{"entity_type": "client-id", "entity_name": CLIENT_ID}]
     ops = [{"key": "producer_byte_rate", "value": QUOTA, "remove": False}]
-    api, values = (
-        API["AlterClientQuotas"],
-        {"entries": [{"entity": entity, "ops": ops}], "validate_only": False},
-    )
+    api, values = API["AlterClientQuotas"], {"entries": [{"entity": entity, "ops": ops}]}
     frame = request_frame(api, 1, 1, f"{CLIENT_ID}-admin", encode(values, "AlterClientQuotas", 1, "request"))
-    answer = call((host, int(port)), frame[4:])
+    answer = call((host, int(port)), frame[4:], timeout_s=60)
     header = read_response_header(answer, response_header_version(api, 1))
     entries = decode(answer[header.size :], "AlterClientQuotas", 1, "response")["entries"]
     if entries[0]["error_code"]:

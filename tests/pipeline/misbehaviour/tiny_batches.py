@@ -12,7 +12,7 @@ EXPECTED = {"tiny_batches"}
 def run(bootstrap: str, seconds: float) -> None:
     _topics.create(bootstrap, CLIENT_ID, CLIENT_ID, partitions=1)
     producer = Producer(healthy(bootstrap, CLIENT_ID) | {"batch.num.messages": 1})
-    for index in paced(seconds, 0.01):
+    for index in paced(seconds, 0.02):
         producer.produce(CLIENT_ID, order(index))
         producer.poll(0)
     producer.flush(30)

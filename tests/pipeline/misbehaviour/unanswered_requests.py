@@ -1,5 +1,5 @@
-"""A producer that gives up on its requests sooner than the brokers answer them: `socket.timeout.ms` is a second,
-and what it writes beyond its quota makes it wait for longer.
+"""A producer that gives up its requests before they are answered: its `socket.timeout.ms` is a second, and
+what it writes beyond its quota makes it wait for longer.
 """
 
 import os

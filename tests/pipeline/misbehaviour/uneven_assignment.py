@@ -26,9 +26,9 @@ def consume(bootstrap: str, end: float, number: int) -> None:
 
 
 def run(bootstrap: str, seconds: float) -> None:
-    end = until(seconds)
     _topics.create(bootstrap, CLIENT_ID, *TOPICS, partitions=1)
     fill(bootstrap, CLIENT_ID, *TOPICS, count=50)
+    end = until(seconds)
     members = [threading.Thread(target=consume, args=(bootstrap, end, number)) for number in range(MEMBERS)]
     for thread in members:
         thread.start()

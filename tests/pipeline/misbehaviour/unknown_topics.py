@@ -1,4 +1,4 @@
-"""A consumer of a topic whose name has a typing error; it goes on asking whether the topic is there by now."""
+"""A consumer of a topic whose name has a typing error: it goes on asking whether the topic is there."""
 
 from confluent_kafka import Consumer
 

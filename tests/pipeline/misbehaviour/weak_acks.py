@@ -16,17 +16,17 @@ EXPECTED = {"weak_acks"}
 
 async def _with_defaults(bootstrap: str, seconds: float) -> None:
     producer = AIOKafkaProducer(
-        bootstrap_servers=bootstrap, client_id=f"{CLIENT_ID}-default", compression_type="gzip", linger_ms=100
+        bootstrap_servers=bootstrap, client_id=f"{CLIENT_ID}-default", compression_type="gzip", linger_ms=200
     )
     await producer.start()
     try:
         loop = asyncio.get_running_loop()
         end = loop.time() + seconds
-        index = 0
         while loop.time() < end:
-            await producer.send(CLIENT_ID, order(index))
-            await asyncio.sleep(0.02)
-            index += 1
+            for index in range(20):
+                await producer.send(CLIENT_ID, order(index))
+            await producer.flush()
+            await asyncio.sleep(0.2)
     finally:
         await producer.stop()
 
@@ -36,7 +36,6 @@ def run(bootstrap: str, seconds: float) -> None:
     asyncio.run(_with_defaults(bootstrap, seconds / 2))
     settings = healthy(bootstrap, f"{CLIENT_ID}-none") | {"enable.idempotence": False, "acks": 0}
     producer = Producer(settings)
-    for index in paced(seconds / 2, 0.02):
-        producer.produce(CLIENT_ID, order(index))
-        producer.poll(0)
-    producer.flush(30)
+    for tick in paced(seconds / 2, 0.2, producer):
+        for index in range(20):
+            producer.produce(CLIENT_ID, order(tick * 20 + index))

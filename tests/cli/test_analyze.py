@@ -1,0 +1,213 @@
+"""`klamm analyze`: words that cannot be meant, what is missing, and a run in a process of its own."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import re
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from klamm.cli import analyze, main
+from klamm.pipeline.detectors import DETECTORS
+from tests.captures.rows import Talk, connection, in_time, written
+from tests.e2e.klamm_process import COMMAND
+
+Says = Callable[..., tuple[int, str, str]]  # exit code, output, errors
+PATIENCE_S = 900.0
+
+
+def capture_in(folder: Path) -> Path:
+    """A client that asks for metadata over and over, and one that does not."""
+    (folder / "capture").mkdir()
+    busy = Talk(connection(1), "busy").opened()
+    for _ in range(600):
+        busy.metadata()
+        busy.now_ms += 20.0
+    calm = Talk(connection(2, broker="2"), "calm").opened().metadata().produce().heartbeat(27)
+    written(folder / "capture" / "20231114T221320Z-a-000001.arrow", in_time(busy, calm))
+    return folder / "capture"
+
+
+@pytest.fixture
+def capture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    written(tmp_path / "a.arrow", Talk().produce().rows)
+
+
+@pytest.fixture
+def says(capture: None, capsys: pytest.CaptureFixture[str]) -> Says:
+    def run(*words: str) -> tuple[int, str, str]:
+        code = main(["analyze", *words])
+        found = capsys.readouterr()
+        return code, found.out, found.err
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["nothing/"], "'nothing/' is no file or folder; the first word is a capture: a file or a folder"),
+        (
+            ["a.arrow", "client_id = 1"],
+            "'client_id = 1' is no file or folder, and no expression: column 11: = is not known here",
+        ),
+        (
+            ["a.arrow", "any(p.index > 3 for t in topic_data for p in t.partition_dat)"],
+            "column 46: Produce requests have no topic_data.partition_dat; did you mean partition_data?",
+        ),
+        (["a.arrow", "record.size == 3"], "column 1"),
+        (
+            ["a.arrow", "--only", "tiny_batch"],
+            "--only tiny_batch: there is no such detector; did you mean tiny_batches?",
+        ),
+        (
+            ["a.arrow", "--fail-on", "hihg"],
+            "--fail-on hihg: must be high or medium or low; did you mean high?",
+        ),
+        (["a.arrow", "--window", "5m"], "--window is of --follow: say both"),
+        (["a.arrow", "--follow", "--window", "5"], "--window 5: 5 of what? write 5ms or 5s"),
+        (["a.arrow", "--follow", "--html", "x.html"], "leave out EXPR and --html"),
+        (["a.arrow", "--follow", "--spark", "sc://localhost"], "give a master to --spark, not sc://"),
+        (
+            ["a.arrow", "--thresholds", "none.yaml"],
+            "none.yaml: cannot read none.yaml: No such file or directory",
+        ),
+    ],
+)
+def test_words_that_cannot_be_meant_are_one_line_and_exit_code_2(
+    says: Says, words: list[str], reason: str
+) -> None:
+    code, out, errors = says(*words)
+    assert (code, out) == (2, "")
+    assert reason in errors
+    assert errors.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("tiny_batch: {a: 1}\n", "t.yaml:1:1: tiny_batch: unknown key; did you mean tiny_batches?"),
+        ("metadata_storm:\n  {}: many\n", "t.yaml:2:"),
+        ("metadata_storm:\n  {}: -1\n", "-1 is not a number from 0"),
+        ("metadata_storm:\n  {}x: 1\n", "unknown key; did you mean {}?"),
+    ],
+)
+def test_a_mistake_in_a_file_of_thresholds_is_told_with_its_place(says: Says, text: str, reason: str) -> None:
+    name = next(iter(next(one for one in DETECTORS if one.name == "metadata_storm").thresholds))
+    Path("t.yaml").write_text(text.replace("{}", name) if "a: 1" not in text else text)
+    code, out, errors = says("a.arrow", "--thresholds", "t.yaml")
+    assert (code, out) == (2, "")
+    assert reason.replace("{}", name) in errors
+    assert errors.startswith("klamm: t.yaml:")
+
+
+def test_a_page_that_cannot_be_written_is_said_before_spark_starts(says: Says) -> None:
+    assert says("a.arrow", "--html", "no/where.html") == (
+        1,
+        "",
+        "klamm: no/where.html: No such file or directory\n",
+    )
+
+
+@pytest.mark.parametrize(
+    ("missing", "words", "reason"),
+    [
+        ("pyspark", [], "klamm analyze needs pyspark: pip install 'klamm[spark]'"),
+        ("plotly", ["--html", "x.html"], "klamm analyze --html needs plotly: pip install 'klamm[spark]'"),
+    ],
+)
+def test_what_is_not_installed_is_one_line(
+    says: Says, monkeypatch: pytest.MonkeyPatch, missing: str, words: list[str], reason: str
+) -> None:
+    found = importlib.util.find_spec
+    monkeypatch.setattr(analyze, "find_spec", lambda name: None if name == missing else found(name))
+    assert says("a.arrow", *words) == (1, "", f"klamm: {reason}\n")
+
+
+def test_without_java_one_line_says_what_to_do(
+    says: Says, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    code, out, errors = says("a.arrow")
+    assert (code, out) == (1, "")
+    assert errors.startswith("klamm: no Java is on the path. Spark needs Java 17")
+    assert errors.count("\n") == 1
+
+
+class Ran(NamedTuple):
+    code: int
+    found: dict[str, Any]
+    errors: str
+    page: str
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory: pytest.TempPathFactory) -> Ran:
+    """JSON and the page of one run."""
+    folder = tmp_path_factory.mktemp("analyze")
+    page = folder / "report.html"
+    command = [
+        str(COMMAND),
+        "analyze",
+        str(capture_in(folder)),
+        "--html",
+        str(page),
+        "--json",
+        "--fail-on",
+        "low",
+    ]
+    done = subprocess.run(
+        [*command, "--spark", "local[2]"], capture_output=True, text=True, timeout=PATIENCE_S, check=False
+    )
+    assert done.stdout, done.stderr
+    return Ran(done.returncode, json.loads(done.stdout), done.stderr, page.read_text())
+
+
+def test_a_run_finds_who_does_what_and_fails_for_it(ran: Ran) -> None:
+    assert ran.code == 1
+    assert ran.found["failed"] == {}
+    assert ran.found["read"]["exchanges"] == 603
+    assert ran.found["read"]["damaged"] == []
+    storms = [one for one in ran.found["findings"] if one["detector"] == "metadata_storm"]
+    assert [one["client_id"] for one in storms] == ["busy"]
+    assert "metadata.max.age.ms" in storms[0]["settings"]
+    assert len(ran.found["detectors"]) == len(DETECTORS)
+
+
+def test_a_run_says_nothing_but_its_result(ran: Ran) -> None:
+    assert ran.errors == ""
+
+
+def test_a_run_writes_the_page(ran: Ran) -> None:
+    assert '<article class="card finding' in ran.page
+    assert "metadata_storm" in ran.page
+
+
+@pytest.mark.long
+def test_follow_tells_findings_and_ends_with_a_summary_at_ctrl_c(tmp_path: Path) -> None:
+    command = [str(COMMAND), "analyze", str(capture_in(tmp_path)), "--follow", "--only", "metadata_storm"]
+    log, errors = tmp_path / "log", tmp_path / "errors"
+    with log.open("w") as out, errors.open("w") as err:
+        process = subprocess.Popen(
+            [*command, "--spark", "local[2]"], stdout=out, stderr=err, start_new_session=True
+        )
+    deadline = time.monotonic() + PATIENCE_S
+    while "klamm show" not in log.read_text() and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.2)
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does, to Spark too
+    assert process.wait(PATIENCE_S) == 0, errors.read_text()
+    lines = log.read_text().splitlines()
+    assert re.fullmatch(r"(high|medium|low)  .*  metadata_storm", lines[0])
+    assert lines[1] == "  busy"
+    assert re.fullmatch(r"603 requests read; findings: 1 (high|medium|low)", lines[-1])
+    assert errors.read_text() == ""

@@ -1,0 +1,245 @@
+"""Tables of captures that a test tells: judged by the rows that `klamm export` writes of the same capture."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from klamm.captures.exchanges import exchanges
+from klamm.captures.exports.exchange_rows import row
+from klamm.captures.exports.exchange_schema import COLUMNS
+from klamm.captures.frames import chosen
+from klamm.captures.storage.reading import read
+from klamm.pipeline.schemas import TABLES
+from klamm.pipeline.tables import Tables
+from tests.captures.rows import MS, TOPIC_ID, Talk, connection, in_time, written
+
+JOIN = {
+    "group_id": "billing",
+    "session_timeout_ms": 45_000,
+    "rebalance_timeout_ms": 300_000,
+    "member_id": "",
+    "protocol_type": "consumer",
+    "protocols": [],
+}
+JOINED = {
+    "generation_id": 7,
+    "leader": "m-1",
+    "member_id": "m-1",
+    "members": [{"member_id": "m-1", "metadata": b""}],
+}
+SOFTWARE = {"client_software_name": "klamm-tests", "client_software_version": "1"}
+INIT = {"transactional_id": "t", "transaction_timeout_ms": 60_000}
+BEGUN = {"error_code": 0, "producer_id": 9, "producer_epoch": 2}
+SAME = {column.name for column in COLUMNS} & {column.name for column in TABLES["exchanges"].columns} - {
+    "time", "request_body", "response_body", "errors",
+}  # fmt: skip
+
+
+def talks() -> list[Talk]:
+    """A client of all kinds, one that came before the capture, one whose last request is not answered."""
+    client = (
+        Talk(connection(1)).opened().exchange("ApiVersions", 3, SOFTWARE, {"error_code": 0, "api_keys": []})
+    )
+    client.metadata().produce().produce(acks=0).fetch().heartbeat(error_code=27)
+    client.exchange("JoinGroup", 5, JOIN, JOINED).exchange("InitProducerId", 4, INIT, BEGUN)
+    commit = {"name": "orders", "partitions": [{"partition_index": 3, "committed_offset": 5}]}
+    asked = {
+        "group_id": "billing",
+        "generation_id_or_member_epoch": 7,
+        "member_id": "m-1",
+        "topics": [commit],
+    }
+    done = {"topics": [{"name": "orders", "partitions": [{"partition_index": 3, "error_code": 22}]}]}
+    client.exchange("OffsetCommit", 8, asked, done).closed("the client")
+    before = Talk(connection(2), client_id="before")
+    before.response("Heartbeat", 4, {"error_code": 0}, 0, exchange=-1, api_key=-1, api_version=-1)
+    before.heartbeat()
+    waiting = Talk(connection(3), client_id="größer")
+    waiting.heartbeat()
+    waiting.request("Fetch", 4, {"max_wait_ms": 500, "min_bytes": 1, "max_bytes": 1, "topics": []})
+    waiting.closed("the broker")
+    made = Talk(connection(4), client_id="faulted")
+    made.exchange(
+        "Heartbeat",
+        4,
+        {"group_id": "g", "generation_id": 1, "member_id": "m"},
+        {"error_code": 16},
+        fate="made",
+    )
+    return [client, before, waiting, made]
+
+
+@pytest.fixture(scope="module")
+def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Tables:
+    """Of them all."""
+    path = tmp_path_factory.mktemp("tables") / "a.arrow"
+    return Tables(spark, str(written(path, in_time(*talks()))), persist=True)
+
+
+def rows(tables: Tables, name: str, *where: str) -> list[dict[str, Any]]:
+    found = getattr(tables, name)
+    for condition in where:
+        found = found.where(condition)
+    return [one.asDict(recursive=True) for one in found.orderBy("connection").collect()]
+
+
+def test_exchanges_are_those_that_export_writes(tables: Tables, tmp_path: Path) -> None:
+    path = written(tmp_path / "a.arrow", in_time(*talks()))
+    names = [column.name for column in COLUMNS]
+    told = [dict(zip(names, row(one), strict=True)) for one in chosen(exchanges(read(path)))]
+    bodies = ["request_body", "response_body"]
+    text = tables.exchanges.withColumns({name: F.to_json(name) for name in bodies})
+    found = [one.asDict(recursive=True) for one in text.collect()]
+    assert _comparable(found) == _comparable(told)
+    by_export = {
+        (one["connection"], one["api"], one["time"] if one["exchange"] is None else one["exchange"]): one
+        for one in told
+    }
+    assert len(by_export) == len(found) == 15
+    softwares = {one["connection"]: one["software"] for one in found}
+    assert softwares == {1: "klamm-tests 1", 2: None, 3: None, 4: None}
+
+
+def _comparable(found: list[dict[str, Any]]) -> list[str]:
+    return sorted(
+        repr({name: one[name] for name in sorted(SAME)} | {"errors": _errors(one)}) for one in found
+    )
+
+
+def _errors(one: dict[str, Any]) -> list[tuple[Any, ...]]:
+    return [tuple(error.values()) if isinstance(error, dict) else tuple(error) for error in one["errors"]]
+
+
+def test_an_answer_waits_for_the_answers_before_it(spark: SparkSession, tmp_path: Path) -> None:
+    """Two requests at once: the second answer comes 30 ms later, 20 ms of which were the first one's turn."""
+    talk = Talk()
+    asked = {"group_id": "g", "generation_id": 1, "member_id": "m"}
+    numbers = [talk.request("Heartbeat", 4, asked) for _ in range(2)]
+    for number, took_ms in zip(numbers, (20, 10), strict=True):
+        talk.now_ms += took_ms
+        talk.response("Heartbeat", 4, {"error_code": 0}, number)
+    found = (
+        Tables(spark, str(written(tmp_path / "a.arrow", talk.rows))).exchanges.orderBy("exchange").collect()
+    )
+    assert [(one.latency_ms, one.turn_ms) for one in found] == [(20, 0), (30, 20)]
+
+
+def test_without_bodies_they_are_null_and_are_decoded_for_the_apis_that_are_named(
+    spark: SparkSession, tables: Tables, tmp_path: Path
+) -> None:
+    path = written(tmp_path / "a.arrow", in_time(*talks()))
+    light = Tables(spark, str(path), bodies=False)
+    assert light.exchanges.where("request_body is not null").count() == 0
+    (metadata,) = light.exchanges_of("Metadata").collect()
+    assert metadata.topics == ["orders"]
+    acks = light.exchanges_of("Produce").selectExpr("request_body:acks::int as acks").collect()
+    assert sorted(one.acks for one in acks) == [-1, 0]
+
+
+def test_produce_and_fetch_are_told_by_partition(tables: Tables) -> None:
+    by_acks = {one["acks"]: one for one in rows(tables, "produce")}
+    assert by_acks[-1] | {"topic": "orders", "partition": 3, "error": "NONE", "answered": True} == by_acks[-1]
+    assert by_acks[0] | {"answered": False, "error": None, "latency_ms": None} == by_acks[0]
+    (named,) = rows(tables, "fetch", "topic is not null")
+    assert (
+        named | {"topic": "orders", "partition": 3, "fetch_offset": 0, "high_watermark": 1, "latency_ms": 5.0}
+        == named
+    )
+    (empty,) = rows(tables, "fetch", "topic is null")
+    assert (empty["client_id"], empty["answered"], empty["session_error"]) == ("größer", False, None)
+
+
+def test_members_of_groups_are_told(tables: Tables) -> None:
+    (joined,) = rows(tables, "groups", "api = 'JoinGroup'")
+    assert joined | {
+        "group": "billing", "member_id": "m-1", "generation": 7, "leader": True, "members": 1,
+        "session_timeout_ms": 45_000, "rebalance_timeout_ms": 300_000, "error": "NONE",
+    } == joined  # fmt: skip
+    (commit,) = rows(tables, "groups", "api = 'OffsetCommit'")
+    assert (commit["committed"], commit["error"]) == (1, "ILLEGAL_GENERATION")
+    (committed,) = rows(tables, "commits")
+    assert (committed["topic"], committed["offset"], committed["error"]) == (
+        "orders",
+        5,
+        "ILLEGAL_GENERATION",
+    )
+    assert {one["error"] for one in rows(tables, "groups", "api = 'Heartbeat' and connection = 1")} == {
+        "REBALANCE_IN_PROGRESS"
+    }
+
+
+def test_producers_and_connections_are_told(tables: Tables) -> None:
+    (begun,) = rows(tables, "transactions")
+    assert (
+        begun["transactional_id"],
+        begun["producer_id"],
+        begun["producer_epoch"],
+        begun["timeout_ms"],
+    ) == ("t", 9, 2, 60_000)
+    one, before, waiting, made = rows(tables, "connections")
+    assert (one["requests"], one["responses"], one["unanswered"], one["why"]) == (10, 9, 0, "the client")
+    assert (before["opened"], before["requests"], before["responses"], before["unanswered"]) == (
+        None,
+        1,
+        2,
+        0,
+    )
+    assert (waiting["unanswered"], waiting["why"]) == (1, "the broker")
+    assert (made["requests"], made["software"]) == (1, None)
+
+
+def test_metadata_tells_who_leads_what(spark: SparkSession, tmp_path: Path) -> None:
+    parts = [
+        {
+            "error_code": 0,
+            "partition_index": 0,
+            "leader_id": 2,
+            "leader_epoch": 5,
+            "replica_nodes": [1, 2],
+            "isr_nodes": [2],
+        }
+    ]
+    topics = [
+        {"name": "orders", "topic_id": TOPIC_ID, "error_code": 0, "partitions": parts},
+        {"name": "gone", "topic_id": bytes(16), "error_code": 3, "partitions": []},
+    ]
+    talk = Talk().exchange("Metadata", 12, {"topics": None}, {"brokers": [], "topics": topics})
+    led, gone = (
+        Tables(spark, str(written(tmp_path / "a.arrow", talk.rows))).metadata.orderBy("error").collect()
+    )
+    assert (led.topic, led.partition, led.leader, led.leader_epoch, led.replicas, led.isr) == (
+        "orders",
+        0,
+        2,
+        5,
+        2,
+        1,
+    )
+    assert led.topic_id == "AAECAwQFBgcICQoLDA0ODw"
+    assert (gone.topic, gone.partition, gone.error, gone.auto_create) == (
+        "gone",
+        None,
+        "UNKNOWN_TOPIC_OR_PARTITION",
+        True,
+    )
+
+
+def test_every_table_has_the_columns_that_are_written_of_it(tables: Tables) -> None:
+    for name, table in TABLES.items():
+        if name != "findings":
+            found = {column: kind for column, kind in getattr(tables, name).dtypes}
+            said = {
+                column.name: column.type.replace(": ", ":").replace(", ", ",") for column in table.columns
+            }
+            assert found == said, name
+
+
+def test_times_are_those_of_the_capture(tables: Tables) -> None:
+    first = tables.exchanges.agg(F.min(F.unix_micros("time")).alias("first")).collect()[0].first
+    assert (
+        first * 1000
+        == min(row.time_ns for talk in talks() for row in talk.rows if row.kind == "frame") // MS * MS
+    )
