@@ -48,6 +48,7 @@ bench: .venv/bench.installed  ## speed and memory, beside HAProxy and tshark whe
 	@.venv/bin/python -m benchmarks live
 	@.venv/bin/python -m benchmarks capture
 	@.venv/bin/python -m benchmarks show
+	@.venv/bin/python -m benchmarks pipeline
 
 wire-check: .venv/test.installed  ## the tables against the schemas of one Kafka: make wire-check KAFKA=4.3.1
 	@tools/packages.sh java=openjdk-17-jdk-headless mvn=maven

@@ -1,6 +1,6 @@
 """proxies: klamm beside HAProxy (the default). decode: the decoders. rules: klamm with rules and without.
 live: klamm while somebody reads its live stream. capture: while it captures. show: captures summed up, beside
-tshark. check: are the frames valid?
+tshark. pipeline: captures on Spark, beside tshark. check: are the frames valid?
 """
 
 import argparse
@@ -20,7 +20,7 @@ from rich.console import Console
 from benchmarks import broker, measure, peers, report, where, workloads
 from benchmarks.workloads import API_NAMES
 
-KINDS = ("proxies", "decode", "rules", "live", "capture", "show", "check")
+KINDS = ("proxies", "decode", "rules", "live", "capture", "show", "pipeline", "check")
 RESULTS = Path(__file__).parent / "results"
 
 
@@ -50,6 +50,10 @@ def main() -> int:
         from benchmarks import show
 
         result, failed = show.run(console, options.rounds or show.ROUNDS, options.quick), False
+    elif options.what == "pipeline":
+        from benchmarks import pipeline
+
+        result, failed = pipeline.run(console, options.quick), False
     elif options.what == "rules":
         pace = replace(measure.FULL, rounds=options.rounds or measure.FULL.rounds)
         rows = workloads.prepare("200 B 4 x 16")

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import cycle
+from itertools import cycle, islice
 from pathlib import Path
 from struct import Struct
 from typing import Any
@@ -16,7 +16,8 @@ from typing import Any
 from benchmarks import frames
 from klamm.captures.captured import Captured, Connection
 from klamm.captures.storage.segments import origin
-from klamm.captures.storage.writing import write_file
+from klamm.captures.storage.stored import stored
+from klamm.captures.storage.writing import Writer, write_file
 from klamm.captures.streams.blanking import Keeping
 from klamm.captures.streams.conversation import Conversation
 from klamm.decoders import encode
@@ -64,6 +65,18 @@ def write(shape: Shape, exchanges: int, folder: Path) -> Traffic:
     command = [str(PROGRAM), "export", str(capture), "-o", str(packets)]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     return Traffic(capture, packets, exchanges, sum(sizes))
+
+
+def segments(shape: Shape, size_bytes: int, folder: Path) -> Traffic:
+    """A capture of about so many bytes in the segments that `klamm run` makes; without packets."""
+    sizes: list[int] = []
+    writer = Writer(folder, origin("keep"))
+    exchanges = 2 * size_bytes // (2 * (sum(shape.records_bytes) // len(shape.records_bytes) + 100))
+    rows = _rows(shape, exchanges, sizes)
+    while some := list(islice(rows, 256)):
+        writer.write([stored(row) for row in some])
+    writer.seal()
+    return Traffic(folder, folder, exchanges, sum(sizes))
 
 
 def _rows(shape: Shape, exchanges: int, sizes: list[int]) -> Iterator[Captured]:

@@ -62,7 +62,7 @@ def chosen(spark: SparkSession, paths: Sequence[str], small: bool, expression: E
     def narrow(frames: DataFrame) -> DataFrame:
         exchanges = frames.where(F.col("exchange").isNotNull()).join(keys, KEY, "left_semi")
         others = frames.where(F.col("exchange").isNull())
-        gaps = others.where("connection < 0")
+        gaps = others.where("connection is null")
         return exchanges.unionByName(others.join(of_connections, KEY[:2], "left_semi")).unionByName(gaps)
 
     return _over(tables_of(spark, paths, small), paths, narrow, KEY)

@@ -96,11 +96,17 @@ def write(
 ) -> dict[str, int]:
     """What is new in the captures, and how many rows of each table that were. `directory` is any that
     Spark can write to. `bodies`: "variant", or "json" for readers without such a type. Raises ValueError
-    for tables that are not written, and for other tables or bodies than a directory has.
+    for tables that are not written, for other tables or bodies than a directory has, and for captures that
+    are not in a folder.
     """
     paths = [capture_paths] if isinstance(capture_paths, str) else [str(path) for path in capture_paths]
     before = _ledger(spark, directory)
     _checked(before, tables, bodies, directory)
+    for path in paths:
+        if "://" in path or not Path(path).exists():
+            raise ValueError(
+                f"{path}: no folder that is seen here and on the executors; captures are read there"
+            )
     stream = Stream(paths, StructType(), None)
     segments = stream.latestOffset(dict(before.segments))
     new = [one.part for one in stream.partitions(dict(before.segments), segments)]  # type: ignore[attr-defined]
@@ -173,7 +179,7 @@ def _put(rows: DataFrame, table: str, path: str, bodies: str) -> int:
         as_text = {one.name: F.to_json(one.name) for one in TABLES[table].columns if one.type == "variant"}
         rows = rows.withColumns(as_text)
     day = F.expr("date_from_unix_date(CAST(unix_micros(time) div 86400000000 AS INT))")
-    rows.withColumn("day", day).repartition(*by).write.mode("overwrite").partitionBy(*by).parquet(path)
+    rows.withColumn("day", day).hint("rebalance", *by).write.mode("overwrite").partitionBy(*by).parquet(path)
     return rows.sparkSession.read.schema("day date").parquet(path).count()
 
 

@@ -62,7 +62,7 @@ DETECTOR = Detector(
     thresholds={
         "gap_ms": Threshold(1000, "ms", "a fifth of auto.commit.interval.ms, which is 5000"),
         "records": Threshold(1, "records", "what the detector is about; 0 is a commit that says nothing new"),
-        "count": Threshold(50, "hasty commits", "rule of thumb: less is a test or a start"),
+        "count": Threshold(30, "hasty commits", "rule of thumb: less is a test or a start"),
         "share": Threshold(0.5, "of all commits", "rule of thumb: it is the habit, not an exception"),
     },
 )

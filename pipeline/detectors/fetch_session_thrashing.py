@@ -39,10 +39,12 @@ def find(tables: Tables, thresholds: Mapping[str, float]) -> DataFrame:
             F.count_if(F.col("session_epoch") == 0).alias("count"),
             F.count_if(F.col("session_error").isin(*REFUSED)).alias("refused"),
             F.count(F.lit(1)).alias("fetches"),
+            ((F.max(F.unix_micros("time")) - F.min(F.unix_micros("time"))) / 1e6).alias("seconds"),
             *measured(),
         )
         .where(F.col("count") >= thresholds["count"])
         .where(F.col("count") >= thresholds["share"] * F.col("fetches"))
+        .where(F.col("count") >= thresholds["a_minute"] * F.col("seconds") / 60)
     )
     told = "%d fetch sessions opened for %d fetches; %d fetches failed with an error of their session"
     return finding(rows, F.format_string(told, "count", "fetches", "refused"))
@@ -62,9 +64,8 @@ DETECTOR = Detector(
     find=find,
     source="KIP-227: a session spares naming all partitions in each request, if there is a second request",
     thresholds={
-        "count": Threshold(
-            20, "sessions opened", "rule of thumb: one for each broker after each restart is usual"
-        ),
+        "count": Threshold(10, "sessions opened", "rule of thumb: restarts of brokers cost one for each"),
+        "a_minute": Threshold(6, "sessions opened a minute", "rule of thumb: a job once a minute may do so"),
         "share": Threshold(
             0.25, "of the fetches", "rule of thumb: a session of fewer than four fetches spares nothing"
         ),

@@ -63,7 +63,7 @@ def find(tables: Tables, thresholds: Mapping[str, float]) -> DataFrame:
             *(F.col(name).alias(f"slow_{name}") for name in (*SAME, "broker")),
             "p90_ms",
             "usual_ms",
-            limit.alias("limit_ms"),
+            (F.col("usual_ms") + thresholds["more_ms"]).alias("limit_ms"),
         )
     )
     same = [F.col(name).eqNullSafe(F.col(f"slow_{name}")) for name in (*SAME, "broker")]
@@ -87,8 +87,8 @@ def find(tables: Tables, thresholds: Mapping[str, float]) -> DataFrame:
     )
     enough = lasting & ((F.col("others") > 0) | (F.col("producers") >= thresholds["producers"]))
     what = F.format_string(
-        "took %.0f ms for %s of `%s` (90th percentile), the other brokers %.1f ms; %d requests were as slow, "
-        "in %d of %d seconds",
+        "took %.0f ms for %s of `%s` (90th percentile), the other brokers %.1f ms; %d requests took far "
+        "longer than that, in %d of %d seconds",
         "worst.p90_ms",
         "worst.api",
         F.coalesce("worst.client_id", F.lit("")),
@@ -119,7 +119,7 @@ DETECTOR = Detector(
         "times": Threshold(3, "times the others' 90th percentile", "rule of thumb: load makes less of it"),
         "more_ms": Threshold(50, "ms more than the others", "rule of thumb: below it nobody notices"),
         "seconds": Threshold(5, "seconds", "rule of thumb: one long pause is over in less"),
-        "share": Threshold(0.5, "of its seconds", "rule of thumb: a broker that has just started needs less"),
+        "share": Threshold(0.3, "of its seconds", "rule of thumb: a broker that has just started needs less"),
         "producers": Threshold(
             2, "clients", "if it is Produce alone: one may have large records, or a quota"
         ),

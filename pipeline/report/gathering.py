@@ -328,17 +328,20 @@ PLOTTED: tuple[Callable[[DataFrame, Traffic], None], ...] = (
 
 def shown(exchanges: DataFrame, findings: Findings) -> dict[Place, Shown]:
     """The exchanges that findings point to, as far as they are there."""
+    import pyarrow as pa
     from pyspark.sql import functions as F
 
     wanted = {place(one) for found in findings.found for one in found.evidence if one.exchange is not None}
     if not wanted:
         return {}
+    names = ("capture", "connection", "exchange")
+    # As Arrow: of a list, Spark would make rows in Python workers.
     keys = exchanges.sparkSession.createDataFrame(
-        sorted(wanted), "capture string, connection bigint, exchange bigint"
+        pa.table(dict(zip(names, zip(*wanted, strict=True), strict=True)))
     )
     end = F.unix_micros("time") + F.coalesce(F.round(F.col("latency_ms") * 1000), F.lit(0)).cast("bigint")
-    rows = exchanges.join(F.broadcast(keys), ["capture", "connection", "exchange"]).select(
-        *("capture", "connection", "exchange", "api", "version", "client_id", "broker"),
+    rows = exchanges.join(F.broadcast(keys), list(names)).select(
+        *(*names, "api", "version", "client_id", "broker"),
         end,
         *("request_bytes", "response_bytes", "latency_ms", "topics", F.col("errors.name")),
     )

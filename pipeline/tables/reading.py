@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
+from pathlib import Path, PurePosixPath
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from pyspark.sql.types import StructType
 
+from klamm.captures.storage.segments import SEALED
 from klamm.decoders import API
 from klamm.decoders.error_codes import ERRORS
 from klamm.decoders.schema import Side
@@ -29,12 +32,16 @@ class Source:
     """Where frames come from. No column is read that is not asked for.
 
     Not by the Data Source `klamm`, which reads the same: Spark starts Python anew for each step of planning
-    one, and there are some thirty reads in a run over all tables.
+    one, and there are some thirty reads in a run over all tables. URLs (s3a://, hdfs://, file://) are read by
+    Spark's own file systems, sealed segments only.
     """
 
     def __init__(self, spark: SparkSession, paths: Sequence[str]) -> None:
+        named = [str(path) for path in paths]
         self.spark = spark
-        self._all = parts([str(path) for path in paths])
+        self._urls = [path for path in named if "://" in path]
+        local = [path for path in named if "://" not in path]
+        self._all = parts(local) if local or not self._urls else []
 
     def frames(self, *columns: str) -> DataFrame:
         return self._read(", ".join(f"{name} {TYPES[name]}" for name in columns), [], False)
@@ -48,11 +55,17 @@ class Source:
         return self._read(ddl, frames_of(known, side), True)
 
     def _read(self, ddl: str, filters: Filters, typed: bool) -> DataFrame:
-        keys = wanted(filters).api_keys
+        keys, schema = wanted(filters).api_keys, StructType.fromDDL(ddl)
         found = [part for part in self._all if keys is None or keys & (part.api_keys or keys)]
-        found = found or [Part("")]
-        reading = partial(_read, found, StructType.fromDDL(ddl), filters, typed)
-        return self.spark.range(0, len(found), 1, len(found)).mapInArrow(reading, ddl)
+        if not self._urls:
+            found = found or [Part("")]
+        here = self.spark.range(0, len(found), 1, max(1, len(found)))
+        read = here.mapInArrow(partial(_read, found, schema, filters, typed), ddl)
+        if not self._urls:
+            return read
+        files = self.spark.read.format("binaryFile").option("pathGlobFilter", f"*{SEALED}").load(self._urls)
+        there = files.select("path", "content").mapInArrow(partial(_unpack, schema, filters, typed), ddl)
+        return there.union(read) if found else there
 
 
 def _read(
@@ -62,6 +75,20 @@ def _read(
     for batch in places:
         for place in batch.column("id").to_pylist():
             yield from rows(parts[place], schema, filters, typed)
+
+
+def _unpack(
+    schema: StructType, filters: Filters, typed: bool, files: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """On an executor: what stands in segments that Spark has fetched. They are read as files, one at a time."""
+    with TemporaryDirectory(prefix="klamm-") as folder:
+        for batch in files:
+            for path, content in zip(batch.column("path"), batch.column("content"), strict=True):
+                file = Path(folder, PurePosixPath(path.as_py()).name)
+                file.write_bytes(content.as_buffer())
+                for part in parts([str(file)]):
+                    yield from rows(part, schema, filters, typed)
+                file.unlink()
 
 
 def uuid_text(column: Column) -> Column:

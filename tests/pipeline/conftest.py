@@ -5,16 +5,19 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
+from klamm.pipeline import quick
 from klamm.pipeline.session import session
 from klamm.pipeline.tables import Tables
 from tests.pipeline import ground
 from tests.pipeline.ground import Played
+from tests.pipeline.kept import Kept
 
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    """Two cores of this machine."""
-    made = session("local[2]", **{"spark.sql.shuffle.partitions": "2"})
+    """Two cores of this machine. Small plans do not repay a second compiler."""
+    java = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
+    made = session("local[2]", **{"spark.sql.shuffle.partitions": "2", "spark.driver.extraJavaOptions": java})
     yield made
     made.stop()
 
@@ -28,4 +31,4 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Played:
 @pytest.fixture(scope="session")
 def tables(spark: SparkSession, played: Played) -> Tables:
     """Of that capture."""
-    return Tables(spark, str(played.capture), persist=True)
+    return Kept(spark, str(played.capture), bodies=False)

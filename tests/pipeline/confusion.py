@@ -1,4 +1,4 @@
-"""Whom detectors name, held against what the clients did: the confusion matrix, and docs/detectors-confusion.md."""
+"""Whom detectors name, held against what clients did: the confusion matrix, docs/detectors-confusion.md."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence

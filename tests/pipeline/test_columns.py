@@ -18,7 +18,7 @@ from tests.decoders.hostile import LAYOUTS
 from tests.pipeline.exchange_table import SIZE, framed, made, table
 from tests.rules import random_expressions
 
-RANDOM, ROWS = 60, 2  # expressions in a job, and exchanges for each of them
+RANDOM, ROWS = 40, 2  # expressions in a job, and exchanges for each of them
 WRITTEN = [
     'size > 200 or side == "response" and size % 7 == 2',
     "request_size - response_size < -20",

@@ -15,6 +15,7 @@ from tests.brokers.kraft import VERSION
 from tests.pipeline import ground, healthy
 from tests.pipeline.confusion import DOCUMENT, Matrix, document
 from tests.pipeline.ground import Played
+from tests.pipeline.kept import Kept
 from tools.detectors_doc import PAGE, page
 
 LONG_S = 600.0
@@ -40,6 +41,8 @@ def test_the_page_of_detectors_is_what_they_say_now() -> None:
 
 
 def test_the_page_of_whom_they_name_has_them_all() -> None:
+    if os.environ.get("KLAMM_WRITE_DOCS"):
+        pytest.skip("the page is written at the end of this run")
     text = DOCUMENT.read_text()
     assert [name for name in NAMES if f"| {name} | named |" not in text] == []
 
@@ -58,7 +61,8 @@ def test_no_detector_fails(found: Findings) -> None:
 @pytest.mark.brokers
 @pytest.mark.parametrize("name", NAMES)
 def test_a_client_is_named_by_its_own_detector(name: str, matrix: Matrix, played: Played) -> None:
-    assert name in matrix.named.get(name, {}), played.ended[name].tail
+    naming = sorted(matrix.named.get(name, {}))
+    assert name in naming, played.ended[name].tail
 
 
 @pytest.mark.brokers
@@ -74,7 +78,7 @@ def test_ten_minutes_with_a_rolling_restart_name_the_same(
 ) -> None:
     played = ground.played(tmp_path_factory.mktemp("long") / "ground", ground.names(), LONG_S, roll=True)
     assert {name: played.ended[name] for name in healthy.COMMANDS if played.ended[name].code != 0} == {}
-    tables = Tables(spark, str(played.capture), persist=True)
+    tables = Kept(spark, str(played.capture), bodies=False)
     found = findings(tables, DETECTORS)
     matrix = Matrix.of(found.found)
     assert found.failed == {}

@@ -119,12 +119,12 @@ def client_ids(rows: Rows) -> None:
 
 def slow_brokers(rows: Rows) -> None:
     for cluster, count, slow_ms, apis, seconds in (
-        ("slow +", 30, 55.0, 2, 10),
-        ("slow few -", 29, 55.0, 2, 10),
-        ("slow ms -", 30, 54.0, 2, 10),
-        ("slow producer -", 30, 55.0, 1, 10),
+        ("slow +", 30, 55.0, 2, 16),
+        ("slow few -", 29, 55.0, 2, 16),
+        ("slow ms -", 30, 54.0, 2, 16),
+        ("slow producer -", 30, 55.0, 1, 16),
         ("slow once -", 30, 55.0, 2, 4),
-        ("slow at first -", 30, 55.0, 2, 11),
+        ("slow at first -", 30, 55.0, 2, 17),
     ):
         for api, late in (("Produce", True), ("ListOffsets", apis == 2)):
             for index in range(3 * count):

@@ -95,10 +95,10 @@ class Client:
 
 def commits(rows: Rows) -> None:
     for name, count, gap_s, records in (
-        ("commits-yes", 50, 0.999, 1),
-        ("commits-seldom-no", 49, 0.999, 1),
-        ("commits-slowly-no", 50, 1.0, 1),
-        ("commits-two-no", 50, 0.5, 2),
+        ("commits-yes", 30, 0.999, 1),
+        ("commits-seldom-no", 29, 0.999, 1),
+        ("commits-slowly-no", 30, 1.0, 1),
+        ("commits-two-no", 30, 0.5, 2),
     ):
         client = Client(rows, name)
         for index in range(count + 1):
@@ -161,14 +161,15 @@ def empties(rows: Rows) -> None:
 
 
 def sessions(rows: Rows) -> None:
-    for name, opened, more in (
-        ("open-yes", 20, 60),
-        ("open-few-no", 19, 0),
-        ("open-used-no", 20, 61),
+    for name, opened, more, apart_s in (
+        ("open-yes", 10, 30, 2.5),
+        ("open-few-no", 9, 0, 1),
+        ("open-used-no", 10, 31, 1),
+        ("open-seldom-no", 10, 30, 2.6),
     ):
         client = Client(rows, name)
         for index in range(opened + more):
-            client.fetches(index * 0.5, session_epoch=int(index >= opened), latency_ms=500.0)
+            client.fetches(index * apart_s, session_epoch=int(index >= opened), latency_ms=500.0)
 
 
 def resets(rows: Rows) -> None:

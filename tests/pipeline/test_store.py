@@ -107,6 +107,7 @@ def test_a_request_that_waited_long_enough_is_unanswered_and_its_answer_is_left_
     capture.more(talk.heartbeat())
     assert write(spark, str(capture.folder), out, only, bodies="json", wait_s=0) == {"exchanges": 1}
     most = F.get_json_object("request_body", "$.max_bytes")
+    capture.sealed()
     found = stored(spark, out, "exchanges").select("api", "answered", "topics", most)
     assert sorted(map(tuple, found.collect())) == [
         ("Fetch", False, ["orders"], "9"),
@@ -126,8 +127,11 @@ def test_what_a_directory_does_not_hold_is_refused(spark: SparkSession, tmp_path
         write(spark, str(capture.folder), out, ["connections"])
     with pytest.raises(ValueError, match="bodies='text': must be 'variant' or 'json'"):
         write(spark, str(capture.folder), out, bodies="text")
+    with pytest.raises(ValueError, match="s3a://captures/: no folder that is seen here"):
+        write(spark, "s3a://captures/", out)
     capture.more(Talk().metadata())
     write(spark, str(capture.folder), out, ["metadata"])
+    capture.sealed()
     with pytest.raises(
         ValueError, match="is written with metadata, with bodies as variant: ask for the same"
     ):

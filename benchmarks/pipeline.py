@@ -1,0 +1,175 @@
+"""Captures into the table `exchanges` on Spark: beside tshark on the same exchanges, and as captures grow.
+
+CPU time is that of all processes: Spark's JVM, its Python workers, tshark. Startup is apart: a session is
+warmed with a small capture before anything is measured.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from resource import RUSAGE_CHILDREN, getrusage
+from subprocess import DEVNULL
+from subprocess import run as call
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks import show_traffic
+from benchmarks.show_traffic import Shape, Traffic
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+MIX = (200,) * 70 + (1024,) * 20 + (16 * 1024,) * 9 + (1024 * 1024,)  # bytes of records, in turn
+SHAPES = (Shape("200 B", (200,), 60_000), Shape("1 KB", (1024,), 40_000), Shape("mix", MIX, 8_000))
+SIZES_MB = (100, 300, 1000)
+WARM = Shape("warm", (200, 1024), 2_000)
+TICKS = os.sysconf("SC_CLK_TCK")
+TSHARK = {
+    "tshark -T fields": (
+        "-T",
+        "fields",
+        "-e",
+        "kafka.request_key",
+        "-e",
+        "kafka.request.version",
+        "-e",
+        "kafka.correlation_id",
+    ),
+    "tshark -T ek": ("-T", "ek", "-J", "kafka"),
+}
+BESIDE = {"bodies off": "tshark -T fields", "bodies as VARIANT": "tshark -T ek"}
+TARGET = 10.0
+
+
+def run(console: Console, quick: bool = False) -> dict[str, Any]:
+    """The rows of both measurements."""
+    from klamm.pipeline.session import session
+
+    spark = session("local[2]", **{"spark.sql.shuffle.partitions": "4", "spark.driver.memory": "4g"})
+    with tempfile.TemporaryDirectory(prefix="klamm-bench-") as folder:
+        warm = show_traffic.write(WARM, WARM.exchanges, Path(folder, "warm"))
+        for bodies in (True, False):
+            _exchanges(spark, warm, bodies)
+        speeds = [_speed(spark, shape, Path(folder), quick) for shape in SHAPES]
+        sizes = [_size(spark, mb // (10 if quick else 1), Path(folder)) for mb in SIZES_MB]
+    spark.stop()
+    console.print(_speeds(speeds))
+    console.print(_sizes(sizes))
+    return {"mix": "70% 200 B, 20% 1 KB, 9% 16 KB, 1% 1 MB", "speeds": speeds, "sizes": sizes}
+
+
+def _speed(spark: SparkSession, shape: Shape, folder: Path, quick: bool) -> dict[str, Any]:
+    """Exchanges in a second of one core."""
+    exchanges = shape.exchanges // (10 if quick else 1)
+    traffic = show_traffic.write(shape, exchanges, folder / shape.name.replace(" ", "-"))
+    rates: dict[str, float] = {}
+    for name, bodies in (("bodies off", False), ("bodies as VARIANT", True)):
+        rates[name] = exchanges / _best(
+            lambda bodies=bodies: _spark_cpu(spark, lambda: _exchanges(spark, traffic, bodies))
+        )  # type: ignore[misc]
+    for name, options in TSHARK.items() if shutil.which("tshark") else ():
+        rates[name] = exchanges / _best(lambda options=options: _tshark_cpu(traffic, options))  # type: ignore[misc]
+    shutil.rmtree(traffic.capture.parent)
+    ratios = {ours: rates[ours] / rates[theirs] for ours, theirs in BESIDE.items() if theirs in rates}
+    return {
+        "name": shape.name,
+        "exchanges": exchanges,
+        "bytes": traffic.size_bytes,
+        "per_core_s": rates,
+        "ratio": ratios,
+    }
+
+
+def _best(measure: Callable[[], float]) -> float:
+    return min(measure() for _ in range(2))
+
+
+def _exchanges(spark: SparkSession, traffic: Traffic, bodies: bool) -> None:
+    from klamm.pipeline.tables import Tables
+
+    table = Tables(spark, str(traffic.capture), bodies=bodies).exchanges
+    table.write.format("noop").mode("overwrite").save()
+
+
+def _spark_cpu(spark: SparkSession, work: Callable[[], None]) -> float:
+    root = spark.sparkContext._gateway.proc.pid  # type: ignore[union-attr]
+    before = _tree_s(root)
+    work()
+    return _tree_s(root) - before
+
+
+def _tree_s(root: int) -> float:
+    """CPU time of a process and all that it has started, those that ended and were waited for included."""
+    parents: dict[int, int] = {}
+    taken: dict[int, float] = {}
+    for entry in os.scandir("/proc"):
+        if entry.name.isdigit():
+            try:
+                fields = Path(entry.path, "stat").read_text().rpartition(")")[2].split()
+            except OSError:
+                continue
+            parents[int(entry.name)] = int(fields[1])
+            taken[int(entry.name)] = sum(map(int, fields[11:15])) / TICKS
+    total = 0.0
+    for pid, seconds in taken.items():
+        above = pid
+        while above not in (0, 1, root):
+            above = parents.get(above, 0)
+        total += seconds if above == root else 0.0
+    return total
+
+
+def _tshark_cpu(traffic: Traffic, options: tuple[str, ...]) -> float:
+    before = getrusage(RUSAGE_CHILDREN)
+    call(["tshark", "-n", "-r", str(traffic.packets), *options], check=True, stdout=DEVNULL, stderr=DEVNULL)
+    after = getrusage(RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def _size(spark: SparkSession, mb: int, folder: Path) -> dict[str, Any]:
+    """The mix, in one segment after the other of 64 MB, as a capture has them."""
+    from klamm.pipeline.tables import Tables
+
+    capture = folder / f"{mb}-MB"
+    written = show_traffic.segments(Shape("mix", MIX, 0), mb * 1_000_000, capture)
+    seconds = []
+    for _ in range(2):
+        begun = time.monotonic()
+        Tables(spark, str(capture)).exchanges.write.format("noop").mode("overwrite").save()
+        seconds.append(time.monotonic() - begun)
+    shutil.rmtree(capture)
+    return {"bytes": written.size_bytes, "exchanges": written.exchanges, "s": min(seconds)}
+
+
+def _speeds(rows: list[dict[str, Any]]) -> Table:
+    table = Table(title=f"exchanges in a second of one core; times tshark (target {TARGET:.0f}x)")
+    names = list(rows[0]["per_core_s"])
+    for heading in ("records", *names):
+        table.add_column(heading, justify="right")
+    for row in rows:
+        cells = [
+            f"{rate:,.0f}" + (f"  {row['ratio'][name]:.1f}x" if name in row["ratio"] else "")
+            for name, rate in row["per_core_s"].items()
+        ]
+        table.add_row(row["name"], *cells)
+    return table
+
+
+def _sizes(rows: list[dict[str, Any]]) -> Table:
+    table = Table(title="exchanges with bodies, local[2]")
+    for heading in ("MB", "exchanges", "s", "s per 100 MB", "times the first"):
+        table.add_column(heading, justify="right")
+    first = rows[0]["s"] / rows[0]["bytes"]
+    for row in rows:
+        mb, per = row["bytes"] / 1e6, row["s"] / row["bytes"]
+        table.add_row(
+            f"{mb:.0f}", f"{row['exchanges']:,}", f"{row['s']:.1f}", f"{per * 1e8:.1f}", f"{per / first:.2f}"
+        )
+    return table
