@@ -10,7 +10,7 @@ export PYTHON ?= python3
 JARS := $(patsubst tests/brokers/%/pom.xml,.jars/%,$(wildcard tests/brokers/*/pom.xml)) \
 	$(patsubst tests/oracle/%/pom.xml,.jars/oracle-%,$(wildcard tests/oracle/*/pom.xml))
 TEST_PACKAGES := javac=openjdk-17-jdk-headless mvn=maven openssl=openssl setpriv=util-linux \
-	ip=iproute2 iptables=iptables prometheus=prometheus kcat=kcat tshark=tshark tcpdump=tcpdump curl=curl go=golang-go
+	ip=iproute2 iptables=iptables prometheus=prometheus kcat=kcat tshark=tshark tcpdump=tcpdump curl=curl go=golang-go chromium=chromium
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
@@ -58,6 +58,8 @@ docs: .venv/test.installed  ## write docs/protocol.md from the tables
 	@.venv/bin/python -m tools.protocol_doc
 	@.venv/bin/python -m tools.rules_doc
 	@.venv/bin/python -m tools.admin_api_doc
+	@.venv/bin/python -m tools.pipeline_doc
+	@.venv/bin/python -m tools.detectors_doc
 
 clean:  ## remove what the other targets made
 	rm -rf .venv .jars .fuzz build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,5 +1,5 @@
-"""Batches of a segment as rows of the table `frames`, in Arrow: whole columns where headers are enough, frame by
-frame only where bodies are asked for.
+"""Batches of a segment as rows of the table `frames`, in Arrow: whole columns where headers are enough, and
+frame by frame only where bodies are asked for.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ Mask = Callable[[pa.RecordBatch], Any]
 
 
 class Asked:
-    """`schema`: the columns that are wanted, as Arrow has them; `keeps`: which rows, by their headers; `typed`:
-    bodies are structs; `faults`: rows that say what is damaged.
+    """`schema`: the columns that are wanted, as Arrow has them; `keeps`: which rows, by their headers;
+    `typed`: bodies are structs; `faults`: rows that say what is damaged.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class Asked:
 
 
 def read(part: Part, asked: Asked, also: tuple[str, ...] = ()) -> Iterator[pa.RecordBatch]:
-    """What a part has of what is asked for. What is damaged in it is a row of kind `lost`. `also`: columns that
+    """What a part has of what is asked for. What is damaged in it is a row of kind `lost`. `also`: what
     `keeps` looks at.
     """
     for found in _found(part, asked, {*asked.read, *also, "time_ns"}):

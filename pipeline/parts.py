@@ -20,8 +20,8 @@ ONE = ("time_ns",)  # a column, to look at what else a segment says
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Batches `first` up to before `stop` of a segment, under the name that it has when it is sealed; and what
-    is wrong with the segment, if this is where to say it. `api_keys`: those that its segment has; None: any.
+    """Batches `first` up to before `stop` of a segment, under the name that it has when it is sealed; and
+    what is wrong with the segment, if this is where to say it. `api_keys`: those of its segment; None: any.
     """
 
     path: str
@@ -38,7 +38,7 @@ class Wanted(NamedTuple):
     before_ns: int | None = None
     api_keys: frozenset[int] | None = None
 
-    def __contains__(self, span: Span) -> bool:
+    def has(self, span: Span) -> bool:
         after = self.since_ns is None or span.last_ns >= self.since_ns
         return after and (self.before_ns is None or span.first_ns < self.before_ns)
 
@@ -47,8 +47,8 @@ EVERYTHING = Wanted()
 
 
 def segments(paths: Iterable[str]) -> Iterator[tuple[Path, str]]:
-    """Each segment of these files and folders once, under its sealed name, in order of age; with what is wrong
-    with a path that has none.
+    """Each segment of these files and folders once, under its sealed name, in order of age; with what is
+    wrong with a path that has none.
     """
     found: dict[Path, None] = {}
     for path in map(Path, paths):
@@ -83,7 +83,7 @@ def _parts(path: Path, fault: str, wanted: Wanted) -> Iterator[Part]:
         yield Part(
             str(path), fault=f"{opened.fault}; {sum(span.rows for span in opened.spans)} rows were read"
         )
-    places = [place for place, span in enumerate(opened.spans) if span in wanted]
+    places = [place for place, span in enumerate(opened.spans) if wanted.has(span)]
     keys = None if opened.statistics is None else frozenset(opened.statistics.frames)
     if places and (keys is None or wanted.api_keys is None or keys & wanted.api_keys):
         yield from runs(path, places, _file_bytes(opened.path) // len(opened.spans), keys)

@@ -1,4 +1,4 @@
-"""A Spark session that reads captures. Raises SparkMissing with what to do where Spark or Java is not there."""
+"""A Spark session that reads captures; where Spark or Java is not there, what to do about it."""
 
 from __future__ import annotations
 

@@ -5,10 +5,10 @@
 
 Options: `paths`, several of them as a JSON list; `api`, an API's name, and `side`: only these frames, with
 `body` as a struct in the wire table's names and not as JSON; `content=true`: with what only the records
-themselves tell. Columns that a given schema leaves out are not
-made, and without `topics`, `topic_ids`, `groups`, `errors` and `body` no frame is decoded. Conditions on `time`,
-`api` and `api_key` skip segments by what these say of themselves, and on other columns of headers frames are
-left out before they are decoded; Spark judges what is left.
+themselves tell. Columns that a given schema leaves out are not made, and without `topics`, `topic_ids`,
+`groups`, `errors` and `body` no frame is decoded. Conditions on `time`, `api` and `api_key` skip segments by
+what these say of themselves, and by those on other columns of headers frames are left out before they are
+decoded; Spark judges what is left.
 
 A stream gives each frame once across restarts: its offset tells how many batches of each segment were read.
 Folders are read on the executors, so they must see them; for object stores see tables.py.
@@ -121,12 +121,12 @@ class Reader(_Asked, DataSourceReader):
     """All that is there when the query is planned."""
 
     def pushFilters(self, filters: list[Filter]) -> Iterator[Filter]:
-        """Each is given back: segments and frames are left out as far as that is sure, and Spark does the rest."""
+        """Each is given back: what is sure not to be wanted is left out, and Spark does the rest."""
         for one in filters:
             operator = OPERATORS.get(type(one))
-            column = one.attribute[0] if operator and len(one.attribute) == 1 else ""
+            column = ".".join(getattr(one, "attribute", ()))
             if operator and column in FILTERED:
-                self._filters.append((column, operator, one.value))
+                self._filters.append((column, operator, getattr(one, "value", None)))
             yield one
 
     def partitions(self) -> Sequence[InputPartition]:
@@ -238,8 +238,8 @@ def _chosen(options: Mapping[str, str]) -> tuple[Api, Side] | None:
     if "api" not in options:
         return None
     api, side = API.get(options["api"]), options.get("side", "request")
-    if api is None or side not in ("request", "response"):
-        raise ValueError(
-            f"the option api={options['api']!r}, side={side!r} names no API's request or response"
-        )
-    return api, side
+    if api is not None and side == "request":
+        return api, "request"
+    if api is not None and side == "response":
+        return api, "response"
+    raise ValueError(f"the option api={options['api']!r}, side={side!r} names no API's request or response")

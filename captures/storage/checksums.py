@@ -6,20 +6,9 @@ the package these are not checked.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from typing import Any
-
-try:
-    from crc32c import crc32c
-
-    CHECKS_COLUMNS = True
-except ModuleNotFoundError:
-    CHECKS_COLUMNS = False
-
-    def crc32c(data: Any, value: int = 0, gil_release_mode: int = -1) -> int:
-        """The checksum of `data` that follows what gave `value`."""
-        return slow_crc32c(data, value)
-
 
 REVERSED_POLYNOMIAL = 0x82F63B78
 ALL = 0xFFFFFFFF
@@ -41,3 +30,13 @@ def _table() -> list[int]:
             value = value >> 1 ^ (REVERSED_POLYNOMIAL if value & 1 else 0)
         found.append(value)
     return found
+
+
+crc32c: Callable[..., int]
+try:
+    from crc32c import crc32c as crc32c
+
+    CHECKS_COLUMNS = True
+except ModuleNotFoundError:
+    crc32c = slow_crc32c
+    CHECKS_COLUMNS = False

@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from klamm.captures.streams.blanking import METADATA_TOPIC, METADATA_TOPIC_ID, Keeping
-from klamm.captures.streams.record_content import Edit
+from klamm.captures.streams.cutting import Edit
 from klamm.decoders import API, DecodeError, interpret, layout
 from klamm.decoders.compile import TAG_PATH, UNREADABLE, Locate, Path, Pick, Read, locate, pick, read
 from klamm.decoders.headers import request_header_version, response_header_version

@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 from klamm.captures.captured import Blanks
 from klamm.captures.streams.blanking import Keeping
 from klamm.captures.streams.bodies import PRODUCE, Body, is_metadata
-from klamm.captures.streams.cutting import edited
-from klamm.captures.streams.record_content import Edit
+from klamm.captures.streams.cutting import Edit, edited
 from klamm.decoders.compile import Malformed, long_uvarint
 from klamm.decoders.headers import API_VERSIONS
 from klamm.decoders.schema import FIXED, TOPIC, TOPIC_ID

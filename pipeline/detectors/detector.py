@@ -62,7 +62,7 @@ def finding(
     severity: str | Column = "medium",
     subject: Column | None = None,
 ) -> DataFrame:
-    """Rows with `cluster`, `client_id` (if it is about a client) and the columns of `measured`, as findings."""
+    """Rows with `cluster`, `client_id` (about clients) and those of `measured`, as findings."""
     from pyspark.sql import functions as F
 
     client = F.col("client_id") if "client_id" in rows.columns else F.lit(None).cast("string")

@@ -59,8 +59,8 @@ def metadata(source: Source) -> DataFrame:
 def connections(source: Source) -> DataFrame:
     """By connection, with what ApiVersions and SASL said on it."""
     frames = source.frames(
-        "capture", "connection", "cluster", "broker", "client", "client_id", "time", "kind", "side", "bytes", "awaits",
-        "text", "lost", "exchange",
+        "capture", "connection", "cluster", "broker", "client", "client_id", "time", "kind", "side", "bytes",
+        "awaits", "text", "lost", "exchange",
     ).where("connection >= 0")  # fmt: skip
     request, response = F.col("side") == "request", F.col("side") == "response"
     frame = F.col("kind") == "frame"

@@ -12,7 +12,7 @@ from klamm.pipeline.tables.cluster import CONNECTION, software
 from klamm.pipeline.tables.reading import KEY, Source, columns, ms
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
 SHARED = ("cluster", "broker", "client", "client_id", "time", "api", "api_key", "version", "correlation_id")
 OWN = ("bytes", "fate", "topics", "topic_ids", "groups", "errors", "body")
@@ -65,11 +65,11 @@ def _heard(responses: DataFrame) -> DataFrame:
     return first.where((F.col("place") == 1) | F.col("exchange").isNull()).drop("place")
 
 
-def _named(ids: str) -> F.Column:
+def _named(ids: str) -> Column:
     """Names of topic ids; an id whose name nobody told stays."""
     return F.transform(ids, lambda one: F.coalesce(F.col("names")[one], one))
 
 
-def _together(what: str, *more: F.Column) -> F.Column:
+def _together(what: str, *more: Column) -> Column:
     parts = [F.col(f"request_{what}"), F.col(f"response_{what}"), *more]
     return F.array_distinct(F.concat(*[F.coalesce(part, F.array().cast("array<string>")) for part in parts]))

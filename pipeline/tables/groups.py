@@ -178,10 +178,11 @@ def _listed(source: Source) -> DataFrame:
 GROUPS = {  # every version's groups as one array: from 8 on there are several in an exchange
     "request": "if(size(body.groups) > 0, transform(body.groups, g -> struct(g.group_id AS group)), "
     "array(struct(body.group_id AS group)))",
-    "response": "if(size(body.groups) > 0, transform(body.groups, g -> struct(g.group_id AS group, g.error_code AS code, "
-    "g.topics AS topics)), array(struct(cast(null AS string) AS group, coalesce(body.error_code, 0S) AS code, "
-    "transform(body.topics, t -> struct(t.name AS name, cast(null AS binary) AS topic_id, t.partitions AS partitions)) "
-    "AS topics)))",
+    "response": "if(size(body.groups) > 0, "
+    "transform(body.groups, g -> struct(g.group_id AS group, g.error_code AS code, g.topics AS topics)), "
+    "array(struct(cast(null AS string) AS group, coalesce(body.error_code, 0S) AS code, "
+    "transform(body.topics, t -> struct(t.name AS name, cast(null AS binary) AS topic_id, "
+    "t.partitions AS partitions)) AS topics)))",
 }
 
 
@@ -207,5 +208,6 @@ def _fetched(source: Source) -> DataFrame:
     rows = answered(requests, responses).where(same).withColumn("group", F.col("asked_group"))
     return rows.select(
         *HEADER, F.lit("OffsetFetch").alias("api"), "group", "place", "partition",
-        F.lit(None).cast("bigint").alias("wanted"), "offset", "error", "response_time", "answered", "latency_ms",
+        F.lit(None).cast("bigint").alias("wanted"), "offset", "error", "response_time", "answered",
+        "latency_ms",
     )  # fmt: skip

@@ -42,7 +42,7 @@ def produce(source: Source, names: DataFrame) -> DataFrame:
 
 
 def fetch(source: Source, names: DataFrame) -> DataFrame:
-    """A partition is told in the request, in the answer, or in both: fetch sessions leave out what is as before."""
+    """A partition is told in the request, the answer, or both: sessions leave out what is as before."""
     asked, told = source.bodies("Fetch", "request"), source.bodies("Fetch", "response")
     whole = asked.select(
         *HEADER,

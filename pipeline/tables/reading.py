@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from pyspark.sql.types import StructType
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 KEY = ["capture", "connection", "exchange"]  # what a request and its response have in common
 TYPES = {column.name: column.type for column in FRAMES.columns}
+NAMES = "map(" + ", ".join(f"{error.code}, '{error.name}'" for error in ERRORS) + ")"
 HEADER = (*(column.name for column in WHERE), "exchange", "client_id", "time", "version")
 
 
@@ -55,7 +56,7 @@ class Source:
         return self._read(ddl, frames_of(known, side), True)
 
     def _read(self, ddl: str, filters: Filters, typed: bool) -> DataFrame:
-        keys, schema = wanted(filters).api_keys, StructType.fromDDL(ddl)
+        keys, schema = wanted(filters).api_keys, cast(StructType, StructType.fromDDL(ddl))
         found = [part for part in self._all if keys is None or keys & (part.api_keys or keys)]
         if not self._urls:
             found = found or [Part("")]
@@ -80,7 +81,7 @@ def _read(
 def _unpack(
     schema: StructType, filters: Filters, typed: bool, files: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """On an executor: what stands in segments that Spark has fetched. They are read as files, one at a time."""
+    """On an executor: what stands in segments that Spark has fetched, read as files, one at a time."""
     with TemporaryDirectory(prefix="klamm-") as folder:
         for batch in files:
             for path, content in zip(batch.column("path"), batch.column("content"), strict=True):
@@ -103,8 +104,7 @@ def error_text(code: Column) -> Column:
     """Kafka's name of an error code."""
     from pyspark.sql import functions as F
 
-    names = F.create_map(*[F.lit(item) for error in ERRORS for item in (error.code, error.name)])
-    return F.coalesce(names[code.cast("int")], F.concat(F.lit("ERROR_"), code.cast("string")))
+    return F.coalesce(F.expr(NAMES)[code.cast("int")], F.concat(F.lit("ERROR_"), code.cast("string")))
 
 
 def ms(start: Column, end: Column) -> Column:

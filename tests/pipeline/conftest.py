@@ -5,7 +5,6 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from klamm.pipeline import quick
 from klamm.pipeline.session import session
 from klamm.pipeline.tables import Tables
 from tests.pipeline import ground

@@ -19,7 +19,7 @@ from tests.brokers.processes import wait_for
 from tests.captures.rows import START_NS, Talk, connection, in_time, lost, written
 from tests.captures.stored_rows import ORIGIN, any_rows
 
-HEADERS = "connection bigint, exchange bigint, kind string, side string, api string, version smallint, time_ns bigint"
+HEADERS = "connection bigint, exchange bigint, kind string, side string, api string, time_ns bigint"
 
 
 def load(spark: SparkSession, path: Path, ddl: str = HEADERS, **options: str) -> DataFrame:
@@ -30,15 +30,16 @@ def test_every_row_of_a_capture_is_a_row_of_the_table(spark: SparkSession, tmp_p
     write_file(tmp_path / "a.arrow", any_rows(1000, seed=1), ORIGIN)
     found = load(
         spark, tmp_path,
-        "time_ns bigint, kind string, connection bigint, client string, side string, api_key smallint, version smallint, "
-        "client_id string, exchange bigint, bytes bigint, fate string, awaits boolean, lost bigint, text string",
+        "time_ns bigint, kind string, connection bigint, client string, side string, api_key smallint, "
+        "version smallint, client_id string, exchange bigint, bytes bigint, fate string, awaits boolean, "
+        "lost bigint, text string",
     ).collect()  # fmt: skip
     told = [
         (
             row.time_ns, row.kind, row.connection and row.connection.number,
             row.connection and row.connection.client, row.side, _known(row.api_key), _known(row.api_version),
-            row.client_id, _known(row.exchange), row.size + 4 * (row.kind in ("frame", "token")), row.fate, row.awaits,
-            row.lost, row.text,
+            row.client_id, _known(row.exchange), row.size + 4 * (row.kind in ("frame", "token")), row.fate,
+            row.awaits, row.lost, row.text,
         )
         for row in read(tmp_path)
     ]  # fmt: skip
@@ -53,8 +54,11 @@ def test_bodies_are_json_or_typed_by_the_wire_tables(spark: SparkSession, tmp_pa
     talk = Talk().metadata("größer").produce("orders")
     talk.heartbeat(error_code=27)
     written(tmp_path / "a.arrow", talk.rows)
-    rows = load(spark, tmp_path, "api string, side string, topics array<string>, groups array<string>, "
-                "errors array<struct<code: smallint, name: string, count: int>>, body string").collect()  # fmt: skip
+    ddl = (
+        "api string, side string, topics array<string>, groups array<string>, body string, "
+        "errors array<struct<code: smallint, name: string, count: int>>"
+    )
+    rows = load(spark, tmp_path, ddl).collect()
     by = {(row.api, row.side): row for row in rows}
     assert by["Metadata", "response"].topics == ["größer"]
     assert by["Heartbeat", "request"].groups == ["billing"]
@@ -122,7 +126,8 @@ import sys
 from klamm.pipeline.session import session
 spark = session("local[1]", **{{"spark.sql.shuffle.partitions": "1"}})
 read = spark.readStream.format("klamm").schema({ddl!r}).load(sys.argv[1])
-read.writeStream.format("parquet").option("checkpointLocation", sys.argv[3]).start(sys.argv[2]).awaitTermination()
+written = read.writeStream.format("parquet").option("checkpointLocation", sys.argv[3])
+written.start(sys.argv[2]).awaitTermination()
 """
 
 
