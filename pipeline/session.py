@@ -24,8 +24,6 @@ SETTINGS = {
     "spark.sql.adaptive.coalescePartitions.initialPartitionNum": "64",
     "spark.log.level": "ERROR",
 }
-# Half the CPU for captures of a few hundred MB: Spark compiles much code that then runs once.
-LOCAL = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
 
 
 class SparkMissing(RuntimeError):
@@ -53,8 +51,7 @@ def session(master: str | None = None, **settings: str) -> SparkSession:
         builder = SparkSession.builder.master(url)
         if url.startswith("local"):
             os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else it is whatever `python3` is
-        local = LOCAL if url.startswith("local") else {}
-        for name, value in {**SETTINGS, **local, **settings}.items():
+        for name, value in {**SETTINGS, **settings}.items():
             builder = builder.config(name, value)
     made = builder.getOrCreate()
     made.dataSource.register(Klamm)

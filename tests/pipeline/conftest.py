@@ -5,18 +5,17 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
+from klamm.pipeline import quick
 from klamm.pipeline.session import session
 from klamm.pipeline.tables import Tables
 from tests.pipeline import ground
 from tests.pipeline.ground import Played
-from tests.pipeline.kept import Kept
 
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    """Two cores of this machine. Small plans do not repay a second compiler."""
-    java = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
-    made = session("local[2]", **{"spark.sql.shuffle.partitions": "2", "spark.driver.extraJavaOptions": java})
+    """Two cores of this machine, as small captures are best read."""
+    made = session("local[2]", **quick.SETTINGS, **quick.JVM)
     yield made
     made.stop()
 
@@ -30,4 +29,4 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Played:
 @pytest.fixture(scope="session")
 def tables(spark: SparkSession, played: Played) -> Tables:
     """Of that capture."""
-    return Kept(spark, str(played.capture), bodies=False)
+    return quick.AtHand(spark, str(played.capture), bodies=False)

@@ -10,12 +10,12 @@ from pyspark.sql import SparkSession
 
 from klamm.pipeline.detectors import DETECTORS
 from klamm.pipeline.finding import Findings, findings
+from klamm.pipeline.quick import AtHand
 from klamm.pipeline.tables import Tables
 from tests.brokers.kraft import VERSION
 from tests.pipeline import ground, healthy
 from tests.pipeline.confusion import DOCUMENT, Matrix, document
 from tests.pipeline.ground import Played
-from tests.pipeline.kept import Kept
 from tools.detectors_doc import PAGE, page
 
 LONG_S = 600.0
@@ -78,7 +78,7 @@ def test_ten_minutes_with_a_rolling_restart_name_the_same(
 ) -> None:
     played = ground.played(tmp_path_factory.mktemp("long") / "ground", ground.names(), LONG_S, roll=True)
     assert {name: played.ended[name] for name in healthy.COMMANDS if played.ended[name].code != 0} == {}
-    tables = Kept(spark, str(played.capture), bodies=False)
+    tables = AtHand(spark, str(played.capture), bodies=False)
     found = findings(tables, DETECTORS)
     matrix = Matrix.of(found.found)
     assert found.failed == {}

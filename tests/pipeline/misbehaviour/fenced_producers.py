@@ -10,7 +10,7 @@ from tests.pipeline.misbehaviour import _topics
 from tests.pipeline.misbehaviour._producing import TIMEOUT_S, healthy, order
 
 CLIENT_ID = "fenced-producers"
-EXPECTED = {"fenced_producers"}
+EXPECTED = {"fenced_producers", "connection_churn"}
 RESTART_S = 0.5  # the supervisor's
 
 

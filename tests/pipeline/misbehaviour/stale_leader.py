@@ -28,8 +28,11 @@ def run(bootstrap: str, seconds: float) -> None:
 async def _produce(bootstrap: str, seconds: float) -> None:
     client = AIOKafkaClient(bootstrap_servers=bootstrap, client_id=CLIENT_ID)
     await client.bootstrap()
-    await client.set_topics([CLIENT_ID])
-    leader = client.cluster.leader_for_partition(TopicPartition(CLIENT_ID, 0))
+    leader = None
+    while leader in (None, -1):  # brokers hear of a new topic one after the other
+        await client.set_topics([CLIENT_ID])
+        leader = client.cluster.leader_for_partition(TopicPartition(CLIENT_ID, 0))
+        await asyncio.sleep(RETRY_S)
     former = next(broker.nodeId for broker in client.cluster.brokers() if broker.nodeId != leader)
     try:
         end = asyncio.get_running_loop().time() + seconds
