@@ -1,16 +1,19 @@
 """Captures into the table `exchanges` on Spark: beside tshark on the same exchanges, and as captures grow.
 
 CPU time is that of all processes: Spark's JVM, its Python workers, tshark. Startup is apart: a session is
-warmed with a small capture before anything is measured.
+warmed with a small capture before anything is measured, and rates are what a larger capture takes more than
+a smaller one.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
+import statistics
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from resource import RUSAGE_CHILDREN, getrusage
 from subprocess import DEVNULL
@@ -27,7 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 MIX = (200,) * 70 + (1024,) * 20 + (16 * 1024,) * 9 + (1024 * 1024,)  # bytes of records, in turn
-SHAPES = (Shape("200 B", (200,), 60_000), Shape("1 KB", (1024,), 40_000), Shape("mix", MIX, 8_000))
+SHAPES = (Shape("200 B", (200,), 200_000), Shape("1 KB", (1024,), 100_000), Shape("mix", MIX, 16_000))
 SIZES_MB = (100, 300, 1000)
 WARM = Shape("warm", (200, 1024), 2_000)
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -46,6 +49,7 @@ TSHARK = {
 }
 BESIDE = {"bodies off": "tshark -T fields", "bodies as VARIANT": "tshark -T ek"}
 TARGET = 10.0
+ROUNDS = 3
 
 
 def run(console: Console, quick: bool = False) -> dict[str, Any]:
@@ -66,29 +70,30 @@ def run(console: Console, quick: bool = False) -> dict[str, Any]:
 
 
 def _speed(spark: SparkSession, shape: Shape, folder: Path, quick: bool) -> dict[str, Any]:
-    """Exchanges in a second of one core."""
-    exchanges = shape.exchanges // (10 if quick else 1)
-    traffic = show_traffic.write(shape, exchanges, folder / shape.name.replace(" ", "-"))
-    rates: dict[str, float] = {}
-    for name, bodies in (("bodies off", False), ("bodies as VARIANT", True)):
-        rates[name] = exchanges / _best(
-            lambda bodies=bodies: _spark_cpu(spark, lambda: _exchanges(spark, traffic, bodies))
-        )  # type: ignore[misc]
+    """Exchanges in a second of one core: by what the second half of them took more."""
+    counts = [shape.exchanges // (20 if quick else 2), shape.exchanges // (10 if quick else 1)]
+    name = shape.name.replace(" ", "-")
+    some, whole = [show_traffic.write(shape, count, folder / f"{name}-{count}") for count in counts]
+    works: dict[str, Callable[[Traffic], float]] = {
+        "bodies off": lambda of: _spark_cpu(spark, lambda: _exchanges(spark, of, False)),
+        "bodies as VARIANT": lambda of: _spark_cpu(spark, lambda: _exchanges(spark, of, True)),
+    }
     for name, options in TSHARK.items() if shutil.which("tshark") else ():
-        rates[name] = exchanges / _best(lambda options=options: _tshark_cpu(traffic, options))  # type: ignore[misc]
-    shutil.rmtree(traffic.capture.parent)
+        works[name] = partial(_tshark_cpu, options)
+    rates = {}
+    for name, work in works.items():
+        more_s = [work(whole) - work(some) for _ in range(ROUNDS)]
+        rates[name] = (counts[1] - counts[0]) / statistics.median(more_s)
+    for traffic in (some, whole):
+        shutil.rmtree(traffic.capture.parent)
     ratios = {ours: rates[ours] / rates[theirs] for ours, theirs in BESIDE.items() if theirs in rates}
     return {
         "name": shape.name,
-        "exchanges": exchanges,
-        "bytes": traffic.size_bytes,
+        "exchanges": counts[1],
+        "bytes": whole.size_bytes,
         "per_core_s": rates,
         "ratio": ratios,
     }
-
-
-def _best(measure: Callable[[], float]) -> float:
-    return min(measure() for _ in range(2))
 
 
 def _exchanges(spark: SparkSession, traffic: Traffic, bodies: bool) -> None:
@@ -126,7 +131,7 @@ def _tree_s(root: int) -> float:
     return total
 
 
-def _tshark_cpu(traffic: Traffic, options: tuple[str, ...]) -> float:
+def _tshark_cpu(options: tuple[str, ...], traffic: Traffic) -> float:
     before = getrusage(RUSAGE_CHILDREN)
     call(["tshark", "-n", "-r", str(traffic.packets), *options], check=True, stdout=DEVNULL, stderr=DEVNULL)
     after = getrusage(RUSAGE_CHILDREN)

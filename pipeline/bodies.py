@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from base64 import urlsafe_b64encode
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
 
@@ -22,7 +22,14 @@ from klamm.rules.subjects import error_codes
 
 NAMED = ("topics", "topic_ids", "groups", "errors")
 Told = dict[str, Any]
-dumps = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, check_circular=False).encode
+
+dumps: Callable[[Any], str]
+try:
+    from msgspec.json import encode
+
+    dumps = lambda values: encode(values).decode()  # noqa: E731
+except ModuleNotFoundError:  # an executor with nothing but pyarrow
+    dumps = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, check_circular=False).encode
 
 
 class Bodies:

@@ -17,7 +17,7 @@ For each detector there is a client that does what it looks for, by a mistake th
 client library (`tests/pipeline/misbehaviour`). Here all of them ran side by side for {seconds:.0f} s on one
 cluster of three brokers, Kafka {kafka}, through one klamm that captured, beside a healthy load: librdkafka,
 aiokafka, kafka-python and the Java client with idempotent and transactional producers, classic, KIP-848 and
-share groups, a reader that has read all, administrators. The brokers were restarted one by one meanwhile. All
+share groups, a reader that has read all, administrators. {rolled} All
 detectors looked at everybody's traffic: {requests:,} requests of {clients} client ids.
 `tests/pipeline/test_detectors.py` makes this run, asserts what is below, and writes this page where
 `KLAMM_WRITE_DOCS` is set.

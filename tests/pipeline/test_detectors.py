@@ -19,6 +19,7 @@ from tests.pipeline.ground import Played
 from tools.detectors_doc import PAGE, page
 
 LONG_S = 600.0
+ROLLED = "The brokers were restarted one by one meanwhile."
 NAMES = [detector.name for detector in DETECTORS]
 
 
@@ -89,5 +90,11 @@ def test_ten_minutes_with_a_rolling_restart_name_the_same(
             0,
             0,
         )
-        told = {"seconds": LONG_S, "kafka": VERSION, "requests": requests, "clients": clients}
+        told = {
+            "seconds": LONG_S,
+            "kafka": VERSION,
+            "requests": requests,
+            "clients": clients,
+            "rolled": ROLLED,
+        }
         DOCUMENT.write_text(document(matrix, NAMES, **told))
