@@ -54,7 +54,7 @@ wire-check: .venv/test.installed  ## the tables against the schemas of one Kafka
 	@tools/packages.sh java=openjdk-17-jdk-headless mvn=maven
 	@.venv/bin/python -m tools.wire_check $(KAFKA)
 
-docs: .venv/test.installed  ## write docs/protocol.md from the tables
+docs: .venv/test.installed  ## write the pages in docs/ that are made from tables
 	@.venv/bin/python -m tools.protocol_doc
 	@.venv/bin/python -m tools.rules_doc
 	@.venv/bin/python -m tools.admin_api_doc
