@@ -20,6 +20,7 @@ from klamm.rules.json_form import to_json
 from klamm.rules.parts import NIL, parts
 from klamm.rules.subjects import error_codes
 
+ALIKE_BYTES, ALIKE = 512, 4096  # bodies of up to so many bytes are remembered, so many of them
 NAMED = ("topics", "topic_ids", "groups", "errors")
 Told = dict[str, Any]
 
@@ -42,6 +43,7 @@ class Bodies:
         self._body = (_typed if typed else _as_json) if "body" in columns else None
         self._content = content
         self._framing = Framing()
+        self._known: dict[tuple[int, int, str, bool, bytes], Told] = {}  # much is said again and again
 
     def columns(self, rows: list[Captured]) -> dict[str, list[Any]]:
         found: dict[str, list[Any]] = {name: [] for name in NAMED} if self._named else {}
@@ -59,6 +61,17 @@ class Bodies:
         frame = self._framing.frame(row) if row.kind == "frame" else None
         if frame is None:
             return said
+        if len(frame.body) > ALIKE_BYTES:
+            return self._said(frame, row, said)
+        key = frame.api.key, frame.version, frame.side, bool(row.blanks), frame.body
+        known = self._known.get(key)
+        if known is None:
+            if len(self._known) == ALIKE:
+                self._known.clear()
+            known = self._known[key] = self._said(frame, row, said)
+        return known
+
+    def _said(self, frame: Frame, row: Captured, said: Told) -> Told:
         try:
             if self._named:
                 said |= named(frame)
