@@ -66,6 +66,6 @@ DETECTOR = Detector(
         ),
         "of_start": Threshold(3, "requests of a connection", "librdkafka asks so often when it begins"),
         "gap_s": Threshold(10, "s", "rule of thumb: a thirtieth of metadata.max.age.ms"),
-        "share": Threshold(0.5, "of all seconds", "rule of thumb: after a restart it is over in a few"),
+        "share": Threshold(0.3, "of all seconds", "rule of thumb: after a restart it is over in a few"),
     },
 )

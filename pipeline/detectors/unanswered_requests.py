@@ -14,12 +14,20 @@ if TYPE_CHECKING:
 
 # They wait for records or other members, and a client that ends does not wait for them.
 LONG = ("Fetch", "ShareFetch", "JoinGroup", "SyncGroup")
+# librdkafka gives these up when the next is due, whatever its settings say.
+HEARTBEATS = ("Heartbeat", "ConsumerGroupHeartbeat", "ShareGroupHeartbeat")
+
+OF_REQUESTS = (
+    *("cluster", "client_id", "api", "capture", "connection", "exchange", "time"),
+    *("latency_ms", "answered"),
+)
 
 
 def find(tables: Tables, thresholds: Mapping[str, float]) -> DataFrame:
     """A client that gives up closes its end, which the broker sees only when it has answered: so the next
-    connection that the client makes to that broker counts as the end, if the answer comes later than that.
-    What a broker leaves unanswered when it stops is no finding.
+    connection that the client makes to that broker counts as the end, if the answer comes later than that
+    and nothing more is asked on the old one.
+    What a broker leaves unanswered when it stops is no finding, nor what a client does when it ends.
     """
     from pyspark.sql import Window
     from pyspark.sql import functions as F
@@ -28,27 +36,33 @@ def find(tables: Tables, thresholds: Mapping[str, float]) -> DataFrame:
     peers = Window.partitionBy(
         "cluster", "broker", "client_id", F.regexp_replace("client", r":\d+$", "")
     ).orderBy(began)
+    of_client = Window.partitionBy("cluster", "client_id", F.regexp_replace("client", r":\d+$", ""))
     connections = tables.connections.where(F.col("lost") == 0).select(
         "capture",
         "connection",
         F.coalesce("why", F.lit("")).alias("why"),
         F.coalesce("closed", "last").alias("closed"),
         F.lead(began).over(peers).alias("next"),
+        F.max(F.coalesce("closed", "last")).over(of_client).cast("double").alias("client_ended"),
     )
-    due = F.col("awaits") & F.col("request_bytes").isNotNull() & ~F.col("api").isin(*LONG)
+    due = F.col("awaits") & F.col("request_bytes").isNotNull() & ~F.col("api").isin(*LONG, *HEARTBEATS)
     late = F.coalesce(F.col("latency_ms") >= thresholds["wait_s"] * 1000, ~F.col("answered"))
-    waiting = tables.exchanges.where(due & late).select(
-        "cluster", "client_id", "api", "capture", "connection", "exchange", "time", "latency_ms", "answered"
+    last_asked = F.max("time").over(Window.partitionBy("capture", "connection"))
+    waiting = (
+        tables.exchanges.withColumn("last_asked", last_asked)
+        .where(due & late)
+        .select(*OF_REQUESTS, F.col("last_asked").cast("double").alias("last_asked"))
     )
     asked = F.col("time").cast("double")
     answered = asked + F.coalesce(F.col("latency_ms") / 1000, F.lit(float("inf")))
     closed, anew = F.col("closed").cast("double"), F.col("next").cast("double")
+    ending_s = thresholds["ending_s"]
     by_client = F.col("why").isin("closed by client", "reset by client")
     by_broker = F.col("why").isin("closed by broker", "reset by broker")
     waited_s = (
         F.when(by_broker, None)
-        .when((anew > asked) & (anew < F.least(answered, closed)), anew - asked)
-        .when(~F.col("answered") & by_client, closed - asked)
+        .when((anew > F.col("last_asked")) & (anew < F.least(answered, closed)), anew - asked)
+        .when(~F.col("answered") & by_client & (F.col("client_ended") - closed > ending_s), closed - asked)
         .when(~F.col("answered") & (closed - asked >= thresholds["stuck_s"]), closed - asked)
     )
     given_up = (
@@ -87,7 +101,10 @@ DETECTOR = Detector(
     find=find,
     source="Kafka's documentation of request.timeout.ms (30 s); librdkafka's of socket.timeout.ms (60 s)",
     thresholds={
-        "connections": Threshold(3, "connections", "rule of thumb: one may be a client that ends"),
+        "connections": Threshold(2, "connections", "rule of thumb: once may be a broken network"),
+        "ending_s": Threshold(
+            2, "s", "rule of thumb: a client that ends closes its connections within this time"
+        ),
         "wait_s": Threshold(1, "s", "rule of thumb: a client that ends waits for less"),
         "stuck_s": Threshold(30, "s", "the default of request.timeout.ms"),
     },

@@ -26,7 +26,8 @@ def healthy(bootstrap: str, client_id: str) -> dict[str, Any]:
 def paced(seconds: float, each_s: float, *producers: Producer) -> Iterator[int]:
     """0, 1, 2, ... every `each_s`, for `seconds`, each when the producers have delivered what they had.
 
-    What is late comes at once, what is too late never; but on a starved machine it goes on until most was done.
+    What is late comes at once, what is too late never; but on a starved machine it goes on until most was
+    done.
     """
     began = time.monotonic()
     wanted = round(seconds / each_s)
