@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from base64 import urlsafe_b64encode
 from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
@@ -16,9 +15,9 @@ from klamm.decoders.payloads import group_payload
 from klamm.decoders.schema import RECORDS, Field, marked
 from klamm.pipeline.wire_types import PAYLOADS
 from klamm.rules.frame import Frame
-from klamm.rules.json_form import to_json
+from klamm.rules.json_form import plain_text, to_json, uuid_text
 from klamm.rules.parts import NIL, parts
-from klamm.rules.subjects import error_codes
+from klamm.rules.subjects import at, error_codes
 
 ALIKE_BYTES, ALIKE = 512, 4096  # bodies of up to so many bytes are remembered, so many of them
 NAMED = ("topics", "topic_ids", "groups", "errors")
@@ -91,11 +90,11 @@ def named(frame: Frame) -> Told:
     for part in parts(fields, frame.version, frame.values, _unnamed):
         topic, topic_id, group = part.get("topic"), part.get("topic_id", NIL), part.get("group")
         if topic:
-            topics[text(topic)] = None
+            topics[plain_text(topic)] = None
         elif topic_id != NIL:
             ids[uuid_text(topic_id)] = None
         if group is not None:
-            groups[text(group)] = None
+            groups[plain_text(group)] = None
     errors: dict[int, int] = {}
     if frame.side == "response":
         for code in error_codes(fields, frame.version, frame.values):
@@ -112,16 +111,6 @@ def _unnamed(topic_id: bytes) -> None:
     return None
 
 
-def text(said: str) -> str:
-    """Bytes that are no text are told as such."""
-    return said if said.isascii() else said.encode("utf-8", "backslashreplace").decode()
-
-
-def uuid_text(value: bytes) -> str:
-    """As Kafka prints it."""
-    return urlsafe_b64encode(value).decode()[:-2]
-
-
 def _as_json(frame: Frame, content: bool) -> str:
     return dumps(to_json(frame.api.fields(frame.side), frame.version, frame.values))
 
@@ -132,7 +121,7 @@ def _typed(frame: Frame, content: bool) -> dict[str, Any]:
     for path in _records(frame.api.fields(frame.side), frame.version):
         from klamm.pipeline.record_batches import told  # needs packages that the rest does not
 
-        for holder in _holders(values, path[:-1]):
+        for holder in at(values, path[:-1]):
             if holder.get(path[-1]) is not None:
                 holder[path[-1]] = told(bytes(holder[path[-1]]), content)
     for holder, name in _payloads(frame, values):
@@ -160,20 +149,10 @@ def _records(fields: tuple[Field, ...], version: int) -> list[tuple[str, ...]]:
     return marked(fields, version, frozenset({RECORDS}))
 
 
-def _holders(values: Any, path: tuple[str, ...]) -> Iterator[dict[str, Any]]:
-    if isinstance(values, list):
-        for each in values:
-            yield from _holders(each, path)
-    elif path and values is not None:
-        yield from _holders(values.get(path[0]), path[1:])
-    elif values is not None:
-        yield values
-
-
 def as_text(value: Any) -> Any:
     """Typed values again, with strings that Arrow takes."""
     if isinstance(value, str):
-        return text(value)
+        return plain_text(value)
     if isinstance(value, list):
         return [as_text(each) for each in value]
     if isinstance(value, dict):

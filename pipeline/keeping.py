@@ -3,29 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from klamm.decoders import API
+from klamm.pipeline.source import SOURCES, api_key, ns
 
-# Column of `frames`: what it is in a segment.
-SOURCES = {
-    name: (name,)
-    for name in (
-        "capture",
-        "connection",
-        "cluster",
-        "broker",
-        "client",
-        "client_id",
-        "kind",
-        "side",
-        "api_key",
-    )
-} | {"time": ("time_ns",), "api": ("api_key",)}
 COMPARE = {
     "==": pc.equal,
     ">": pc.greater,
@@ -49,15 +33,15 @@ def mask(filters: list[tuple[str, str, Any]]) -> Callable[[pa.RecordBatch], pa.A
 
 
 def _held(batch: pa.RecordBatch, column: str, operator: str, value: Any) -> pa.Array:
-    values = batch.column(SOURCES[column][0])
+    values = batch.column(SOURCES[column])
     if pa.types.is_dictionary(values.type):
         texts = _held_of(values.dictionary, operator, value)
         return texts.take(values.indices)
     if column == "time":
         values = pc.divide(values, 1000)
-        value = [_us(one) for one in value] if operator == "in" else _us(value)
+        value = [ns(one) // 1000 for one in value] if operator == "in" else ns(value) // 1000
     elif column == "api":
-        value = [_key(one) for one in value] if operator == "in" else _key(value)
+        value = [api_key(one) for one in value] if operator == "in" else api_key(value)
     return _held_of(values, operator, value)
 
 
@@ -65,14 +49,3 @@ def _held_of(values: pa.Array, operator: str, value: Any) -> pa.Array:
     if operator == "in":
         return pc.is_in(values, pa.array(list(value), values.type))
     return COMPARE[operator](values, pa.scalar(value, values.type))
-
-
-def _us(time: datetime) -> int:
-    from klamm.pipeline.source import ns
-
-    return ns(time) // 1000
-
-
-def _key(name: str) -> int:
-    api = API.get(name)
-    return -32768 if api is None else api.key

@@ -14,13 +14,14 @@ from klamm.decoders.schema import Side
 from klamm.pipeline.columns import condition
 from klamm.pipeline.quick import AtHand
 from klamm.pipeline.tables import Tables
+from klamm.pipeline.tables.cluster import NAMING
 from klamm.pipeline.tables.reading import KEY, Source
 from klamm.rules.expressions import Expression
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-NAMING = ("Metadata", "CreateTopics", "DescribeTopicPartitions", "ApiVersions", "SaslHandshake")
+TELLING = (*NAMING, "ApiVersions", "SaslHandshake")
 Narrow = Callable[["DataFrame"], "DataFrame"]
 
 
@@ -39,13 +40,13 @@ class Narrowed(Source):
 
     def bodies(self, api: str, side: Side, content: bool = False) -> DataFrame:
         found = super().bodies(api, side, content)
-        return found if api in NAMING else self._narrow(found)
+        return found if api in TELLING else self._narrow(found)
 
 
-def tables_of(spark: SparkSession, paths: Sequence[str], small: bool) -> Tables:
-    """All of it; each table is made once."""
+def tables_of(spark: SparkSession, paths: Sequence[str], small: bool, source: Source | None = None) -> Tables:
+    """All of it, or of a source; each table is made once."""
     kind = AtHand if small else Tables
-    return kind(spark, paths, bodies=False, persist=True)
+    return kind(spark, paths, bodies=False, persist=True, source=source)
 
 
 def chosen(spark: SparkSession, paths: Sequence[str], small: bool, expression: Expression) -> Tables:
@@ -65,7 +66,7 @@ def chosen(spark: SparkSession, paths: Sequence[str], small: bool, expression: E
         gaps = others.where("connection is null")
         return exchanges.unionByName(others.join(of_connections, KEY[:2], "left_semi")).unionByName(gaps)
 
-    return _over(tables_of(spark, paths, small), paths, narrow, KEY)
+    return tables_of(spark, paths, small, Narrowed(spark, paths, narrow, KEY))
 
 
 def since(spark: SparkSession, paths: Sequence[str], small: bool, time: datetime) -> Tables:
@@ -75,9 +76,4 @@ def since(spark: SparkSession, paths: Sequence[str], small: bool, time: datetime
     def narrow(frames: DataFrame) -> DataFrame:
         return frames.where(F.col("time") >= F.lit(time))
 
-    return _over(tables_of(spark, paths, small), paths, narrow, ["time"])
-
-
-def _over(tables: Tables, paths: Sequence[str], narrow: Narrow, needs: Sequence[str]) -> Tables:
-    tables._source = Narrowed(tables.spark, paths, narrow, needs)
-    return tables
+    return tables_of(spark, paths, small, Narrowed(spark, paths, narrow, ["time"]))

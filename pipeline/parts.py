@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from klamm.captures.storage.opening import Foreign, Opened, open_segment
-from klamm.captures.storage.segments import GROWING, Damaged, Newer, Span, growing_path, sealed_path
+from klamm.captures.storage.segments import Damaged, Newer, Span, growing_path, sealed_path
 
 PART_BYTES = 16 << 20  # of a segment's file
 ONE = ("time_ns",)  # a column, to look at what else a segment says
@@ -55,12 +55,12 @@ def segments(paths: Iterable[str]) -> Iterator[tuple[Path, str]]:
         try:
             names = sorted(entry.name for entry in os.scandir(path) if entry.is_file())
         except NotADirectoryError:
-            found[_sealed(path)] = None
+            found[sealed_path(path)] = None
             continue
         except OSError as problem:
             yield path, problem.strerror or str(problem)
             continue
-        named = [_sealed(path / name) for name in names if not name.startswith(".")]
+        named = [sealed_path(path / name) for name in names if not name.startswith(".")]
         if not named:
             yield path, "no capture is in this folder"
         found |= dict.fromkeys(named)
@@ -120,10 +120,6 @@ def open_by_name(path: Path, columns: Iterable[str]) -> Opened:
         except FileNotFoundError:
             continue
     return open_segment(path, tuple(columns))
-
-
-def _sealed(path: Path) -> Path:
-    return sealed_path(path) if path.name.endswith(GROWING) else path
 
 
 def _file_bytes(path: Path) -> int:

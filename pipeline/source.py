@@ -11,7 +11,7 @@ what these say of themselves, and by those on other columns of headers frames ar
 decoded; Spark judges what is left.
 
 A stream gives each frame once across restarts: its offset tells how many batches of each segment were read.
-Folders are read on the executors, so they must see them; for object stores see tables.py.
+Folders are read on the executors, so they must see them; for object stores see tables/reading.py.
 """
 
 from __future__ import annotations
@@ -47,19 +47,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
-FILTERED = (
-    "capture",
-    "connection",
-    "cluster",
-    "broker",
-    "client",
-    "client_id",
-    "kind",
-    "side",
-    "time",
-    "api",
-    "api_key",
-)
+SOURCES = {  # columns of `frames` by which frames are left out: what they are in a segment
+    **{name: name for name in ("capture", "connection", "cluster", "broker", "client", "client_id")},
+    **{"kind": "kind", "side": "side", "api_key": "api_key", "api": "api_key", "time": "time_ns"},
+}
 Filters = list[tuple[str, str, Any]]  # column, operator, value; all must hold
 OPERATORS = {
     EqualTo: "==",
@@ -69,6 +60,7 @@ OPERATORS = {
     LessThanOrEqual: "<=",
     In: "in",
 }
+NAMES_ONE = ("==", "in")  # an API is known by its key, whose order is another
 
 
 class Klamm(DataSource):
@@ -79,15 +71,11 @@ class Klamm(DataSource):
         return "klamm"
 
     def schema(self) -> str:
-        ddl = FRAMES.ddl
         chosen = _chosen(self.options)
-        return (
-            ddl
-            if chosen is None
-            else ddl.replace(
-                "body string", f"body {body_type(*chosen, self.options.get('content') == 'true')}"
-            )
-        )
+        if chosen is None:
+            return FRAMES.ddl
+        body = body_type(*chosen, self.options.get("content") == "true")
+        return FRAMES.ddl.replace("body string", f"body {body}")
 
     def reader(self, schema: StructType) -> Reader:
         return Reader(_paths(self.options), schema, _chosen(self.options))
@@ -125,7 +113,7 @@ class Reader(_Asked, DataSourceReader):
         for one in filters:
             operator = OPERATORS.get(type(one))
             column = ".".join(getattr(one, "attribute", ()))
-            if operator and column in FILTERED:
+            if operator and column in SOURCES and (column != "api" or operator in NAMES_ONE):
                 self._filters.append((column, operator, getattr(one, "value", None)))
             yield one
 
@@ -158,7 +146,7 @@ class Stream(_Asked, DataSourceStreamReader, SupportsTriggerAvailableNow):
                 if opened is not None:
                     ended = opened.statistics is not None or bool(opened.fault)
                     found[str(path)] = {"batches": len(opened.spans), "ended": ended}
-                elif Path(path).exists():
+                elif path.exists():
                     found[str(path)] = {"batches": 0, "ended": True}
         return found
 
@@ -190,9 +178,9 @@ def rows(part: Part, schema: StructType, filters: Filters, typed: bool) -> Itera
     from pyspark.sql.pandas.types import to_arrow_schema
 
     from klamm.pipeline.frame_rows import Asked, read
-    from klamm.pipeline.keeping import SOURCES, mask
+    from klamm.pipeline.keeping import mask
 
-    also = tuple(source for column, _, _ in filters for source in SOURCES[column])
+    also = tuple(SOURCES[column] for column, _, _ in filters)
     keeps = mask(filters) if filters else None
     faults = all(
         column == "kind" and "lost" in ([value] if how == "==" else value) for column, how, value in filters
@@ -208,9 +196,9 @@ def wanted(filters: Filters) -> Wanted:
             since_ns = max(since_ns or 0, ns(value))
         if column == "time" and operator in ("<", "<=", "=="):
             before_ns = min(before_ns or 1 << 62, ns(value) + 1000)
-        if column in ("api", "api_key") and operator in ("==", "in"):
+        if column in ("api", "api_key") and operator in NAMES_ONE:
             named = value if operator == "in" else [value]
-            found = frozenset(_key(one) for one in named)
+            found = frozenset(api_key(one) for one in named)
             keys = found if keys is None else keys & found
     return Wanted(since_ns, before_ns, keys)
 
@@ -222,7 +210,8 @@ def ns(time: datetime) -> int:
     return (delta.days * 86_400 + delta.seconds) * 10**9 + delta.microseconds * 1000
 
 
-def _key(name: Any) -> int:
+def api_key(name: str | int) -> int:
+    """-1 for what klamm does not know."""
     if isinstance(name, int):
         return name
     api = API.get(name)

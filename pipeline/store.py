@@ -235,9 +235,7 @@ class _Since:
 
 def _of(spark: SparkSession, parts: list[Part]) -> Source:
     """A Source of these parts."""
-    made = Source(spark, [])
-    made._all = parts
-    return made
+    return Source(spark, [], parts)
 
 
 def _with_requests(before: Ledger) -> list[Part]:

@@ -74,12 +74,20 @@ def _told(f: Field, version: int, value: Any, hidden: frozenset[str]) -> Any:
 
 def _plain(value: Any, kind: str) -> Any:
     if isinstance(value, bytes | memoryview):
-        return urlsafe_b64encode(value).decode()[:-2] if kind == "uuid" else _base64(value)
+        return uuid_text(value) if kind == "uuid" else _base64(value)
     if isinstance(value, float) and not isfinite(value):
         return str(value)
-    if isinstance(value, str) and not value.isascii():
-        return value.encode("utf-8", "backslashreplace").decode()  # bytes that are no text
-    return value
+    return plain_text(value) if isinstance(value, str) else value
+
+
+def plain_text(text: str) -> str:
+    """Bytes that are no text are told as such."""
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
+
+
+def uuid_text(value: bytes | memoryview) -> str:
+    """As Kafka's tools print it."""
+    return urlsafe_b64encode(value).decode()[:-2]
 
 
 def _base64(data: bytes | memoryview) -> str:

@@ -10,7 +10,7 @@ from klamm.captures.captured import Captured
 from klamm.captures.storage.decoding import rows
 from klamm.captures.storage.merging import TIME
 from klamm.captures.storage.opening import Foreign, open_segment
-from klamm.captures.storage.segments import GROWING, Damaged, Newer, sealed_path
+from klamm.captures.storage.segments import Damaged, Newer, sealed_path
 from klamm.captures.storage.stored import whole
 
 
@@ -39,11 +39,11 @@ class Following:
         found: dict[Path, Path] = {}
         for path in self._paths:
             names = [path / entry.name for entry in os.scandir(path)] if path.is_dir() else [path]
-            found |= {_sealed(name): name for name in names if not name.name.startswith(".")}
+            found |= {sealed_path(name): name for name in names if not name.name.startswith(".")}
         return [found[name] for name in sorted(found, key=lambda name: name.name) if name not in self._ended]
 
     def _new(self, path: Path) -> Iterator[Captured]:
-        name = _sealed(path)
+        name = sealed_path(path)
         try:
             opened = open_segment(path)
         except FileNotFoundError:
@@ -64,7 +64,3 @@ class Following:
         self._ended.add(name)
         if fault:
             self.problems.append(f"{name}: {fault}")
-
-
-def _sealed(path: Path) -> Path:
-    return sealed_path(path) if path.name.endswith(GROWING) else path

@@ -147,8 +147,9 @@ def name(of: Origin, number: int, began_s: float) -> str:
     return f"{began}-{pod}-{of.capture[-8:]}-{number:06}{SEALED}"
 
 
-def sealed_path(growing: Path) -> Path:
-    return growing.with_name(growing.name.removesuffix(GROWING) + SEALED)
+def sealed_path(path: Path) -> Path:
+    """Of a segment that grows, or is sealed already."""
+    return path.with_name(path.name.removesuffix(GROWING) + SEALED) if path.name.endswith(GROWING) else path
 
 
 def growing_path(sealed: Path) -> Path:

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from math import inf, isfinite
 from typing import Any, NamedTuple
 
-from klamm.pipeline.bodies import text as told_text
 from klamm.rules.expressions.kinds import Kind
+from klamm.rules.json_form import plain_text
 
 NULL = "NULL"
 TRUE, FALSE, UNKNOWN = "true", "false", "CAST(NULL AS BOOLEAN)"  # conditions
@@ -58,7 +58,7 @@ def literal(value: Any) -> str:
             return f"({value!r}D)" if value < 0 else f"{value!r}D"
         case bytes():
             return f"X'{value.hex()}'"
-    text = told_text(value)
+    text = plain_text(value)
     return f"'{text}'" if PLAIN.fullmatch(text) else f"CAST(X'{text.encode().hex()}' AS STRING)"
 
 

@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from klamm.pipeline.schemas import TABLES
 from klamm.pipeline.tables.partitions import PLACE, named
-from klamm.pipeline.tables.reading import KEY, Source, answered, columns, error_text
+from klamm.pipeline.tables.reading import HEADER, KEY, Source, answered, columns, error_text, with_nulls
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-HEADER = ("capture", "connection", "cluster", "broker", "client", "exchange", "client_id", "time", "version")
 ASSIGNED = "aggregate(body.{}, 0, (n, t) -> n + size(t.partitions))"
 # By API: columns of `groups` that its request tells, and that its response tells.
 MEMBERSHIP: dict[str, tuple[Mapping[str, str], Mapping[str, str]]] = {
@@ -117,8 +115,7 @@ def _membership(source: Source, api: str) -> DataFrame:
     rows = rows.withColumn("error", F.when(F.col("answered"), error_text(F.col("code")))).withColumn(
         "api", F.lit(api)
     )
-    missing = [one for one in TABLES["groups"].columns if one.name not in rows.columns]
-    return columns(rows.withColumns({one.name: F.lit(None).cast(one.type) for one in missing}), "groups")
+    return columns(with_nulls(rows, "groups"), "groups")
 
 
 def commits(source: Source, names: DataFrame) -> DataFrame:

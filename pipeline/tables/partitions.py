@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from klamm.pipeline.tables.reading import KEY, Source, answered, columns, error_text
+from klamm.pipeline.tables.reading import HEADER, KEY, Source, answered, columns, error_text
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -115,7 +115,6 @@ def batches(source: Source, names: DataFrame) -> DataFrame:
     )
 
 
-HEADER = ("capture", "connection", "cluster", "broker", "client", "exchange", "client_id", "time", "version")
 UUID = "rtrim('=', translate(base64(t.topic_id), '+/', '-_'))"
 PLACE = "if(coalesce(t.{name}, '') != '', t.{name}, concat('id:', " + UUID + "))"  # a name, or an id
 

@@ -15,7 +15,7 @@ from klamm.decoders import API
 from klamm.decoders.error_codes import ERRORS
 from klamm.decoders.schema import Side
 from klamm.pipeline.parts import Part, parts
-from klamm.pipeline.schemas import FRAMES, WHERE
+from klamm.pipeline.schemas import FRAMES, TABLES, WHERE
 from klamm.pipeline.source import Filters, frames_of, rows, wanted
 from klamm.pipeline.wire_types import body_type
 
@@ -34,15 +34,17 @@ class Source:
 
     Not by the Data Source `klamm`, which reads the same: Spark starts Python anew for each step of planning
     one, and there are some thirty reads in a run over all tables. URLs (s3a://, hdfs://, file://) are read by
-    Spark's own file systems, sealed segments only.
+    Spark's own file systems, sealed segments only. `some`: these parts, in place of paths.
     """
 
-    def __init__(self, spark: SparkSession, paths: Sequence[str]) -> None:
+    def __init__(self, spark: SparkSession, paths: Sequence[str], some: Sequence[Part] | None = None) -> None:
         named = [str(path) for path in paths]
         self.spark = spark
         self._urls = [path for path in named if "://" in path]
         local = [path for path in named if "://" not in path]
-        self._all = parts(local) if local or not self._urls else []
+        if some is None:
+            some = parts(local) if local or not self._urls else []
+        self._all = some
 
     def frames(self, *columns: str) -> DataFrame:
         return self._read(", ".join(f"{name} {TYPES[name]}" for name in columns), [], False)
@@ -118,9 +120,15 @@ def columns(table_rows: DataFrame, table: str) -> DataFrame:
     """The columns of a table, in their order and types."""
     from pyspark.sql import functions as F
 
-    from klamm.pipeline.schemas import TABLES
-
     return table_rows.select(*[F.col(one.name).cast(one.type) for one in TABLES[table].columns])
+
+
+def with_nulls(rows: DataFrame, table: str) -> DataFrame:
+    """The columns of a table that these rows lack, too."""
+    from pyspark.sql import functions as F
+
+    missing = [one for one in TABLES[table].columns if one.name not in rows.columns]
+    return rows.withColumns({one.name: F.lit(None).cast(one.type) for one in missing})
 
 
 def answered(requests: DataFrame, responses: DataFrame, on: Sequence[str] = ()) -> DataFrame:

@@ -17,14 +17,19 @@ class Tables:
     """Each table as a DataFrame, with the columns that schemas.py says.
 
     `bodies`: `exchanges` has them; else they are null there, and only `exchanges_of` decodes them. `persist`:
-    a table is kept once it is made.
+    a table is kept once it is made. `source`: where frames come from, in place of paths.
     """
 
     def __init__(
-        self, spark: SparkSession, paths: str | Sequence[str], bodies: bool = True, persist: bool = False
+        self,
+        spark: SparkSession,
+        paths: str | Sequence[str],
+        bodies: bool = True,
+        persist: bool = False,
+        source: Source | None = None,
     ) -> None:
         self.spark = spark
-        self._source = Source(spark, [paths] if isinstance(paths, str) else paths)
+        self._source = source or Source(spark, [paths] if isinstance(paths, str) else paths)
         self._bodies, self._persist = bodies, persist
 
     @property

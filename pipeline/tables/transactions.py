@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from klamm.pipeline.schemas import TABLES
-from klamm.pipeline.tables.reading import KEY, Source, answered, columns, error_text
+from klamm.pipeline.tables.reading import HEADER, KEY, Source, answered, columns, error_text, with_nulls
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-HEADER = ("capture", "connection", "cluster", "broker", "client", "exchange", "client_id", "time", "version")
 PARTITIONS = "coalesce(get(filter(flatten(transform({}, t -> t.{}.{})), code -> code != 0), 0), 0S)"
 OLD = PARTITIONS.format("body.results_by_topic_v3_and_below", "results_by_partition", "partition_error_code")
 NEW = PARTITIONS.format(
@@ -59,7 +57,4 @@ def _step(source: Source, api: str) -> DataFrame:
         for name in ("producer_id", "producer_epoch"):
             rows = rows.withColumn(name, F.coalesce(F.when(F.col("code") == 0, F.col(f"given_{name}")), name))
     rows = rows.withColumn("api", F.lit(api))
-    missing = [one for one in TABLES["transactions"].columns if one.name not in rows.columns]
-    return columns(
-        rows.withColumns({one.name: F.lit(None).cast(one.type) for one in missing}), "transactions"
-    )
+    return columns(with_nulls(rows, "transactions"), "transactions")

@@ -84,6 +84,7 @@ def test_conditions_that_skip_segments_change_no_result(spark: SparkSession, tmp
         "api in ('Produce', 'Metadata') and side = 'request'": lambda row: (
             row["api"] in ("Produce", "Metadata") and row["side"] == "request"
         ),
+        "api > 'P'": lambda row: (row["api"] or "") > "P",
         "client_id = 'other'": lambda row: row["client_id"] == "other",
         "client_id > 'b' and connection >= 2": lambda row: row["connection"] >= 2,
         f"time >= timestamp '{middle}'": lambda row: row["time"] >= middle,
