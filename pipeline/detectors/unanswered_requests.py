@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 # They wait for records or other members, and a client that ends does not wait for them.
 LONG = ("Fetch", "ShareFetch", "JoinGroup", "SyncGroup")
-# librdkafka gives these up when the next is due, whatever its settings say.
+# librdkafka gives these up when the next is due, whatever its settings say, and the connection with them.
 HEARTBEATS = ("Heartbeat", "ConsumerGroupHeartbeat", "ShareGroupHeartbeat")
 
 OF_REQUESTS = (
@@ -27,7 +27,8 @@ def find(tables: Tables, thresholds: Mapping[str, float]) -> DataFrame:
     """A client that gives up closes its end, which the broker sees only when it has answered: so the next
     connection that the client makes to that broker counts as the end, if the answer comes later than that
     and nothing more is asked on the old one.
-    What a broker leaves unanswered when it stops is no finding, nor what a client does when it ends.
+    What a broker leaves unanswered when it stops is no finding, nor what a client does when it ends, nor what
+    is lost with a heartbeat that was given up.
     """
     from pyspark.sql import Window
     from pyspark.sql import functions as F
@@ -47,23 +48,26 @@ def find(tables: Tables, thresholds: Mapping[str, float]) -> DataFrame:
     )
     due = F.col("awaits") & F.col("request_bytes").isNotNull() & ~F.col("api").isin(*LONG, *HEARTBEATS)
     late = F.coalesce(F.col("latency_ms") >= thresholds["wait_s"] * 1000, ~F.col("answered"))
-    last_asked = F.max("time").over(Window.partitionBy("capture", "connection"))
-    waiting = (
-        tables.exchanges.withColumn("last_asked", last_asked)
-        .where(due & late)
-        .select(*OF_REQUESTS, F.col("last_asked").cast("double").alias("last_asked"))
-    )
     asked = F.col("time").cast("double")
     answered = asked + F.coalesce(F.col("latency_ms") / 1000, F.lit(float("inf")))
+    of_one = Window.partitionBy("capture", "connection")
+    beating = F.max(F.when(F.col("api").isin(*HEARTBEATS), answered)).over(of_one)
+    waiting = (
+        tables.exchanges.withColumn("last_asked", F.max(asked).over(of_one))
+        .withColumn("beating", F.coalesce(beating, F.lit(0.0)))
+        .where(due & late)
+        .select(*OF_REQUESTS, "last_asked", "beating")
+    )
     closed, anew = F.col("closed").cast("double"), F.col("next").cast("double")
     ending_s = thresholds["ending_s"]
     by_client = F.col("why").isin("closed by client", "reset by client")
     by_broker = F.col("why").isin("closed by broker", "reset by broker")
     waited_s = (
         F.when(by_broker, None)
+        .when(~F.col("answered") & (closed - asked >= thresholds["stuck_s"]), closed - asked)
+        .when(F.col("beating") > F.least(anew, closed), None)
         .when((anew > F.col("last_asked")) & (anew < F.least(answered, closed)), anew - asked)
         .when(~F.col("answered") & by_client & (F.col("client_ended") - closed > ending_s), closed - asked)
-        .when(~F.col("answered") & (closed - asked >= thresholds["stuck_s"]), closed - asked)
     )
     given_up = (
         waiting.join(connections, ["capture", "connection"])

@@ -43,6 +43,7 @@ from tests.pipeline.facts import Facts, facts
 LISTENERS = ("PLAINTEXT", "SASL_PLAINTEXT")
 SETTINGS = {"auto.create.topics.enable": "true", "min.insync.replicas": "2"}
 FOLDER = Path(__file__).resolve().parent / "misbehaviour"
+EACH_S = 0.5  # between the starts of two clients: all at once, they starve each other on a small machine
 PATIENCE_S = 60.0  # for a client that is to end
 HOST = "127.0.0.1"
 
@@ -89,16 +90,24 @@ class Ground:
     def play(
         self, names: Sequence[str], seconds: float, with_healthy: bool = False, roll: bool = False
     ) -> dict[str, Ended]:
-        """All clients side by side, until each has ended; how, by name."""
+        """Clients side by side, one begun after the other, until each has ended; how, by name.
+
+        Those that need something done to the cluster come last: others are to be judged without it.
+        """
         if with_healthy:
             healthy.create_topics(self.cluster)
-        began = time.monotonic()
         bootstrap = self.klamms["PLAINTEXT"].bootstrap
         commands = healthy.COMMANDS if with_healthy else {}
-        running = {name: self.start(name, command(bootstrap, seconds)) for name, command in commands.items()}
-        running |= {name: self.misbehave(name, seconds) for name in names}
-        hooks = [hook for name in names if (hook := getattr(misbehaviour(name), "environment", None))]
-        threads = [threading.Thread(target=hook, args=(self.cluster, seconds)) for hook in hooks]
+        all_s = seconds + EACH_S * (len(commands) + len(names))
+        hooks = {name: hook for name in names if (hook := getattr(misbehaviour(name), "environment", None))}
+        running: dict[str, Process] = {}
+        for name, command in commands.items():
+            running[name] = self.start(name, command(bootstrap, all_s - EACH_S * len(running)))
+            time.sleep(EACH_S)
+        for name in sorted(names, key=lambda name: name in hooks):
+            running[name] = self.misbehave(name, seconds)
+            time.sleep(EACH_S)
+        threads = [threading.Thread(target=hook, args=(self.cluster, seconds)) for hook in hooks.values()]
         for thread in threads:
             thread.start()
         if roll:
@@ -106,7 +115,8 @@ class Ground:
             healthy.roll(self.cluster, pause_s=seconds / 20)
         for thread in threads:
             thread.join()
-        return {name: self._ended(process, began + seconds + PATIENCE_S) for name, process in running.items()}
+        deadline = time.monotonic() + seconds + PATIENCE_S
+        return {name: self._ended(process, deadline) for name, process in running.items()}
 
     def _ended(self, process: Process, deadline: float) -> Ended:
         while process.running and time.monotonic() < deadline:

@@ -145,6 +145,7 @@ def unanswered_requests(rows: Rows) -> None:
         ("timeout soon -", "Produce", 3, 0.9, "reset by client"),
         ("timeout broker -", "Produce", 3, 40, "closed by broker"),
         ("timeout fetch -", "Fetch", 3, 1, "closed by client"),
+        ("timeout heartbeat -", "OffsetFetch", 3, 1, "closed by client"),
         ("stuck +", "Produce", 3, 30, "the capture ended"),
         ("stuck not -", "Produce", 3, 29, "the capture ended"),
     ):
@@ -153,6 +154,8 @@ def unanswered_requests(rows: Rows) -> None:
             of = rows.add("connections", client_id, at_s, closed=at(at_s + 1 + wait_s), why=why)
             waits = {"answered": False, "latency_ms": None}
             rows.add("exchanges", client_id, at_s + 1, connection=of, api=api, **waits)
+            if client_id == "timeout heartbeat -":
+                rows.add("exchanges", client_id, at_s + 1, connection=of, api="Heartbeat", **waits)
     for client_id, anew_s in (("anew +", 1.0), ("anew soon -", 0.9), ("anew later -", 2.0)):
         for index in range(4):
             at_s = index * (1 + anew_s)

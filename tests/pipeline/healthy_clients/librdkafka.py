@@ -141,13 +141,13 @@ def _first(partition: TopicPartition) -> TopicPartition:
 
 
 def consume(bootstrap: str, end: float, member: int, begin: float) -> None:
-    """A member of the group of KIP-848, from `begin` on."""
+    """A member of the group of KIP-848, from `begin` on; one that comes later may find nothing to read."""
     time.sleep(max(0.0, begin - time.monotonic()))
     own = {"group.id": f"{NAME}-group", "group.protocol": "consumer", "auto.offset.reset": "earliest"}
     consumer = Consumer(settings(bootstrap, f"member-{member}") | own)
     consumer.subscribe([ORDERS])
-    count = 0
-    while goes_on(end, count):
+    count, later = 0, begin > 0
+    while goes_on(end, count or later):
         count += sum(not message.error() for message in consumer.consume(500, 0.5))
     consumer.close()
     say(f"{NAME}-member-{member}", consumed=count)
@@ -190,7 +190,10 @@ def main(bootstrap: str, seconds: float) -> int:
         (transact, (bootstrap, end)),
         (read, (bootstrap, end, total)),
         (look, (bootstrap, end)),
-        *((consume, (bootstrap, end, member, now + seconds / 3 * (member == 3))) for member in (1, 2, 3)),
+        *(
+            (consume, (bootstrap, end, member, now + seconds / 3 if member == 3 else 0.0))
+            for member in (1, 2, 3)
+        ),
     ]
     return together(work)
 

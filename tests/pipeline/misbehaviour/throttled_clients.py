@@ -1,6 +1,7 @@
 """Throttled clients: a quota of 20 kB/s for a producer that has several times as much to send."""
 
 import random
+import time
 
 from confluent_kafka import Producer
 
@@ -8,7 +9,7 @@ from klamm.decoders import API, decode, encode
 from klamm.decoders.headers import read_response_header, request_frame, response_header_version
 from tests.brokers.wire import call
 from tests.pipeline.misbehaviour import _topics
-from tests.pipeline.misbehaviour._producing import healthy, paced
+from tests.pipeline.misbehaviour._producing import TIMEOUT_S, healthy
 
 CLIENT_ID = "throttled-clients"
 EXPECTED = {"throttled_clients"}
@@ -19,9 +20,11 @@ def run(bootstrap: str, seconds: float) -> None:
     _topics.create(bootstrap, CLIENT_ID, CLIENT_ID, partitions=1)
     _limit(bootstrap)
     producer = Producer(healthy(bootstrap, CLIENT_ID))
-    for _ in paced(seconds, 0.1, producer):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
         for _ in range(15):
             producer.produce(CLIENT_ID, random.randbytes(400).hex())
+        producer.flush(TIMEOUT_S)
 
 
 def _limit(bootstrap: str) -> None:

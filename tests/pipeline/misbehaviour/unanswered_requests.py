@@ -27,9 +27,9 @@ def run(bootstrap: str, seconds: float) -> None:
     _topics.create(bootstrap, CLIENT_ID, CLIENT_ID, partitions=1)
     limit(os.environ["KLAMM_DIRECT"].split(",")[0])
     producer = Producer(healthy(bootstrap, CLIENT_ID) | IMPATIENT)
-    for _ in paced(seconds, 0.01):
+    for _ in paced(seconds, 0.05):
         with suppress(BufferError):
-            producer.produce(CLIENT_ID, os.urandom(500) + bytes(500))
+            producer.produce(CLIENT_ID, os.urandom(2500) + bytes(2500))
         producer.poll(0)
     producer.purge()
     producer.flush(5)
