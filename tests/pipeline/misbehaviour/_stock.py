@@ -5,6 +5,7 @@ from typing import Any
 
 from confluent_kafka import Producer
 
+PATIENCE_S = 30.0
 VALUE = b'{"order": 1, "state": "paid", "notes": "' + b"none " * 20 + b'"}'
 
 
@@ -39,3 +40,8 @@ def consumer_settings(bootstrap: str, client_id: str, **settings: Any) -> dict[s
 def until(seconds: float) -> float:
     """The monotonic clock in `seconds`."""
     return time.monotonic() + seconds
+
+
+def goes_on(end: float, done: int, enough: int) -> bool:
+    """Until `end`, and on a starved machine until enough was done."""
+    return time.monotonic() < end or (done < enough and time.monotonic() < end + PATIENCE_S)

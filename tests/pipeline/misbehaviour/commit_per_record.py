@@ -5,12 +5,12 @@ import time
 from confluent_kafka import Consumer
 
 from tests.pipeline.misbehaviour import _topics
-from tests.pipeline.misbehaviour._stock import consumer_settings, fill, until
+from tests.pipeline.misbehaviour._stock import PATIENCE_S, consumer_settings, fill, goes_on, until
 
 CLIENT_ID = "commit-per-record"
 EXPECTED = {"commit_per_record"}
 PER_SECOND = 40
-PATIENCE_S = 30  # for the first record
+ENOUGH = 60  # commits
 
 
 def run(bootstrap: str, seconds: float) -> None:
@@ -19,10 +19,11 @@ def run(bootstrap: str, seconds: float) -> None:
     consumer = Consumer(consumer_settings(bootstrap, CLIENT_ID, enable_auto_commit=False))
     consumer.subscribe([CLIENT_ID])
     first = consumer.poll(PATIENCE_S)
-    end = until(seconds)
-    while first is not None and time.monotonic() < end:
+    end, committed = until(seconds), 0
+    while first is not None and goes_on(end, committed, ENOUGH):
         message = consumer.poll(1.0)
         if message is not None and not message.error():
             time.sleep(1 / PER_SECOND)
             consumer.commit(message, asynchronous=False)
+            committed += 1
     consumer.close()

@@ -7,11 +7,12 @@ import time
 from kafka import KafkaConsumer, TopicPartition
 
 from tests.pipeline.misbehaviour import _topics
-from tests.pipeline.misbehaviour._stock import fill, until
+from tests.pipeline.misbehaviour._stock import fill, goes_on, until
 
 CLIENT_ID = "fetch-session-thrashing"
 EXPECTED = {"fetch_session_thrashing", "connection_churn"}
 PAUSE_S = 0.25
+ENOUGH = 12  # reads
 
 
 def read(bootstrap: str) -> None:
@@ -27,7 +28,8 @@ def read(bootstrap: str) -> None:
 def run(bootstrap: str, seconds: float) -> None:
     _topics.create(bootstrap, CLIENT_ID, CLIENT_ID, partitions=1)
     fill(bootstrap, CLIENT_ID, CLIENT_ID, count=200)
-    end = until(seconds)
-    while time.monotonic() < end:
+    end, reads = until(seconds), 0
+    while goes_on(end, reads, ENOUGH):
         read(bootstrap)
+        reads += 1
         time.sleep(PAUSE_S)

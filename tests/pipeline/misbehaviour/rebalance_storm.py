@@ -5,16 +5,18 @@ the whole group rebalances when it comes, and again when it goes.
 import threading
 import time
 
-from confluent_kafka import Consumer
+from confluent_kafka import Consumer, TopicPartition
 
 from tests.pipeline.misbehaviour import _topics
-from tests.pipeline.misbehaviour._stock import consumer_settings, fill, until
+from tests.pipeline.misbehaviour._stock import PATIENCE_S, consumer_settings, fill, goes_on, until
 
 CLIENT_ID = "rebalance-storm"
 EXPECTED = {"rebalance_storm", "connection_churn"}
 SERVICE, HANDLER = f"{CLIENT_ID}-service", f"{CLIENT_ID}-handler"
+PARTITIONS = 4
 SERVED_S = 0.6
 PAUSE_S = 0.7
+ENOUGH = 7  # tasks, each of which makes the group rebalance twice
 
 
 def member(bootstrap: str, client_id: str) -> Consumer:
@@ -24,15 +26,24 @@ def member(bootstrap: str, client_id: str) -> Consumer:
     return consumer
 
 
-def serve(bootstrap: str, end: float) -> None:
+def begin_at_first(bootstrap: str) -> None:
+    """By a commit, so that nobody has to look for a beginning."""
+    consumer = Consumer(consumer_settings(bootstrap, SERVICE) | {"group.id": CLIENT_ID})
+    first = [TopicPartition(CLIENT_ID, partition, 0) for partition in range(PARTITIONS)]
+    consumer.commit(offsets=first, asynchronous=False)
+    consumer.close()
+
+
+def serve(bootstrap: str, done: threading.Event) -> None:
     consumer = member(bootstrap, SERVICE)
-    while time.monotonic() < end:
+    while not done.is_set():
         consumer.consume(100, 0.5)
     consumer.close()
 
 
-def handle(bootstrap: str, end: float) -> None:
+def handle(bootstrap: str) -> None:
     consumer = member(bootstrap, HANDLER)
+    end = until(PATIENCE_S)
     while time.monotonic() < end and not consumer.assignment():
         consumer.poll(0.1)
     consumer.consume(100, SERVED_S)
@@ -40,12 +51,15 @@ def handle(bootstrap: str, end: float) -> None:
 
 
 def run(bootstrap: str, seconds: float) -> None:
-    _topics.create(bootstrap, CLIENT_ID, CLIENT_ID, partitions=4)
+    _topics.create(bootstrap, CLIENT_ID, CLIENT_ID, partitions=PARTITIONS)
     fill(bootstrap, CLIENT_ID, CLIENT_ID, count=200)
-    end = until(seconds)
-    service = threading.Thread(target=serve, args=(bootstrap, end))
+    begin_at_first(bootstrap)
+    end, done, handled = until(seconds), threading.Event(), 0
+    service = threading.Thread(target=serve, args=(bootstrap, done))
     service.start()
-    while time.monotonic() < end:
-        handle(bootstrap, end)
+    while goes_on(end, handled, ENOUGH):
+        handle(bootstrap)
+        handled += 1
         time.sleep(PAUSE_S)
+    done.set()
     service.join()

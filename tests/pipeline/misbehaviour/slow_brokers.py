@@ -11,7 +11,8 @@ from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
 from tests.brokers.kraft import Cluster
 from tests.pipeline.misbehaviour import _topics
-from tests.pipeline.misbehaviour._producing import healthy, order, paced
+from tests.pipeline.misbehaviour._producing import healthy, order
+from tests.pipeline.misbehaviour._stock import until
 
 CLIENT_ID = "slow-brokers"
 EXPECTED: set[str] = set()
@@ -19,6 +20,7 @@ SUBJECTS = ("broker 3",)
 BROKER = 3
 STILL_S = RUNNING_S = 0.5
 PARTITIONS = 6
+PAUSE_S = 0.05
 RECORDS = 50  # of a piece of work
 
 
@@ -41,12 +43,15 @@ def run(bootstrap: str, seconds: float) -> None:
     _topics.create(bootstrap, CLIENT_ID, CLIENT_ID, partitions=PARTITIONS, replicas=1, **alone)
     producer = Producer(healthy(bootstrap, CLIENT_ID))
     watcher = Consumer({"bootstrap.servers": bootstrap, "client.id": CLIENT_ID, "group.id": CLIENT_ID})
-    for index in paced(seconds, 0.05):
+    end, index = until(seconds), 0
+    while time.monotonic() < end:
         partition = index % PARTITIONS
         for number in range(RECORDS):
             producer.produce(CLIENT_ID, order(index * RECORDS + number), partition=partition)
         producer.poll(0)
         with suppress(KafkaException):  # a broker may not have heard of the topic yet
             watcher.get_watermark_offsets(TopicPartition(CLIENT_ID, partition), timeout=10)
+        index += 1
+        time.sleep(PAUSE_S)  # nothing is made up for: what came late in one go would hide what waited
     producer.flush(30)
     watcher.close()
