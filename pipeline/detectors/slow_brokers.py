@@ -34,7 +34,9 @@ SAME = ("cluster", "api", "client_id")
 
 
 def find(tables: Tables, thresholds: Mapping[str, float]) -> DataFrame:
-    """90th percentiles by client, API and broker against those of the other brokers; then what was slow."""
+    """90th percentiles by client, API and broker against those of the other brokers; then what was slow, and
+    in how many of the seconds from the first of it to the last.
+    """
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 
@@ -69,7 +71,6 @@ def find(tables: Tables, thresholds: Mapping[str, float]) -> DataFrame:
     same = [F.col(name).eqNullSafe(F.col(f"slow_{name}")) for name in (*SAME, "broker")]
     late = prompt.join(F.broadcast(slow), [*same, F.col("taken_ms") >= F.col("limit_ms")])
     second = F.date_trunc("second", "time")
-    totals = prompt.groupBy("cluster", "broker").agg(F.count_distinct(second).alias("all_seconds"))
     by_broker = late.groupBy("cluster", "broker").agg(
         F.count("*").alias("count"),
         F.count_distinct(second).alias("seconds"),
@@ -81,6 +82,14 @@ def find(tables: Tables, thresholds: Mapping[str, float]) -> DataFrame:
             F.struct("api", "client_id", "p90_ms", "usual_ms"), F.col("p90_ms") / F.col("usual_ms")
         ).alias("worst"),
         *measured(),
+    )
+    of = ("cluster", "broker")
+    spans = by_broker.select(*of, "first", "last")
+    busy = (
+        prompt.join(F.broadcast(spans), list(of))
+        .where(F.col("time").between(F.col("first"), F.col("last")))
+        .groupBy(*of)
+        .agg(F.count_distinct(second).alias("all_seconds"))
     )
     lasting = (F.col("seconds") >= thresholds["seconds"]) & (
         F.col("seconds") >= thresholds["share"] * F.col("all_seconds")
@@ -98,9 +107,7 @@ def find(tables: Tables, thresholds: Mapping[str, float]) -> DataFrame:
         "all_seconds",
     )
     subject = F.concat(F.lit("broker "), "broker")
-    return finding(
-        by_broker.join(totals, ["cluster", "broker"]).where(enough), what, severity="high", subject=subject
-    )
+    return finding(by_broker.join(busy, list(of)).where(enough), what, severity="high", subject=subject)
 
 
 DETECTOR = Detector(
@@ -118,8 +125,12 @@ DETECTOR = Detector(
         "requests": Threshold(30, "requests", "rule of thumb: fewer have no 90th percentile to speak of"),
         "times": Threshold(3, "times the others' 90th percentile", "rule of thumb: load makes less of it"),
         "more_ms": Threshold(50, "ms more than the others", "rule of thumb: below it nobody notices"),
-        "seconds": Threshold(5, "seconds", "rule of thumb: one long pause is over in less"),
-        "share": Threshold(0.3, "of its seconds", "rule of thumb: a broker that has just started needs less"),
+        "seconds": Threshold(8, "seconds", "rule of thumb: a long pause, or a start, is over in less"),
+        "share": Threshold(
+            0.3,
+            "of its seconds from the first to the last",
+            "rule of thumb: what is rarer is a pause now and then",
+        ),
         "producers": Threshold(
             2, "clients", "if it is Produce alone: one may have large records, or a quota"
         ),

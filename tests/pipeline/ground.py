@@ -43,7 +43,7 @@ from tests.pipeline.facts import Facts, facts
 LISTENERS = ("PLAINTEXT", "SASL_PLAINTEXT")
 SETTINGS = {"auto.create.topics.enable": "true", "min.insync.replicas": "2"}
 FOLDER = Path(__file__).resolve().parent / "misbehaviour"
-EACH_S = 0.5  # between the starts of two clients: all at once, they starve each other on a small machine
+EACH_S = 0.8  # between the starts of two clients: all at once, they starve each other on a small machine
 PATIENCE_S = 60.0  # for a client that is to end
 HOST = "127.0.0.1"
 

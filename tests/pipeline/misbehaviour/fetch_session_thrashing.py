@@ -7,7 +7,7 @@ import time
 from kafka import KafkaConsumer, TopicPartition
 
 from tests.pipeline.misbehaviour import _topics
-from tests.pipeline.misbehaviour._stock import fill, goes_on, until
+from tests.pipeline.misbehaviour._stock import PATIENCE_S, fill, goes_on, until
 
 CLIENT_ID = "fetch-session-thrashing"
 EXPECTED = {"fetch_session_thrashing", "connection_churn"}
@@ -21,7 +21,9 @@ def read(bootstrap: str) -> None:
     partition = TopicPartition(CLIENT_ID, 0)
     consumer.assign([partition])
     consumer.seek(partition, 150)
-    consumer.poll(timeout_ms=1000)
+    end = until(PATIENCE_S)
+    while time.monotonic() < end and not consumer.poll(timeout_ms=1000):
+        pass
     consumer.close()
 
 
