@@ -1,6 +1,7 @@
 """A real cluster for all who only use it; and what the tests have to tell is printed, wherever they ran."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from tests import told
 from tests.brokers.kraft import Cluster, kraft_cluster
 
+PIPELINE = Path(__file__).resolve().parent / "pipeline"
 LISTENERS = ("PLAINTEXT", "SASL_PLAINTEXT", "SASL_SSL")
 
 
@@ -18,6 +20,18 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         tmp_path_factory.mktemp("kafka-4.3.1"), listeners=LISTENERS, hosts={2: "localhost"}
     ) as cluster:
         yield cluster
+
+
+def pytest_collection_modifyitems(items: list[pytest.Function]) -> None:
+    """The pipeline's tests come first: those with brokers want the machine for themselves, the others take
+    longest. With pytest-xdist (--dist loadgroup) one worker has all that share a Spark session, and else a
+    file is a worker's.
+    """
+    sharing = {item.path for item in items if "spark" in item.fixturenames}
+    for item in items:
+        group = "spark" if item.path in sharing else str(item.path)
+        item.add_marker(pytest.mark.xdist_group(group))
+    items.sort(key=lambda item: (PIPELINE not in item.path.parents, item.path not in sharing))
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
