@@ -32,11 +32,14 @@ class Part:
 
 
 class Wanted(NamedTuple):
-    """What is asked for, as far as segments can be skipped by it. None: all."""
+    """What is asked for, as far as segments can be skipped by it. None: all. `texts`: a column of segments,
+    and what it must be one of.
+    """
 
     since_ns: int | None = None
     before_ns: int | None = None
     api_keys: frozenset[int] | None = None
+    texts: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     def has(self, span: Span) -> bool:
         after = self.since_ns is None or span.last_ns >= self.since_ns
@@ -75,7 +78,8 @@ def parts(paths: Iterable[str], wanted: Wanted = EVERYTHING) -> list[Part]:
 
 
 def _parts(path: Path, fault: str, wanted: Wanted) -> Iterator[Part]:
-    opened, said = (None, fault) if fault else opening(path)
+    columns = (*ONE, *(column for column, _ in wanted.texts))
+    opened, said = (None, fault) if fault else opening(path, columns)
     if opened is None:
         yield Part(str(path), fault=said)
         return
@@ -85,7 +89,8 @@ def _parts(path: Path, fault: str, wanted: Wanted) -> Iterator[Part]:
         )
     places = [place for place, span in enumerate(opened.spans) if wanted.has(span)]
     keys = None if opened.statistics is None else frozenset(opened.statistics.frames)
-    if places and (keys is None or wanted.api_keys is None or keys & wanted.api_keys):
+    of_apis = keys is None or wanted.api_keys is None or keys & wanted.api_keys
+    if places and of_apis and all(opened.has(*one) for one in wanted.texts):
         yield from runs(path, places, _file_bytes(opened.path) // len(opened.spans), keys)
 
 

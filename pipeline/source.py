@@ -6,9 +6,9 @@
 Options: `paths`, several of them as a JSON list; `api`, an API's name, and `side`: only these frames, with
 `body` as a struct in the wire table's names and not as JSON; `content=true`: with what only the records
 themselves tell. Columns that a given schema leaves out are not made, and without `topics`, `topic_ids`,
-`groups`, `errors` and `body` no frame is decoded. Conditions on `time`, `api` and `api_key` skip segments by
-what these say of themselves, and by those on other columns of headers frames are left out before they are
-decoded; Spark judges what is left.
+`groups`, `errors` and `body` no frame is decoded. Conditions on `time`, `api` and `api_key`, and those
+that name clients, brokers and the like, skip segments by what these say of themselves, and frames are left
+out by them before they are decoded; Spark judges what is left.
 
 A stream gives each frame once across restarts: its offset tells how many batches of each segment were read.
 Folders are read on the executors, so they must see them; for object stores see tables/reading.py.
@@ -37,6 +37,7 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
 
+from klamm.captures.storage.segments import COLUMNS
 from klamm.decoders import API
 from klamm.decoders.schema import Api, Side
 from klamm.pipeline.parts import Part, Wanted, opening, parts, runs, segments
@@ -191,6 +192,7 @@ def rows(part: Part, schema: StructType, filters: Filters, typed: bool) -> Itera
 def wanted(filters: Filters) -> Wanted:
     """As far as segments can be skipped by it."""
     since_ns = before_ns = keys = None
+    texts = []
     for column, operator, value in filters:
         if column == "time" and operator in (">", ">=", "=="):
             since_ns = max(since_ns or 0, ns(value))
@@ -200,7 +202,9 @@ def wanted(filters: Filters) -> Wanted:
             named = value if operator == "in" else [value]
             found = frozenset(api_key(one) for one in named)
             keys = found if keys is None else keys & found
-    return Wanted(since_ns, before_ns, keys)
+        elif operator in NAMES_ONE and COLUMNS[SOURCES[column]] == "codes":
+            texts.append((SOURCES[column], tuple(value) if operator == "in" else (value,)))
+    return Wanted(since_ns, before_ns, keys, tuple(texts))
 
 
 def ns(time: datetime) -> int:

@@ -44,6 +44,19 @@ class Opened:
         self.statistics: Statistics | None = None
         self.spans: list[Span] = []
         self._told: Callable[[int], Told]
+        self._last: Batch = None  # of a sealed segment; it has no rows, and the texts of all
+
+    def has(self, column: str, texts: Collection[str]) -> bool:
+        """May a row have one of these in this column of codes, which was asked for? Only a sealed segment is
+        sure that none has.
+        """
+        if self._last is None:
+            return True
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        known = self._last.column(column).dictionary
+        return bool(pc.any(pc.is_in(known, pa.array(texts, known.type))).as_py())
 
     def batch(self, place: int) -> Batch:
         """That of a span, with the columns that were asked for. Raises Damaged."""
@@ -62,11 +75,13 @@ class Opened:
         file = pa.ipc.open_file(whole, options=options)
         origin = _origin(file.schema, options)
         last = file.num_record_batches - 1
-        statistics = statistics_of(file.get_batch_with_custom_metadata(last)[1])
+        nothing, said = file.get_batch_with_custom_metadata(last)
+        statistics = statistics_of(said)
         if len(statistics.batches) != last:
             raise Damaged("batches are missing in its footer")
         self._told = file.get_batch_with_custom_metadata
         self.origin, self.statistics, self.spans = origin, statistics, statistics.batches
+        self._last = nothing
 
     def _from_stream(self, whole: Any, options: Any) -> None:
         import pyarrow as pa

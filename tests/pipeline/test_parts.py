@@ -74,6 +74,20 @@ def test_segments_without_the_wanted_apis_are_no_parts(folder: Folder, tmp_path:
     assert names(parts([str(tmp_path)], wanted([("api", "in", ["Fetch", "Nonsense"])]))) == [("", 0, 0)]
 
 
+def test_sealed_segments_without_the_wanted_client_are_no_parts(folder: Folder, tmp_path: Path) -> None:
+    one = folder.segment("Heartbeat")
+    folder.talk = Talk(connection(2), "billing")
+    other, growing = folder.segment("Produce"), folder.segment("Produce", sealed=False)
+
+    def found(operator: str, value: object) -> list[str]:
+        return [part.path for part in parts([str(tmp_path)], wanted([("client_id", operator, value)]))]
+
+    assert found("==", "app") == [one, growing]
+    assert found("==", "billing") == [other, growing]
+    assert found("in", ["billing", "app"]) == [one, other, growing]
+    assert found("==", "nobody") == [growing]
+
+
 def test_batches_of_other_times_are_no_parts(folder: Folder, tmp_path: Path) -> None:
     one, other = folder.segment("Heartbeat"), folder.segment("Produce")
     later = datetime.fromtimestamp(START_NS / SECOND + 2, UTC)
@@ -84,7 +98,8 @@ def test_batches_of_other_times_are_no_parts(folder: Folder, tmp_path: Path) -> 
 
 def test_conditions_on_one_column_are_all_held() -> None:
     assert wanted([("api", "in", ["Produce", "Fetch"]), ("api_key", "==", 0)]).api_keys == {0}
-    assert wanted([("client_id", "==", "app")]) == Wanted()
+    assert wanted([("client_id", ">", "app"), ("connection", "==", 1)]) == Wanted()
+    assert wanted([("client_id", "in", ["a", "b"])]).texts == (("client_id", ("a", "b")),)
 
 
 def test_what_cannot_be_read_is_a_part_that_says_so(tmp_path: Path) -> None:
