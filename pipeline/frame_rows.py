@@ -38,13 +38,20 @@ Mask = Callable[[pa.RecordBatch], Any]
 
 class Asked:
     """`schema`: the columns that are wanted, as Arrow has them; `keeps`: which rows, by their headers;
-    `typed`: bodies are structs; `faults`: rows that say what is damaged.
+    `typed`: bodies are structs; `faults`: rows that say what is damaged; `api_keys`: batches without these
+    need not be read.
     """
 
     def __init__(
-        self, schema: pa.Schema, keeps: Mask | None = None, typed: bool = False, faults: bool = True
+        self,
+        schema: pa.Schema,
+        keeps: Mask | None = None,
+        typed: bool = False,
+        faults: bool = True,
+        api_keys: Collection[int] | None = None,
     ) -> None:
         self.schema, self.keeps, self.typed, self.faults = schema, keeps, typed, faults
+        self.api_keys = api_keys
         self.decoded = DECODED.intersection(schema.names)
         self.content = typed and "body" in schema.names and _has_content(schema.field("body").type)
         needed = {source for name in schema.names for source in FROM.get(name, (name,))}
@@ -81,7 +88,9 @@ def _found(part: Part, asked: Asked, columns: Collection[str]) -> Iterator[pa.Re
 
 
 def _batch(opened: Opened, place: int, asked: Asked, bodies: Bodies) -> Iterator[pa.RecordBatch]:
-    batch = opened.batch(place)
+    batch = opened.batch(place, asked.api_keys)
+    if batch is None:
+        return
     if asked.keeps is not None:
         batch = batch.filter(asked.keeps(batch))
     for piece in _pieces(batch) if asked.decoded else [batch]:

@@ -186,7 +186,8 @@ def rows(part: Part, schema: StructType, filters: Filters, typed: bool) -> Itera
     faults = all(
         column == "kind" and "lost" in ([value] if how == "==" else value) for column, how, value in filters
     )
-    return read(part, Asked(to_arrow_schema(schema, timezone="UTC"), keeps, typed, faults), also)
+    columns, keys = to_arrow_schema(schema, timezone="UTC"), wanted(filters).api_keys
+    return read(part, Asked(columns, keeps, typed, faults, keys), also)
 
 
 def wanted(filters: Filters) -> Wanted:

@@ -58,11 +58,16 @@ class Opened:
         known = self._last.column(column).dictionary
         return bool(pc.any(pc.is_in(known, pa.array(texts, known.type))).as_py())
 
-    def batch(self, place: int) -> Batch:
-        """That of a span, with the columns that were asked for. Raises Damaged."""
+    def batch(self, place: int, api_keys: Collection[int] | None = None) -> Batch:
+        """That of a span, with the columns that were asked for; None, unread, if it has no frame of these
+        APIs. Raises Damaged.
+        """
         try:
             batch, metadata = self._told(place)
-            check(batch, summary_of(metadata))
+            summary = summary_of(metadata)
+            if api_keys is not None and not any(key in api_keys for key, _ in summary.frames):
+                return None
+            check(batch, summary)
         except Damaged:
             raise
         except Exception as wrong:  # Arrow has many kinds for bytes that make no sense

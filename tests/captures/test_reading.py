@@ -9,8 +9,9 @@ import pytest
 
 from klamm.captures.captured import Captured
 from klamm.captures.storage.growing import begin
+from klamm.captures.storage.opening import open_segment
 from klamm.captures.storage.reading import read
-from klamm.captures.storage.segments import KEY, Origin, said
+from klamm.captures.storage.segments import KEY, Damaged, Origin, said
 from klamm.captures.storage.stored import whole
 from klamm.captures.storage.writing import Limits, Writer, write_file
 from tests.captures.stored_rows import ORIGIN, START_NS, any_rows, frame, frames
@@ -192,6 +193,17 @@ def test_a_damaged_batch_costs_its_own_rows_only(tmp_path: Path) -> None:
         f"{path}: damaged: the column frame is not what was written; 900 of 1000 rows were read"
     ]
     assert len(list(read(tmp_path, bodies=False))) == 1000
+
+
+def test_a_batch_without_frames_of_the_wanted_apis_is_not_read(tmp_path: Path) -> None:
+    rows = [frame(n, b"row %06d" % n)._replace(api_key=n // 100) for n in range(200)]
+    (path,) = keep(tmp_path, rows).iterdir()
+    path.write_bytes(path.read_bytes().replace(b"row 000050", b"row 000000"))
+    opened = open_segment(path)
+    assert opened.batch(0, {1, 2}) is None
+    assert opened.batch(1, {1, 2}).num_rows == 100
+    with pytest.raises(Damaged, match="the column frame is not what was written"):
+        opened.batch(0, {0})
 
 
 def test_a_left_over_segment_is_read_and_said(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 The client is well: it writes, and watches how far the partitions have come.
 """
 
-import os
 import signal
 import time
 from contextlib import suppress
@@ -25,16 +24,16 @@ RECORDS = 50  # of a piece of work
 
 
 def environment(cluster: Cluster, seconds: float) -> None:
-    """Let the broker stand still, and run again."""
-    process = cluster.brokers[BROKER].process.child
+    """Let the broker stand still, and run again, also when it was started anew meanwhile."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         time.sleep(RUNNING_S)
-        os.kill(process.pid, signal.SIGSTOP)
+        process = cluster.brokers[BROKER].process.child
+        process.send_signal(signal.SIGSTOP)
         try:
             time.sleep(STILL_S)
         finally:
-            os.kill(process.pid, signal.SIGCONT)
+            process.send_signal(signal.SIGCONT)
 
 
 def run(bootstrap: str, seconds: float) -> None:
