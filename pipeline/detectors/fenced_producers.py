@@ -13,22 +13,22 @@ if TYPE_CHECKING:
     from klamm.pipeline.tables import Tables
 
 FENCED = ("INVALID_PRODUCER_EPOCH", "PRODUCER_FENCED")
-WHO = ("cluster", "transactional_id", "owner")  # the owner only where there is no transactional id
+WHO = ("cluster", "transactional_id")
 
 
 def find(tables: Tables, thresholds: Mapping[str, float]) -> DataFrame:
     """A successor fences once: what counts are more epochs, and who goes on with an old one.
 
-    Those with the same transactional id belong together, whatever their client ids.
+    Those with the same transactional id belong together, whatever their client ids. A producer without one
+    is fenced by nobody but itself: it raises its epoch when it gives records up (KIP-360).
     """
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 
     row = ("time", "capture", "connection", "exchange", "client_id")
-    owner = F.when(F.col("transactional_id").isNull(), F.col("client_id")).alias("owner")
     refused = [
-        table.where(F.col("error").isin(*FENCED)).select(
-            "cluster", "transactional_id", owner, *row, "producer_id", "producer_epoch"
+        table.where(F.col("error").isin(*FENCED) & F.col("transactional_id").isNotNull()).select(
+            *WHO, *row, "producer_id", "producer_epoch"
         )
         for table in (tables.transactions, tables.produce)
     ]

@@ -35,7 +35,8 @@ SAME = ("cluster", "api", "client_id")
 
 def find(tables: Tables, thresholds: Mapping[str, float]) -> DataFrame:
     """90th percentiles by client, API and broker against those of the other brokers; then what was slow, and
-    in how many of the seconds from the first of it to the last.
+    in how many of the seconds from the first of it to the last. A broker that is slow with Produce alone may
+    wait for a follower: for the broker that is slow with all, if there is one.
     """
     from pyspark.sql import Window
     from pyspark.sql import functions as F
@@ -94,7 +95,8 @@ def find(tables: Tables, thresholds: Mapping[str, float]) -> DataFrame:
     lasting = (F.col("seconds") >= thresholds["seconds"]) & (
         F.col("seconds") >= thresholds["share"] * F.col("all_seconds")
     )
-    enough = lasting & ((F.col("others") > 0) | (F.col("producers") >= thresholds["producers"]))
+    slow_elsewhere = F.max("others").over(Window.partitionBy("cluster"))
+    alone = (F.col("producers") >= thresholds["producers"]) & (slow_elsewhere == 0)
     what = F.format_string(
         "took %.0f ms for %s of `%s` (90th percentile), the other brokers %.1f ms; %d requests took far "
         "longer than that, in %d of %d seconds",
@@ -107,7 +109,13 @@ def find(tables: Tables, thresholds: Mapping[str, float]) -> DataFrame:
         "all_seconds",
     )
     subject = F.concat(F.lit("broker "), "broker")
-    return finding(by_broker.join(busy, list(of)).where(enough), what, severity="high", subject=subject)
+    rows = (
+        by_broker.join(busy, list(of))
+        .where(lasting)
+        .withColumn("alone", alone)
+        .where((F.col("others") > 0) | F.col("alone"))
+    )
+    return finding(rows, what, severity="high", subject=subject)
 
 
 DETECTOR = Detector(

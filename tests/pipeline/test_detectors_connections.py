@@ -136,6 +136,18 @@ def slow_brokers(rows: Rows) -> None:
         for index in range(200):
             place = {"cluster": cluster, "broker": str(1 + index % 3), "api": "Fetch"}
             rows.add("exchanges", "steady -", index, latency_ms=500.0 * (index % 3), **place)
+    slow_follower(rows)
+
+
+def slow_follower(rows: Rows) -> None:
+    """Broker 3 is slow with all; broker 2 with Produce alone, for which it waits for broker 3."""
+    for client_id in ("steady -", "steady too -"):
+        for api, slow in (("Produce", (2, 3)), ("ListOffsets", (3,))):
+            for index in range(90):
+                broker, nth = 1 + index % 3, index // 3
+                took = {"latency_ms": 55.0 if broker in slow and nth < 8 else 5.0, "turn_ms": 0.0}
+                place = {"cluster": "slow follower +", "broker": str(broker), "api": api}
+                rows.add("exchanges", client_id, nth, **place, **took)
 
 
 def unanswered_requests(rows: Rows) -> None:
@@ -221,7 +233,8 @@ def named(spark: SparkSession, rows: Rows) -> list[Finding]:
 
 
 def test_each_detector_names_clients_at_its_thresholds_and_none_just_below(spark: SparkSession) -> None:
-    rows, expected = Rows(), {("slow +", "broker 3", "slow_brokers")}
+    rows = Rows()
+    expected = {(cluster, "broker 3", "slow_brokers") for cluster in ("slow +", "slow follower +")}
     for case in CASES:
         before = {name: len(of) for name, of in rows.of.items()}
         case(rows)

@@ -139,6 +139,9 @@ def fenced_producers(rows: Rows) -> None:
         for epoch, at_s in enumerate(fenced):
             refused = {"transactional_id": client_id, "producer_epoch": epoch, "error": "PRODUCER_FENCED"}
             rows.add("transactions", client_id, at_s, api="EndTxn", **refused)
+    for epoch in range(9):
+        own = {"transactional_id": None, "producer_epoch": epoch, "error": "INVALID_PRODUCER_EPOCH"}
+        rows.add("produce", "fenced by itself -", epoch, **own)
     for client_id, count in (("zombie +", 21), ("zombie few -", 19)):
         for index in range(count):
             rows.add(

@@ -9,6 +9,7 @@ import time
 from collections import Counter
 
 from kafka import KafkaConsumer, KafkaProducer
+from kafka.errors import KafkaError
 
 from tests.pipeline.healthy_clients.work import (
     CLICKS,
@@ -69,7 +70,11 @@ def consume(bootstrap: str, end: float, role: str, group: str, topic: str) -> No
     )
     count = 0
     while goes_on(end, count):
-        count += sum(map(len, consumer.poll(timeout_ms=500).values()))
+        try:
+            count += sum(map(len, consumer.poll(timeout_ms=500).values()))
+        except KafkaError as error:  # it tells of brokers that are gone for a moment
+            if not error.retriable:
+                raise
     consumer.close()
     say(f"{NAME}-{role}", consumed=count)
 

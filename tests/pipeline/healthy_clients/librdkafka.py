@@ -111,10 +111,14 @@ def transact(bootstrap: str, end: float) -> None:
             _patiently(producer.commit_transaction)
             committed += len(messages)
         except KafkaException as error:
-            if not error.args[0].txn_requires_abort():
-                raise
-            _patiently(producer.abort_transaction)
             aborted += 1
+            if error.args[0].fatal():  # the coordinator has waited too long for it
+                producer = Producer(settings(bootstrap, "transactor") | own)
+                _patiently(producer.init_transactions)
+            elif error.args[0].txn_requires_abort():
+                _patiently(producer.abort_transaction)
+            else:
+                raise
             _read_again(consumer)
     consumer.close()
     say(f"{NAME}-transactor", committed=committed, aborted=aborted)

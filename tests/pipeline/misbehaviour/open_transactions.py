@@ -13,7 +13,7 @@ from tests.pipeline.misbehaviour import _topics
 from tests.pipeline.misbehaviour._producing import TIMEOUT_S, healthy, order
 
 CLIENT_ID = "open-transactions"
-EXPECTED = {"open_transactions"}
+EXPECTED = {"open_transactions", "fenced_producers"}
 TIMEOUT_MS = 5000  # coordinators look every 10 s for what is beyond it
 WORKERS = (("quick", 3.5), ("slow", 16.0), ("slow", 16.0))  # and how long a call takes, in s
 

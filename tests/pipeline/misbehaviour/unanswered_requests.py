@@ -12,7 +12,7 @@ from tests.pipeline.misbehaviour import _topics
 from tests.pipeline.misbehaviour._producing import healthy, paced
 
 CLIENT_ID = "unanswered-requests"
-EXPECTED = {"unanswered_requests", "throttled_clients", "retries_and_duplicates"}
+EXPECTED = {"unanswered_requests", "throttled_clients", "retries_and_duplicates", "metadata_storm"}
 DIRECT = True
 QUOTA_BYTES_S = 20_000.0
 IMPATIENT = {
