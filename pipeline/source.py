@@ -61,6 +61,7 @@ OPERATORS = {
     LessThanOrEqual: "<=",
     In: "in",
 }
+SAYS_DAMAGE = "kind"  # what is damaged is a row of the kind "lost", found when it is read
 NAMES_ONE = ("==", "in")  # an API is known by its key, whose order is another
 
 
@@ -203,7 +204,7 @@ def wanted(filters: Filters) -> Wanted:
             named = value if operator == "in" else [value]
             found = frozenset(api_key(one) for one in named)
             keys = found if keys is None else keys & found
-        elif operator in NAMES_ONE and COLUMNS[SOURCES[column]] == "codes":
+        elif operator in NAMES_ONE and COLUMNS[SOURCES[column]] == "codes" and column != SAYS_DAMAGE:
             texts.append((SOURCES[column], tuple(value) if operator == "in" else (value,)))
     return Wanted(since_ns, before_ns, keys, tuple(texts))
 

@@ -98,7 +98,7 @@ def test_batches_of_other_times_are_no_parts(folder: Folder, tmp_path: Path) -> 
 
 def test_conditions_on_one_column_are_all_held() -> None:
     assert wanted([("api", "in", ["Produce", "Fetch"]), ("api_key", "==", 0)]).api_keys == {0}
-    assert wanted([("client_id", ">", "app"), ("connection", "==", 1)]) == Wanted()
+    assert wanted([("client_id", ">", "app"), ("connection", "==", 1), ("kind", "==", "lost")]) == Wanted()
     assert wanted([("client_id", "in", ["a", "b"])]).texts == (("client_id", ("a", "b")),)
 
 
