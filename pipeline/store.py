@@ -191,7 +191,7 @@ class _Since:
     def __init__(self, spark: SparkSession, new: list[Part], before: Ledger) -> None:
         self.spark, self._before = spark, before
         self._any = bool(new)
-        self.new, self.old = _of(spark, new), _of(spark, _with_requests(before))
+        self.new, self.old = Source(spark, [], new), Source(spark, [], _with_requests(before))
         self.left: DataFrame | None = None
 
     def keys(self, requests: Sequence[Open]) -> DataFrame:
@@ -231,11 +231,6 @@ class _Since:
             (F.col("side") == "response") & (F.col("exchange") < F.col("next")) & F.col("waits").isNull()
         )
         return met.where(~F.coalesce(is_late, F.lit(False))).drop("next", "waits")
-
-
-def _of(spark: SparkSession, parts: list[Part]) -> Source:
-    """A Source of these parts."""
-    return Source(spark, [], parts)
 
 
 def _with_requests(before: Ledger) -> list[Part]:

@@ -86,8 +86,8 @@ def plain_text(text: str) -> str:
 
 
 def uuid_text(value: bytes | memoryview) -> str:
-    """As Kafka's tools print it."""
-    return urlsafe_b64encode(value).decode()[:-2]
+    """Kafka's own form: base64 for URLs, without padding."""
+    return urlsafe_b64encode(value).decode().rstrip("=")
 
 
 def _base64(data: bytes | memoryview) -> str:

@@ -11,10 +11,11 @@ from klamm.cli.decode.frames import REQUEST_HEADER, RESPONSE_HEADER, Message
 from klamm.cli.decode.guess import Fit
 from klamm.cli.decode.inside import Inside
 from klamm.cli.decode.records import Opened, batch_object, wrongs
-from klamm.cli.decode.values import hidden, uuid_text
+from klamm.cli.decode.values import hidden
 from klamm.decoders import layout
 from klamm.decoders.schema import SECRET, UNKNOWN_TAGS, Field, members
 from klamm.decoders.spans import TAGGED, Span, values
+from klamm.rules.json_form import uuid_text
 
 
 class _How(NamedTuple):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from base64 import urlsafe_b64encode
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 from klamm.decoders import API
 from klamm.decoders.error_codes import error_name
 from klamm.decoders.schema import ERROR
+from klamm.rules.json_form import uuid_text
 
 LONGEST_TEXT = 120  # characters; the rest is a number
 NULL = "null"
@@ -103,11 +103,6 @@ def moment(since_1970_ms: int) -> str:
         return ""
     time = datetime.fromtimestamp(since_1970_ms / 1000, UTC)
     return time.isoformat(" ", "milliseconds").replace("+00:00", "Z")
-
-
-def uuid_text(data: bytes) -> str:
-    """As Kafka's tools print topic ids: 22 characters of base64."""
-    return urlsafe_b64encode(data).decode()[:-2]
 
 
 def quoted(text: str, full: bool) -> str:

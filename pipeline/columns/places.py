@@ -14,8 +14,8 @@ from klamm.decoders.compile import Path
 from klamm.decoders.schema import Api, Field, Side, walk
 from klamm.pipeline.columns.values import NULL, Value, literal
 from klamm.rules.expressions.body import Place
-from klamm.rules.expressions.kinds import OF_FIELDS, uuid_text
-from klamm.rules.json_form import HIDDEN
+from klamm.rules.expressions.kinds import OF_FIELDS
+from klamm.rules.json_form import HIDDEN, uuid_text
 
 Shape = dict[
     str, Any

@@ -10,9 +10,10 @@ from klamm.pipeline.columns.places import Fields, Variable
 from klamm.pipeline.columns.values import FALSE, NULL, UNKNOWN, Value, disjunction, literal
 from klamm.rules.expressions.body import Body, Mark, Place
 from klamm.rules.expressions.failure import ExpressionError
-from klamm.rules.expressions.kinds import Kind, uuid_text
+from klamm.rules.expressions.kinds import Kind
 from klamm.rules.expressions.names import MARKED
 from klamm.rules.expressions.tree import Node
+from klamm.rules.json_form import uuid_text
 from klamm.rules.parts import NIL, UNASKED
 
 Term = Callable[[Value], str]

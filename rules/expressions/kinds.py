@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from base64 import urlsafe_b64encode
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Literal
+
+from klamm.rules.json_form import uuid_text
 
 Kind = Literal["number", "boolean", "text", "bytes", "uuid", "json", "records", "array", "struct", "headers"]
 
@@ -24,11 +25,6 @@ ORDERED = ("number", "text", "bytes", "json")
 
 
 @lru_cache(4096)
-def uuid_text(value: bytes) -> str:
-    """Kafka's own form: base64 for URLs, without padding."""
-    return urlsafe_b64encode(value).decode().rstrip("=")
-
-
 def text_of(value: bytes) -> str:
     return value.decode("utf-8", "surrogateescape")
 

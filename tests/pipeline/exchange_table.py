@@ -15,7 +15,7 @@ from klamm.captures.frames import Framed, Framing
 from klamm.decoders import layout
 from klamm.decoders.headers import request_frame, response_frame
 from klamm.decoders.schema import Api
-from klamm.rules.expressions.kinds import uuid_text
+from klamm.rules.json_form import uuid_text
 from klamm.rules.subjects import subjects
 from tests.decoders import hostile
 
