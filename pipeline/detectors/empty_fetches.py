@@ -37,6 +37,7 @@ def find(tables: Tables, thresholds: Mapping[str, float]) -> DataFrame:
         requests.groupBy("cluster", "client_id", "capture", "connection")
         .agg(
             F.count_if(hasty).alias("count"),
+            F.count_distinct(F.when(hasty, F.date_trunc("second", "time"))).alias("in_seconds"),
             F.count(F.lit(1)).alias("fetches"),
             ((F.max("micros") - F.min("micros")) / 1e6).alias("seconds"),
             F.avg(F.when(hasty, F.col("latency_ms"))).alias("latency_ms"),
@@ -47,6 +48,7 @@ def find(tables: Tables, thresholds: Mapping[str, float]) -> DataFrame:
         .where(F.col("count") >= thresholds["count"])
         .where(F.col("count") >= thresholds["share"] * F.col("fetches"))
         .where(F.col("count") >= thresholds["per_s"] * F.col("seconds"))
+        .where(F.col("in_seconds") >= thresholds["in_seconds"])
         .groupBy("cluster", "client_id")
         .agg(
             F.sum("count").alias("count"),
@@ -81,6 +83,9 @@ DETECTOR = Detector(
         "latency_ms": Threshold(100, "ms", "a fifth of fetch.max.wait.ms, which is 500"),
         "per_s": Threshold(5, "empty answers per second and connection", "with the defaults it is 2 at most"),
         "count": Threshold(100, "empty answers", "rule of thumb: less costs nobody anything"),
+        "in_seconds": Threshold(
+            5, "different seconds", "a new leader that does not know its high watermark answers at once, too"
+        ),
         "share": Threshold(
             0.5, "of the fetches of a connection", "rule of thumb: it has mostly nothing to read"
         ),

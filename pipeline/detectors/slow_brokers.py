@@ -12,14 +12,13 @@ if TYPE_CHECKING:
 
     from klamm.pipeline.tables import Tables
 
-# What is answered as soon as the broker can. Fetch, JoinGroup and SyncGroup wait for others.
-PROMPT = (
+# What is answered as soon as the broker can; Fetch, JoinGroup and SyncGroup wait for others. Of it, what the
+# broker answers by itself, and what may wait until its followers have written it too (KIP-848: a heartbeat as
+# well, for what its group has written before).
+ALONE = ("ListOffsets", "Metadata", "OffsetFetch", "FindCoordinator", "DescribeGroups", "DescribeConfigs")
+WRITES = (
     "Produce",
-    "ListOffsets",
-    "Metadata",
     "OffsetCommit",
-    "OffsetFetch",
-    "FindCoordinator",
     "Heartbeat",
     "ConsumerGroupHeartbeat",
     "InitProducerId",
@@ -27,15 +26,13 @@ PROMPT = (
     "AddOffsetsToTxn",
     "TxnOffsetCommit",
     "EndTxn",
-    "DescribeGroups",
-    "DescribeConfigs",
 )
 SAME = ("cluster", "api", "client_id")
 
 
 def find(tables: Tables, thresholds: Mapping[str, float]) -> DataFrame:
     """90th percentiles by client, API and broker against those of the other brokers; then what was slow, and
-    in how many of the seconds from the first of it to the last. A broker that is slow with Produce alone may
+    in how many of the seconds from the first of it to the last. A broker that is slow with writes alone may
     wait for a follower: for the broker that is slow with all, if there is one.
     """
     from pyspark.sql import Window
@@ -43,7 +40,7 @@ def find(tables: Tables, thresholds: Mapping[str, float]) -> DataFrame:
 
     taken_ms = F.col("latency_ms") - F.coalesce("turn_ms", F.lit(0.0))
     prompt = (
-        tables.exchanges.where(F.col("api").isin(*PROMPT) & F.col("latency_ms").isNotNull())
+        tables.exchanges.where(F.col("api").isin(*ALONE, *WRITES) & F.col("latency_ms").isNotNull())
         .where((F.col("broker") != "bootstrap") & ~F.col("broker").startswith("controller"))
         .select(*SAME, "broker", "capture", "connection", "exchange", "time", taken_ms.alias("taken_ms"))
     )
@@ -75,10 +72,10 @@ def find(tables: Tables, thresholds: Mapping[str, float]) -> DataFrame:
     by_broker = late.groupBy("cluster", "broker").agg(
         F.count("*").alias("count"),
         F.count_distinct(second).alias("seconds"),
-        F.count_distinct(F.when(F.col("api") == "Produce", F.coalesce("client_id", F.lit("")))).alias(
-            "producers"
+        F.count_distinct(F.when(F.col("api").isin(*WRITES), F.coalesce("client_id", F.lit("")))).alias(
+            "writers"
         ),
-        F.count_if(F.col("api") != "Produce").alias("others"),
+        F.count_if(F.col("api").isin(*ALONE)).alias("alone"),
         F.max_by(
             F.struct("api", "client_id", "p90_ms", "usual_ms"), F.col("p90_ms") / F.col("usual_ms")
         ).alias("worst"),
@@ -95,8 +92,8 @@ def find(tables: Tables, thresholds: Mapping[str, float]) -> DataFrame:
     lasting = (F.col("seconds") >= thresholds["seconds"]) & (
         F.col("seconds") >= thresholds["share"] * F.col("all_seconds")
     )
-    slow_elsewhere = F.max("others").over(Window.partitionBy("cluster"))
-    alone = (F.col("producers") >= thresholds["producers"]) & (slow_elsewhere == 0)
+    most_alone = F.max("alone").over(Window.partitionBy("cluster"))
+    only_writes = (F.col("writers") >= thresholds["writers"]) & (most_alone == 0)
     what = F.format_string(
         "took %.0f ms for %s of `%s` (90th percentile), the other brokers %.1f ms; %d requests took far "
         "longer than that, in %d of %d seconds",
@@ -112,8 +109,8 @@ def find(tables: Tables, thresholds: Mapping[str, float]) -> DataFrame:
     rows = (
         by_broker.join(busy, list(of))
         .where(lasting)
-        .withColumn("alone", alone)
-        .where((F.col("others") > 0) | F.col("alone"))
+        .withColumn("only_writes", only_writes)
+        .where((F.col("alone") > 0) | F.col("only_writes"))
     )
     return finding(rows, what, severity="high", subject=subject)
 
@@ -139,8 +136,6 @@ DETECTOR = Detector(
             "of its seconds from the first to the last",
             "rule of thumb: what is rarer is a pause now and then",
         ),
-        "producers": Threshold(
-            2, "clients", "if it is Produce alone: one may have large records, or a quota"
-        ),
+        "writers": Threshold(2, "clients", "if it is writes alone: one may have large records, or a quota"),
     },
 )

@@ -140,9 +140,9 @@ def slow_brokers(rows: Rows) -> None:
 
 
 def slow_follower(rows: Rows) -> None:
-    """Broker 3 is slow with all; broker 2 with Produce alone, for which it waits for broker 3."""
+    """Broker 3 is slow with all; broker 2 with writes alone, for which it waits for broker 3."""
     for client_id in ("steady -", "steady too -"):
-        for api, slow in (("Produce", (2, 3)), ("ListOffsets", (3,))):
+        for api, slow in (("Produce", (2, 3)), ("InitProducerId", (2,)), ("ListOffsets", (3,))):
             for index in range(90):
                 broker, nth = 1 + index % 3, index // 3
                 took = {"latency_ms": 55.0 if broker in slow and nth < 8 else 5.0, "turn_ms": 0.0}

@@ -154,6 +154,7 @@ def empties(rows: Rows) -> None:
         ("empty-few-no", 99, 99.0, 0.2),
         ("empty-waits-no", 200, 100.0, 0.1),
         ("empty-seldom-no", 100, 5.0, 0.21),
+        ("empty-burst-no", 500, 0.1, 0.007),
     ):
         client = Client(rows, name)
         for index in range(count):
