@@ -60,12 +60,10 @@ class Framing:
         if one.frame is None or one.side is None or api is None or one.api_version not in api.versions:
             return None
         version = one.api_version
-        try:
-            start = _header_bytes(one.frame, _header_version(one.api_key, version, one.side), one.side)
-        except (DecodeError, struct.error, IndexError):
+        body = body_of(one.frame, one.api_key, version, one.side)
+        if body is None:
             return None
-        body, peer = one.frame[start:], self.peer(one)
-        frame = Frame(api, version, one.side, body, one.client_id, peer, one.time_ns, request)
+        frame = Frame(api, version, one.side, body, one.client_id, self.peer(one), one.time_ns, request)
         frame.names = self.topics.get
         return frame
 
@@ -86,6 +84,14 @@ class Framing:
                     self.topics[part["topic_id"]] = part["topic"]
         except DecodeError:
             pass
+
+
+def body_of(frame: bytes, key: int, version: int, side: Side) -> bytes | None:
+    """What follows the header of a known API and version; None where that is not whole."""
+    try:
+        return frame[_header_bytes(frame, _header_version(key, version, side), side) :]
+    except (DecodeError, struct.error, IndexError):
+        return None
 
 
 @cache

@@ -12,18 +12,16 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from klamm.captures.captured import Captured
-from klamm.captures.storage.decoding import rows
+from klamm.captures.storage.decoding import column_values
 from klamm.captures.storage.opening import Opened
-from klamm.captures.storage.segments import BODIES, COLUMNS, Damaged
-from klamm.captures.storage.stored import whole
+from klamm.captures.storage.segments import COLUMNS, Damaged
 from klamm.decoders import API
-from klamm.pipeline.bodies import NAMED, Bodies, as_text
+from klamm.pipeline.bodies import NAMED, STORED, Bodies, Stored, as_text
 from klamm.pipeline.parts import Part, opening
 
 SIZE = 4  # bytes of the size field, which captures do not count
-MOST_BYTES = 16 << 20  # of frames at a time
-HEADERS = tuple(name for name in COLUMNS if name not in BODIES)
+MOST_BYTES = 16 << 20  # of frames at a time, and of rows
+MOST_ROWS = 10_000
 DECODED = frozenset({"body", *NAMED})
 # What a column of `frames` is made of, where it has another name.
 FROM = {
@@ -55,18 +53,32 @@ class Asked:
         self.decoded = DECODED.intersection(schema.names)
         self.content = typed and "body" in schema.names and _has_content(schema.field("body").type)
         needed = {source for name in schema.names for source in FROM.get(name, (name,))}
-        self.read = tuple(COLUMNS) if self.decoded else tuple(n for n in HEADERS if n in needed)
+        needed.update((*STORED, "size") if self.decoded else ())
+        self.read = tuple(name for name in COLUMNS if name in needed)
 
 
 def read(part: Part, asked: Asked, also: tuple[str, ...] = ()) -> Iterator[pa.RecordBatch]:
     """What a part has of what is asked for. What is damaged in it is a row of kind `lost`. `also`: what
     `keeps` looks at.
     """
+    waiting: list[pa.RecordBatch] = []
+    rows = size = 0
     for found in _found(part, asked, {*asked.read, *also, "time_ns"}):
-        if isinstance(found, pa.RecordBatch):
-            yield found
-        elif asked.faults:
-            yield _fault(asked.schema, *found)
+        if not isinstance(found, pa.RecordBatch):
+            if not asked.faults:
+                continue
+            found = _fault(asked.schema, *found)
+        waiting.append(found)
+        rows, size = rows + len(found), size + found.nbytes
+        if rows >= MOST_ROWS or size >= MOST_BYTES:
+            yield from _together(waiting)
+            waiting, rows, size = [], 0, 0
+    yield from _together(waiting)
+
+
+def _together(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
+    """As one: for each Spark does much that is no more for a large one."""
+    return pa.Table.from_batches(batches).combine_chunks().to_batches() if batches else []
 
 
 def _found(part: Part, asked: Asked, columns: Collection[str]) -> Iterator[pa.RecordBatch | tuple[str, int]]:
@@ -95,9 +107,13 @@ def _batch(opened: Opened, place: int, asked: Asked, bodies: Bodies) -> Iterator
         batch = batch.filter(asked.keeps(batch))
     for piece in _pieces(batch) if asked.decoded else [batch]:
         if piece.num_rows:
-            decoded = bodies.columns([_whole(row) for row in rows(piece)]) if asked.decoded else {}
+            decoded = bodies.columns(_stored(piece)) if asked.decoded else {}
             arrays = [_column(piece, field, decoded) for field in asked.schema]
             yield pa.RecordBatch.from_arrays(arrays, schema=asked.schema)
+
+
+def _stored(batch: pa.RecordBatch) -> Iterator[Stored]:
+    return zip(*(column_values(batch.column(name)) for name in STORED), strict=True)
 
 
 def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
@@ -109,13 +125,6 @@ def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
             yield batch.slice(first, place + 1 - first)
             first, total = place + 1, 0
     yield batch.slice(first)
-
-
-def _whole(row: Captured) -> Captured:
-    try:
-        return whole(row)
-    except ValueError:
-        return row._replace(frame=None)
 
 
 def _column(batch: pa.RecordBatch, field: pa.Field, decoded: dict[str, list[Any]]) -> pa.Array:

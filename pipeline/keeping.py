@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from klamm.pipeline.source import SOURCES, api_key, ns
+from klamm.pipeline.source import SOURCES, Filters, api_key, ns
 
 COMPARE = {
     "==": pc.equal,
@@ -19,7 +19,7 @@ COMPARE = {
 }
 
 
-def mask(filters: list[tuple[str, str, Any]]) -> Callable[[pa.RecordBatch], pa.Array]:
+def mask(filters: Filters) -> Callable[[pa.RecordBatch], pa.Array]:
     """True for rows that may be wanted."""
 
     def keeps(batch: pa.RecordBatch) -> pa.Array:

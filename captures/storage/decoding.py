@@ -42,7 +42,9 @@ def _checksum(column: Any, texts: int | None) -> int:
 
 def rows(batch: Any) -> list[Captured]:
     """Of a batch that is checked, and has all columns but, at most, the bodies. Frames stay cut."""
-    columns = {name: _values(column) for name, column in zip(batch.schema.names, batch.columns, strict=True)}
+    columns = {
+        name: column_values(column) for name, column in zip(batch.schema.names, batch.columns, strict=True)
+    }
     count = batch.num_rows
     connections = zip(*(columns[name] for name in CONNECTION), strict=True)
     known: dict[tuple[Any, ...], Connection | None] = {NOBODY: None}
@@ -57,7 +59,8 @@ def rows(batch: Any) -> list[Captured]:
     return list(map(Captured._make, zip(*(columns[name] for name in Captured._fields), strict=True)))
 
 
-def _values(column: Any) -> Iterable[Any]:
+def column_values(column: Any) -> Iterable[Any]:
+    """Of a column of a checked batch, in Python's values."""
     import pyarrow as pa
 
     of = column.type

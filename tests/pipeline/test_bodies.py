@@ -1,0 +1,69 @@
+"""What is read of bodies by shortcuts: judged by a walk over all that was decoded."""
+
+import json
+from collections import Counter
+from random import Random
+
+import pytest
+
+import klamm.pipeline.body_json
+from klamm.decoders import API
+from klamm.decoders.error_codes import error_name
+from klamm.decoders.interpret import Layout, read
+from klamm.decoders.schema import UNKNOWN_TAGS, Api
+from klamm.pipeline.body_json import body_json
+from klamm.pipeline.naming import naming
+from klamm.rules.json_form import plain_text, to_json, uuid_text
+from klamm.rules.parts import NIL, parts
+from klamm.rules.subjects import error_codes
+from tests.decoders.hostile import layouts, message
+
+every_api = pytest.mark.parametrize("api", API, ids=lambda api: api.name)
+
+
+def bodies(of: Layout) -> list[bytes]:
+    random = Random(f"{of.api} {of.version} {of.side}")
+    return [message(of, random, alike) for alike in (False, True, False)]
+
+
+@every_api
+def test_names_are_those_of_all_parts(api: Api) -> None:
+    for of in layouts(api):
+        for body in bodies(of):
+            found = naming(api.key, of.version, of.side)(body)
+            values, _ = read(of, body)
+            told = list(parts(of.fields, of.version, values, lambda topic_id: None))
+            ids = [one.get("topic_id", NIL) for one in told if not one.get("topic")]
+            codes = Counter(error_codes(of.fields, of.version, values) if of.side == "response" else ())
+            assert set(found.topics) == {plain_text(one["topic"]) for one in told if one.get("topic")}
+            assert set(found.topic_ids) == {uuid_text(one) for one in ids if one != NIL}
+            assert set(found.groups) == {plain_text(one["group"]) for one in told if "group" in one}
+            assert sorted(found.errors) == sorted((code, error_name(code), n) for code, n in codes.items())
+            assert all(len(set(column)) == len(column) for column in found)
+
+
+@every_api
+def test_json_is_that_of_the_walk(api: Api) -> None:
+    for of in layouts(api):
+        for body in bodies(of):
+            values, _ = read(of, body)
+            walked = to_json(of.fields, of.version, values)
+            assert json.loads(body_json(api.key, of.version, of.side)(body)) == walked
+
+
+def test_json_has_tags_that_klamm_does_not_know() -> None:
+    of = next(of for of in layouts(API["Heartbeat"]) if (of.version, of.side) == (4, "request"))
+    body = message(of, Random(1), alike=True)[:-1] + b"\1\x7f\2ab"
+    told = json.loads(body_json(API["Heartbeat"].key, 4, "request")(body))
+    assert told[UNKNOWN_TAGS] == [{"tag": 0x7F, "data": "YWI="}]
+
+
+def test_json_is_the_same_without_msgspec(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On an executor with nothing but pyarrow."""
+    key, of = API["Produce"].key, next(layouts(API["Produce"]))
+    quickly = [json.loads(body_json(key, of.version, of.side)(body)) for body in bodies(of)]
+    monkeypatch.setattr(klamm.pipeline.body_json, "encode", None)
+    body_json.cache_clear()
+    slowly = [json.loads(body_json(key, of.version, of.side)(body)) for body in bodies(of)]
+    body_json.cache_clear()
+    assert slowly == quickly
