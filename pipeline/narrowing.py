@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from klamm.decoders.schema import Side
 from klamm.pipeline.columns import condition
 from klamm.pipeline.quick import AtHand
+from klamm.pipeline.source import Filters
 from klamm.pipeline.tables import Tables
 from klamm.pipeline.tables.cluster import NAMING
 from klamm.pipeline.tables.reading import KEY, Source
@@ -21,7 +22,7 @@ from klamm.rules.expressions import Expression
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-TELLING = (*NAMING, "ApiVersions", "SaslHandshake")
+TELLING = {*NAMING, "ApiVersions", "SaslHandshake"}
 Narrow = Callable[["DataFrame"], "DataFrame"]
 
 
@@ -34,13 +35,16 @@ class Narrowed(Source):
         super().__init__(spark, paths)
         self._narrow, self._needs = narrow, needs
 
-    def frames(self, *columns: str) -> DataFrame:
+    def frames(self, *columns: str, filters: Filters = ()) -> DataFrame:
         wanted = dict.fromkeys((*columns, *self._needs))
-        return self._narrow(super().frames(*wanted)).select(*columns)
+        return self._narrow(super().frames(*wanted, filters=filters)).select(*columns)
 
-    def bodies(self, api: str, side: Side, content: bool = False) -> DataFrame:
-        found = super().bodies(api, side, content)
-        return found if api in TELLING else self._narrow(found)
+    def bodies(
+        self, api: str | Sequence[str], side: Side, content: bool = False, body: str = ""
+    ) -> DataFrame:
+        found = super().bodies(api, side, content, body)
+        tells = {api} if isinstance(api, str) else {*api}
+        return found if tells <= TELLING else self._narrow(found)
 
 
 def tables_of(spark: SparkSession, paths: Sequence[str], small: bool, source: Source | None = None) -> Tables:

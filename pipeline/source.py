@@ -16,9 +16,11 @@ Folders are read on the executors, so they must see them; for object stores see 
 
 from __future__ import annotations
 
+import gc
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -52,7 +54,7 @@ SOURCES = {  # columns of `frames` by which frames are left out: what they are i
     **{name: name for name in ("capture", "connection", "cluster", "broker", "client", "client_id")},
     **{"kind": "kind", "side": "side", "api_key": "api_key", "api": "api_key", "time": "time_ns"},
 }
-Filters = list[tuple[str, str, Any]]  # column, operator, value; all must hold
+Filters = Sequence[tuple[str, str, Any]]  # column, operator, value; all must hold
 OPERATORS = {
     EqualTo: "==",
     GreaterThan: ">",
@@ -98,9 +100,7 @@ class _Asked:
 
     def __init__(self, paths: list[str], schema: StructType, chosen: tuple[Api, Side] | None) -> None:
         self._paths, self._schema, self._typed = paths, schema, chosen is not None
-        self._filters: Filters = []
-        if chosen is not None:
-            self._filters = frames_of(*chosen)
+        self._filters = [] if chosen is None else frames_of([chosen[0]], chosen[1])
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, Slice)
@@ -170,9 +170,9 @@ def _new(path: str, before: Mapping[str, Any] | None, there: Mapping[str, Any]) 
         yield from runs(Path(path), [first, stop - 1], size)
 
 
-def frames_of(api: Api, side: Side) -> Filters:
-    """Of one API and side."""
-    return [("api_key", "==", api.key), ("side", "==", side), ("kind", "==", "frame")]
+def frames_of(apis: Sequence[Api], side: Side) -> list[tuple[str, str, Any]]:
+    """Of these APIs and one side."""
+    return [("api_key", "in", tuple(api.key for api in apis)), ("side", "==", side), ("kind", "==", "frame")]
 
 
 def rows(part: Part, schema: StructType, filters: Filters, typed: bool) -> Iterator[pa.RecordBatch]:
@@ -182,6 +182,7 @@ def rows(part: Part, schema: StructType, filters: Filters, typed: bool) -> Itera
     from klamm.pipeline.frame_rows import Asked, read
     from klamm.pipeline.keeping import mask
 
+    _settle()
     also = tuple(SOURCES[column] for column, _, _ in filters)
     keeps = mask(filters) if filters else None
     faults = all(
@@ -189,6 +190,15 @@ def rows(part: Part, schema: StructType, filters: Filters, typed: bool) -> Itera
     )
     columns, keys = to_arrow_schema(schema, timezone="UTC"), wanted(filters).api_keys
     return read(part, Asked(columns, keeps, typed, faults, keys), also)
+
+
+@cache
+def _settle() -> None:
+    """Spark lets its Python workers look for garbage after each task, which takes longer than many a task:
+    what is loaded by now is none.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 def wanted(filters: Filters) -> Wanted:

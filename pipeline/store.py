@@ -41,7 +41,7 @@ from pyspark.sql.types import StructType
 
 from klamm.pipeline.parts import Part, opening
 from klamm.pipeline.schemas import TABLES
-from klamm.pipeline.source import Stream
+from klamm.pipeline.source import Filters, Stream
 from klamm.pipeline.tables import Tables
 from klamm.pipeline.tables.cluster import CONNECTION, software, topic_names
 from klamm.pipeline.tables.reading import KEY, TYPES, Source
@@ -202,13 +202,13 @@ class _Since:
         rows = self.new.frames(*columns)
         return rows if self._any else rows.limit(0)
 
-    def frames(self, *columns: str) -> DataFrame:
+    def frames(self, *columns: str, filters: Filters = ()) -> DataFrame:
         asked = tuple(dict.fromkeys((*columns, *KEY, "side")))
-        return self._chosen(lambda source: source.frames(*asked)).select(*columns)
+        return self._chosen(lambda source: source.frames(*asked, filters=filters)).select(*columns)
 
-    def bodies(self, api: str, side: Any, content: bool = False) -> DataFrame:
+    def bodies(self, api: str | Sequence[str], side: Any, content: bool = False, body: str = "") -> DataFrame:
         return self._chosen(
-            lambda source: source.bodies(api, side, content).withColumn("side", F.lit(side))
+            lambda source: source.bodies(api, side, content, body).withColumn("side", F.lit(side))
         ).drop("side")
 
     def _chosen(self, read: Callable[[Source], DataFrame]) -> DataFrame:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import reduce
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
@@ -13,19 +12,16 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 NAMING = ("Metadata", "CreateTopics", "DescribeTopicPartitions")  # answers with names beside ids
+NAMES = "struct<topics: array<struct<topic_id: binary, name: string>>>"  # what these have in common
 CONNECTION = ["capture", "connection"]
 
 
 def topic_names(source: Source) -> DataFrame:
     """One row: a map from topic ids to names."""
-    told = [
-        source.bodies(api, "response")
-        .select(F.explode("body.topics").alias("topic"))
-        .select(uuid_text(F.col("topic.topic_id")).alias("topic_id"), F.col("topic.name").alias("name"))
-        for api in NAMING
-    ]
+    told = source.bodies(NAMING, "response", body=NAMES)
     named = (
-        reduce(lambda one, other: one.union(other), told)
+        told.select(F.explode("body.topics").alias("topic"))
+        .select(uuid_text(F.col("topic.topic_id")).alias("topic_id"), F.col("topic.name").alias("name"))
         .dropna()
         .groupBy("topic_id")
         .agg(F.max("name").alias("name"))

@@ -1,4 +1,4 @@
-"""Requests joined with their responses, by connection."""
+"""Requests and their responses, by connection."""
 
 from __future__ import annotations
 
@@ -15,54 +15,54 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 SHARED = ("cluster", "broker", "client", "client_id", "time", "api", "api_key", "version", "correlation_id")
-OWN = ("bytes", "fate", "topics", "topic_ids", "groups", "errors", "body")
-READ = (*KEY, *SHARED, "kind", "side", "awaits", *OWN)
+OWN = ("awaits", "bytes", "fate", "topics", "topic_ids", "groups", "errors")  # of each of the two
 
 
 def exchanges(source: Source, names: DataFrame, bodies: bool, apis: Sequence[str] = ()) -> DataFrame:
     """Of these APIs, or all. Where klamm answered in the broker's place, the answer is klamm's."""
-    frames = source.frames(*(name for name in READ if bodies or name != "body")).where("kind = 'frame'")
-    if not bodies:
-        frames = frames.withColumn("body", F.lit(None).cast("string"))
-    if apis:
-        frames = frames.where(F.col("api").isin(*apis))
-    requests, responses = _side(frames, "request"), _heard(_side(frames, "response"))
-    both = requests.join(responses, KEY, "full")
-    for name in SHARED:
-        both = both.withColumn(name, F.coalesce(f"request_{name}", f"response_{name}"))
-    before = Window.partitionBy(*CONNECTION).orderBy("exchange").rowsBetween(Window.unboundedPreceding, -1)
-    heard = F.max("response_time").over(before)  # when the answer before it had come
-    asked, came = F.col("request_time"), F.col("response_time")
-    turn = F.greatest(
-        F.coalesce(F.when(heard.isNotNull(), ms(asked, F.least(heard, came))), F.lit(0.0)), F.lit(0.0)
-    )
-    rows = (
-        both.join(software(source), CONNECTION, "left")
-        .crossJoin(F.broadcast(names))
-        .withColumn("answered", came.isNotNull())
-        .withColumn("latency_ms", ms(asked, came))
-        .withColumn("turn_ms", F.when(asked.isNotNull() & came.isNotNull(), turn))
-        .withColumn("awaits", F.coalesce("request_awaits", F.lit(True)))
-        .withColumn("topics", _together("topics", _named("request_topic_ids"), _named("response_topic_ids")))
-        .withColumn("groups", _together("groups"))
-        .withColumn("errors", F.coalesce("response_errors", F.array()))
-        .withColumn("request_body", F.try_parse_json("request_body"))
-        .withColumn("response_body", F.try_parse_json("response_body"))
-    )
-    return columns(rows, "exchanges")
+    rows = _paired(source, bodies, apis)
+    came = F.col("response.time")
+    has_both = F.col("request.time").isNotNull() & came.isNotNull()
+    waited = F.when(F.col("heard").isNotNull(), ms(F.col("time"), F.least("heard", came)))
+    turn = F.greatest(F.coalesce(waited, F.lit(0.0)), F.lit(0.0))
+    made = {
+        "awaits": F.coalesce("request.awaits", F.lit(True)),
+        "answered": came.isNotNull(),
+        "latency_ms": F.when(has_both, ms(F.col("time"), came)),
+        "turn_ms": F.when(has_both, turn),
+        "errors": F.coalesce("response.errors", F.array()),
+        "topics": _together("topics", _named("request.topic_ids"), _named("response.topic_ids")),
+        "groups": _together("groups"),
+    }
+    for side in ("request", "response"):
+        body = F.try_parse_json(f"{side}.body") if bodies else F.lit(None)
+        made |= {f"{side}_{name}": F.col(f"{side}.{name}") for name in ("bytes", "fate")}
+        made[f"{side}_body"] = body
+    connected = rows.join(software(source), CONNECTION, "left").crossJoin(F.broadcast(names))
+    return columns(connected.withColumns(made), "exchanges")
 
 
-def _side(frames: DataFrame, side: str) -> DataFrame:
-    of = frames.where(F.col("side") == side)
-    own = [*SHARED, "awaits", *OWN] if side == "request" else [*SHARED, *OWN]
-    return of.select(*KEY, *[F.col(name).alias(f"{side}_{name}") for name in own])
+def _paired(source: Source, bodies: bool, apis: Sequence[str]) -> DataFrame:
+    """A row for each exchange, with `request` and `response`, and `heard`: when the answers before had come.
 
-
-def _heard(responses: DataFrame) -> DataFrame:
-    """One for each exchange, of those that came."""
-    order = Window.partitionBy(*KEY).orderBy(F.col("response_fate") == "withheld", "response_time")
-    first = responses.withColumn("place", F.row_number().over(order))
-    return first.where((F.col("place") == 1) | F.col("exchange").isNull()).drop("place")
+    Frames are read once, and sorted once within their connection: behind a request comes its response, and
+    then what was withheld of such. Frames whose exchange is not known are by themselves.
+    """
+    own = [*OWN, "body"] if bodies else OWN
+    chosen = [("kind", "==", "frame"), *([("api", "in", tuple(apis))] if apis else [])]
+    frames = source.frames(*KEY, *SHARED, "side", *own, filters=chosen)
+    is_response, withheld = F.col("side") == "response", F.col("fate") == "withheld"
+    order = Window.partitionBy(*CONNECTION).orderBy("exchange", is_response, withheld, "time")
+    before = order.rowsBetween(Window.unboundedPreceding, -1)
+    frame = F.struct("exchange", "time", *own)
+    behind = F.lead(frame).over(order)
+    paired = {
+        "is_first": F.coalesce(F.lag("exchange").over(order) != F.col("exchange"), F.lit(True)),
+        "request": F.when(~is_response, frame),
+        "response": F.when(is_response, frame).when(behind["exchange"] == F.col("exchange"), behind),
+        "heard": F.max(F.when(is_response, F.col("time"))).over(before),
+    }
+    return frames.withColumns(paired).where("is_first")
 
 
 def _named(ids: str) -> Column:
@@ -71,5 +71,5 @@ def _named(ids: str) -> Column:
 
 
 def _together(what: str, *more: Column) -> Column:
-    parts = [F.col(f"request_{what}"), F.col(f"response_{what}"), *more]
+    parts = [F.col(f"request.{what}"), F.col(f"response.{what}"), *more]
     return F.array_distinct(F.concat(*[F.coalesce(part, F.array().cast("array<string>")) for part in parts]))

@@ -46,16 +46,20 @@ class Source:
             some = parts(local) if local or not self._urls else []
         self._all = some
 
-    def frames(self, *columns: str) -> DataFrame:
-        return self._read(", ".join(f"{name} {TYPES[name]}" for name in columns), [], False)
+    def frames(self, *columns: str, filters: Filters = ()) -> DataFrame:
+        """Rows for which all of the filters hold, as the Data Source has them."""
+        return self._read(", ".join(f"{name} {TYPES[name]}" for name in columns), filters, False)
 
-    def bodies(self, api: str, side: Side, content: bool = False) -> DataFrame:
-        """Frames of one API and side, with `body` as a struct."""
-        known = API.get(api)
-        assert known is not None
+    def bodies(
+        self, api: str | Sequence[str], side: Side, content: bool = False, body: str = ""
+    ) -> DataFrame:
+        """Frames of one API and side, with `body` as a struct. `body`: what is wanted of it, as a type;
+        several APIs may have that in common.
+        """
+        apis = [API[api]] if isinstance(api, str) else [API[one] for one in api]
         fields = [f"{name} {TYPES[name]}" for name in HEADER]
-        ddl = ", ".join([*fields, f"body {body_type(known, side, content)}"])
-        return self._read(ddl, frames_of(known, side), True)
+        ddl = ", ".join([*fields, f"body {body or body_type(apis[0], side, content)}"])
+        return self._read(ddl, frames_of(apis, side), True)
 
     def _read(self, ddl: str, filters: Filters, typed: bool) -> DataFrame:
         keys, schema = wanted(filters).api_keys, cast(StructType, StructType.fromDDL(ddl))
