@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
-from functools import cache
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache, partial
 from itertools import chain, repeat
 from typing import Any, NamedTuple
 
@@ -21,24 +21,26 @@ MARKS = (TOPIC, TOPIC_ID, GROUP, ERROR)  # of fields
 class Named(NamedTuple):
     """`topic_ids`: of topics whose name is not in the body. `errors`: code but 0, its name, how often."""
 
-    topics: list[str]
-    topic_ids: list[str]
-    groups: list[str]
-    errors: list[tuple[int, str, int]]
+    topics: Sequence[str]
+    topic_ids: Sequence[str]
+    groups: Sequence[str]
+    errors: Sequence[tuple[int, str, int]]
 
 
-NOTHING = Named([], [], [], [])
+NOTHING = Named((), (), (), ())
+
+
+Flat = Callable[[Any], Iterable[Any]]  # a column of a pick, out of its lists
+Taken = list[tuple[int, Flat]]  # where a column is in the pick
 
 
 class _Places(NamedTuple):
-    """Where columns of a pick are, and in how many arrays. Of an id also where the name beside it is, if such
-    is known.
-    """
+    """`topic_ids` with the column of the names that stand beside them, if there are such."""
 
-    topics: list[tuple[int, int]]
-    topic_ids: list[tuple[int, int, int | None]]
-    groups: list[tuple[int, int]]
-    errors: list[tuple[int, int]]
+    topics: Taken
+    topic_ids: list[tuple[int, Flat, int | None]]
+    groups: Taken
+    errors: Taken
 
 
 @cache
@@ -48,18 +50,16 @@ def naming(key: int, version: int, side: Side) -> Callable[[bytes], Named]:
     if not marks:
         return lambda body: NOTHING
     picked, places = pick(layout(key, version, side), tuple(marks)), _places(marks)
+    in_topics, in_ids, in_groups, in_errors = places
 
     def named(body: bytes) -> Named:
         columns = picked(body, 0, len(body))
-        topics = [topic for at, depth in places.topics for topic in _flat(columns[at], depth) if topic]
-        groups = [group for at, depth in places.groups for group in _flat(columns[at], depth)]
-        codes = [code for at, depth in places.errors for code in _flat(columns[at], depth) if code]
-        ids: list[str] = []
-        for at, depth, beside in places.topic_ids:
-            names = repeat(None) if beside is None else _flat(columns[beside], depth)
-            pairs = zip(_flat(columns[at], depth), names, strict=False)
-            ids += [uuid_text(one) for one, name in pairs if not name and one is not None and one != NIL]
-        return Named(_texts(topics), _texts(ids), _texts(groups), _counted(codes))
+        return Named(
+            _topics(columns, in_topics) if in_topics else (),
+            _ids(columns, in_ids) if in_ids else (),
+            _groups(columns, in_groups) if in_groups else (),
+            _codes(columns, in_errors) if in_errors else (),
+        )
 
     return named
 
@@ -80,26 +80,50 @@ def _places(marks: dict[Path, tuple[str, int]]) -> _Places:
     found = _Places([], [], [], [])
     names = {path[:-1]: at for at, (path, (mark, _)) in enumerate(marks.items()) if mark == TOPIC}
     for at, (path, (mark, depth)) in enumerate(marks.items()):
+        flat = (_one, _each)[depth] if depth < 2 else partial(_inner, depth)
         if mark == TOPIC_ID:
-            found.topic_ids.append((at, depth, names.get(path[:-1])))
+            found.topic_ids.append((at, flat, names.get(path[:-1])))
         else:
-            {TOPIC: found.topics, GROUP: found.groups, ERROR: found.errors}[mark].append((at, depth))
+            {TOPIC: found.topics, GROUP: found.groups, ERROR: found.errors}[mark].append((at, flat))
     return found
 
 
-def _flat(column: Any, depth: int) -> Iterable[Any]:
-    """The values of a column of a pick, out of their lists."""
-    if depth == 0:
-        return () if column is None else (column,)
-    for _ in range(depth - 1):
-        column = chain.from_iterable(filter(None, column or ()))
+def _one(column: Any) -> Iterable[Any]:
+    return () if column is None else (column,)
+
+
+def _each(column: Any) -> Iterable[Any]:
     return column or ()
 
 
-def _texts(values: list[str]) -> list[str]:
-    """Each once."""
-    return list(dict.fromkeys(map(plain_text, values))) if values else values
+def _inner(depth: int, column: Any) -> Iterable[Any]:
+    for _ in range(depth - 1):
+        column = chain.from_iterable(filter(None, column or ()))
+    return column  # type: ignore[no-any-return]
 
 
-def _counted(codes: list[int]) -> list[tuple[int, str, int]]:
-    return [(code, error_name(code), count) for code, count in Counter(codes).items()] if codes else []
+def _topics(columns: tuple[Any, ...], taken: Taken) -> list[str]:
+    return _once([name for at, flat in taken for name in flat(columns[at]) if name])
+
+
+def _groups(columns: tuple[Any, ...], taken: Taken) -> list[str]:
+    return _once([name for at, flat in taken for name in flat(columns[at])])
+
+
+def _once(names: list[str]) -> list[str]:
+    return list(dict.fromkeys(map(plain_text, names))) if names else names
+
+
+def _ids(columns: tuple[Any, ...], taken: list[tuple[int, Flat, int | None]]) -> list[str]:
+    found: dict[bytes, None] = {}
+    for at, flat, beside in taken:
+        names = repeat(None) if beside is None else flat(columns[beside])
+        for one, name in zip(flat(columns[at]), names, strict=False):
+            if not name and one is not None and one != NIL:
+                found[one] = None
+    return list(map(uuid_text, found))
+
+
+def _codes(columns: tuple[Any, ...], taken: Taken) -> Sequence[tuple[int, str, int]]:
+    found = [code for at, flat in taken for code in flat(columns[at]) if code]
+    return [(code, error_name(code), count) for code, count in Counter(found).items()] if found else ()
