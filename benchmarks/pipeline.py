@@ -47,7 +47,15 @@ TSHARK = {
     ),
     "tshark -T ek": ("-T", "ek", "-J", "kafka"),
 }
-BESIDE = {"bodies off": "tshark -T fields", "bodies as VARIANT": "tshark -T ek"}
+HEADERS = (
+    "connection", "exchange", "client_id", "time", "api", "version", "correlation_id", "request_bytes",
+    "response_bytes", "answered", "latency_ms",
+)  # fmt: skip
+BESIDE = {
+    "headers": "tshark -T fields",
+    "bodies off": "tshark -T fields",
+    "bodies as VARIANT": "tshark -T ek",
+}
 TARGET = 10.0
 ROUNDS = 3
 
@@ -59,8 +67,8 @@ def run(console: Console, quick: bool = False) -> dict[str, Any]:
     spark = session("local[2]", **{"spark.sql.shuffle.partitions": "4", "spark.driver.memory": "4g"})
     with tempfile.TemporaryDirectory(prefix="klamm-bench-") as folder:
         warm = show_traffic.write(WARM, WARM.exchanges, Path(folder, "warm"))
-        for bodies in (True, False):
-            _exchanges(spark, warm, bodies)
+        for what in BESIDE:
+            _exchanges(spark, warm, what)
         speeds = [_speed(spark, shape, Path(folder), quick) for shape in SHAPES]
         sizes = [_size(spark, mb // (10 if quick else 1), Path(folder)) for mb in SIZES_MB]
     spark.stop()
@@ -75,8 +83,7 @@ def _speed(spark: SparkSession, shape: Shape, folder: Path, quick: bool) -> dict
     name = shape.name.replace(" ", "-")
     some, whole = [show_traffic.write(shape, count, folder / f"{name}-{count}") for count in counts]
     works: dict[str, Callable[[Traffic], float]] = {
-        "bodies off": lambda of: _spark_cpu(spark, lambda: _exchanges(spark, of, False)),
-        "bodies as VARIANT": lambda of: _spark_cpu(spark, lambda: _exchanges(spark, of, True)),
+        what: partial(_spark_cpu, spark, partial(_exchanges, spark, what=what)) for what in BESIDE
     }
     for name, options in TSHARK.items() if shutil.which("tshark") else ():
         works[name] = partial(_tshark_cpu, options)
@@ -97,17 +104,18 @@ def _speed(spark: SparkSession, shape: Shape, folder: Path, quick: bool) -> dict
     }
 
 
-def _exchanges(spark: SparkSession, traffic: Traffic, bodies: bool) -> None:
+def _exchanges(spark: SparkSession, traffic: Traffic, what: str) -> None:
     from klamm.pipeline.tables import Tables
 
-    table = Tables(spark, str(traffic.capture), bodies=bodies).exchanges
+    tables = Tables(spark, str(traffic.capture), bodies=what == "bodies as VARIANT")
+    table = tables.some_exchanges(*HEADERS) if what == "headers" else tables.exchanges
     table.write.format("noop").mode("overwrite").save()
 
 
-def _spark_cpu(spark: SparkSession, work: Callable[[], None]) -> float:
+def _spark_cpu(spark: SparkSession, work: Callable[[Traffic], None], traffic: Traffic) -> float:
     root = spark.sparkContext._gateway.proc.pid  # type: ignore[union-attr]
     before = _tree_s(root)
-    work()
+    work(traffic)
     return _tree_s(root) - before
 
 

@@ -127,6 +127,27 @@ def test_an_answer_waits_for_the_answers_before_it(spark: SparkSession, tmp_path
     assert [(one.latency_ms, one.turn_ms) for one in found] == [(20, 0), (30, 20)]
 
 
+def test_some_columns_of_exchanges_are_the_same_and_read_no_more(
+    spark: SparkSession, tables: Tables, tmp_path: Path
+) -> None:
+    lean = Tables(spark, str(written(tmp_path / "a.arrow", in_time(*talks()))))
+    for wanted, is_decoded in (
+        (["connection", "exchange", "api", "latency_ms", "turn_ms", "awaits", "response_bytes"], False),
+        (["connection", "exchange", "errors", "groups"], True),
+        (["connection", "exchange", "request_body", "software"], True),
+    ):
+        some, all_ = lean.some_exchanges(*wanted), tables.exchanges.select(*wanted)
+        text = [F.to_json(name).alias(name) if name == "request_body" else name for name in wanted]
+        assert some.columns == wanted
+        assert _told(some.select(*text)) == _told(all_.select(*text))
+        plan = some._jdf.queryExecution().optimizedPlan().toString()
+        assert ("topic_ids#" in plan or "body#" in plan) == is_decoded
+
+
+def _told(rows: Any) -> list[str]:
+    return sorted(repr(row) for row in rows.collect())
+
+
 def test_without_bodies_they_are_null_and_are_decoded_for_the_apis_that_are_named(
     spark: SparkSession, tables: Tables, tmp_path: Path
 ) -> None:
