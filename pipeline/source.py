@@ -195,8 +195,11 @@ def rows(part: Part, schema: StructType, filters: Filters, typed: bool) -> Itera
 @cache
 def _settle() -> None:
     """Spark lets its Python workers look for garbage after each task, which takes longer than many a task:
-    what is loaded by now is none.
+    what is loaded by now is none. pyarrow loads pandas, if it is there, as soon as it makes an array.
     """
+    import pyarrow as pa
+
+    pa.array([None])
     gc.collect()
     gc.freeze()
 
