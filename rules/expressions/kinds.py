@@ -24,7 +24,6 @@ OF_JSON: dict[type, Kind] = {int: "number", float: "number", bool: "boolean", st
 ORDERED = ("number", "text", "bytes", "json")
 
 
-@lru_cache(4096)
 def text_of(value: bytes) -> str:
     return value.decode("utf-8", "surrogateescape")
 
@@ -41,7 +40,7 @@ def only(kind: Kind) -> Callable[[Any], Any]:
 # How a value of one kind is read where another is wanted.
 AS: dict[tuple[Kind, Kind], Callable[[Any], Any]] = {
     ("bytes", "text"): text_of,
-    ("uuid", "text"): uuid_text,
+    ("uuid", "text"): lru_cache(4096)(uuid_text),
     ("json", "text"): only("text"),
     ("json", "number"): only("number"),
     ("json", "boolean"): only("boolean"),
