@@ -7,16 +7,15 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import cache, partial
 from importlib import import_module
-from math import isfinite
 from typing import Any
 
 from klamm.decoders import API
 from klamm.decoders.body import decode_prefix
-from klamm.decoders.schema import UNKNOWN_TAGS, Field, Side, walk
-from klamm.rules.json_form import HIDDEN, to_json, uuid_text
+from klamm.decoders.schema import UNKNOWN_TAGS, Side, walk
+from klamm.rules.json_form import HIDDEN, field_to_json, to_json
 from klamm.rules.subjects import at
 
-Change = Callable[[Any], Any]
+OTHERWISE = frozenset({"uuid", "float64"})  # kinds that msgspec writes as something else; bytes become base64
 
 encode: Callable[[Any], bytes] | None = None
 with suppress(ModuleNotFoundError):  # on an executor with nothing but pyarrow
@@ -30,9 +29,9 @@ def body_json(key: int, version: int, side: Side) -> Callable[[bytes], bytes | s
     """For bodies of this layout. What is returned raises DecodeError."""
     fields = API[key].fields(side)
     changes = [
-        (path[:-1], path[-1], change)
+        (path[:-1], path[-1], partial(field_to_json, f, version))
         for path, f in walk(fields, version)
-        if (change := _change(f)) is not None
+        if f.mark in HIDDEN or {f.kind, f.of} & OTHERWISE
     ]
 
     def slowly(body: bytes) -> str:
@@ -57,31 +56,3 @@ def body_json(key: int, version: int, side: Side) -> Callable[[bytes], bytes | s
         return slowly(body) if UNKNOWN in told else told
 
     return quickly
-
-
-def _change(f: Field) -> Change | None:
-    """What JSON has in place of a value; None: the value. Bytes become base64 by themselves."""
-    if f.mark in HIDDEN:
-        return _size_of_text if f.kind == "string" else _size
-    kind, is_list = (f.of, True) if f.kind == "array" else (f.kind, False)
-    one = TEXTS.get(kind) if isinstance(kind, str) else None
-    return partial(_each, one) if one is not None and is_list else one
-
-
-def _each(change: Change, values: list[Any]) -> list[Any]:
-    return list(map(change, values))
-
-
-def _size(value: bytes) -> dict[str, int]:
-    return {"bytes": len(value)}
-
-
-def _size_of_text(value: str) -> dict[str, int]:
-    return {"bytes": len(value.encode("utf-8", "surrogateescape"))}
-
-
-def _number(value: float) -> float | str:
-    return value if isfinite(value) else str(value)
-
-
-TEXTS: dict[str, Change] = {"uuid": uuid_text, "float64": _number}

@@ -35,7 +35,7 @@ def to_json(
     return {
         name: [{"tag": tag, "data": _base64(data)} for tag, data in value]
         if name == UNKNOWN_TAGS
-        else _told(known[name], version, value, hidden)
+        else field_to_json(known[name], version, value, hidden)
         for name, value in values.items()
     }
 
@@ -58,7 +58,8 @@ def _known(fields: tuple[Field, ...], version: int) -> dict[str, Field]:
     return {f.name: f for f in fields if version in f.versions}
 
 
-def _told(f: Field, version: int, value: Any, hidden: frozenset[str]) -> Any:
+def field_to_json(f: Field, version: int, value: Any, hidden: frozenset[str] = HIDDEN) -> Any:
+    """The value of one field."""
     if value is None:
         return None
     if f.mark in hidden:
@@ -120,7 +121,7 @@ def _struct(
 def _value(f: Field, version: int, said: Any, before: Any, hidden: frozenset[str], path: str) -> Any:
     if said is None:
         return None
-    if before is not None and said == _told(f, version, before, hidden):
+    if before is not None and said == field_to_json(f, version, before, hidden):
         return before
     if f.kind == "struct":
         return _struct(members(f), version, said, before or {}, hidden, path)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING
 
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
+from klamm.pipeline.naming import Named
 from klamm.pipeline.schemas import TABLES
 from klamm.pipeline.tables.cluster import CONNECTION, software
 from klamm.pipeline.tables.reading import KEY, Source, columns, ms, with_nulls
@@ -17,21 +18,22 @@ if TYPE_CHECKING:
 
 ALL = tuple(column.name for column in TABLES["exchanges"].columns)
 BODIES = ("request_body", "response_body")
-NAMED = ("topics", "groups", "errors")
 SHARED = ("cluster", "broker", "client", "client_id", "time", "api", "api_key", "version", "correlation_id")
 SIDES = ("request", "response")
 OWN = ("awaits", "bytes", "fate")  # of each of the two
-IN_BODIES = ("topics", "topic_ids", "groups", "errors")
 
 
 def exchanges(
-    source: Source, names: DataFrame, wanted: Collection[str] = ALL, apis: Sequence[str] = ()
+    source: Source,
+    names: Callable[[], DataFrame],
+    wanted: Collection[str] = ALL,
+    apis: Sequence[str] = (),
 ) -> DataFrame:
     """All columns, but null those that are not wanted and cost more than a look at headers. Of these APIs, or
-    all. Where klamm answered in the broker's place, the answer is klamm's.
+    all. Where klamm answered in the broker's place, the answer is klamm's. `names` is called if it is needed.
     """
-    is_named, has_bodies = not set(NAMED).isdisjoint(wanted), not set(BODIES).isdisjoint(wanted)
-    rows = _paired(source, [*(IN_BODIES if is_named else ()), *(["body"] if has_bodies else ())], apis)
+    is_named, has_bodies = (not set(some).isdisjoint(wanted) for some in (Named._fields, BODIES))
+    rows = _paired(source, [*(Named._fields if is_named else ()), *(["body"] if has_bodies else ())], apis)
     came = F.col("response.time")
     has_both = F.col("request.time").isNotNull() & came.isNotNull()
     waited = F.when(F.col("heard").isNotNull(), ms(F.col("time"), F.least("heard", came)))
@@ -43,7 +45,7 @@ def exchanges(
         **{f"{side}_{name}": F.col(f"{side}.{name}") for side in SIDES for name in ("bytes", "fate")},
     }
     if is_named:
-        rows = rows.crossJoin(F.broadcast(names))
+        rows = rows.crossJoin(F.broadcast(names()))
         made["errors"] = F.coalesce("response.errors", F.array())
         made["topics"] = _together("topics", *(_named(f"{side}.topic_ids") for side in SIDES))
         made["groups"] = _together("groups")

@@ -49,15 +49,15 @@ class Tables:
     @cached_property
     def exchanges(self) -> DataFrame:
         wanted = exchanges.ALL if self._bodies else tuple(set(exchanges.ALL) - set(exchanges.BODIES))
-        return self._kept(exchanges.exchanges(self._source, self.topic_names, wanted))
+        return self._kept(exchanges.exchanges(self._source, lambda: self.topic_names, wanted))
 
     def some_exchanges(self, *columns: str) -> DataFrame:
         """These columns of `exchanges`; only `topics`, `groups`, `errors` and bodies are decoded for."""
-        return exchanges.exchanges(self._source, self.topic_names, columns).select(*columns)
+        return exchanges.exchanges(self._source, lambda: self.topic_names, columns).select(*columns)
 
     def exchanges_of(self, *apis: str) -> DataFrame:
         """Exchanges of these APIs, with their bodies."""
-        return exchanges.exchanges(self._source, self.topic_names, apis=apis)
+        return exchanges.exchanges(self._source, lambda: self.topic_names, apis=apis)
 
     @cached_property
     def produce(self) -> DataFrame:
