@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from random import Random
-from typing import Any
 
 import pytest
 
 from klamm.decoders import API, decode
 from klamm.decoders.headers import response_header_version
 from klamm.proxy.answers import TAIL_HELD
-from klamm.proxy.connection import NO_LENGTH, Ground
 from klamm.rules.plan import Wishes, bears_addresses
 from tests.proxy.traffic import (
     ADVERTISE,
     BROKERS,
-    TOPIC_ID,
     Exchanged,
     api_versions,
     at_random,
@@ -391,123 +388,3 @@ def test_a_gssapi_client_of_0_9_sends_its_token_first() -> None:
         assert outcome.broker == b"".join(one.request for one in made)
         assert outcome.events == ()
         assert b"klamm.example" in outcome.client
-
-
-def test_errors_topics_and_latency_are_counted_per_lane() -> None:
-    at = ground()
-    play(
-        [
-            produce(9, 1),
-            produce(9, 2, endpoints=False),
-            produce(13, 3, endpoints=True),
-            produce(9, 4, acks=0),
-        ],
-        whole,
-        at,
-    )
-    lane = at.stats.lanes["test", "1", "app", "Produce", 9]
-    assert (lane.requests, lane.responses, lane.unanswered) == (3, 2, 1)
-    assert lane.request_bytes == sum(
-        len(produce(9, i, acks=a).request) for i, a in ((1, -1), (2, -1), (4, 0))
-    )
-    assert sum(lane.latency.buckets) == 2
-    assert at.stats.lanes["test", "1", "app", "Produce", 13].errors == {6: 1}
-    assert at.stats.topics["test", "orders", "Produce"].requests == 3
-
-
-def test_topic_ids_are_counted_under_their_names_once_metadata_has_told_them() -> None:
-    at = ground()
-    play([produce(13, 1), metadata(12, 2, topics=1), produce(13, 3)], whole, at, batch=1)
-    counted = {topic: lane.requests for (_, topic, api), lane in at.stats.topics.items() if api == "Produce"}
-    assert counted == {"id:AAECAwQFBgcICQoLDA0ODw": 1, "topic-0": 1}
-
-
-def test_a_changed_client_id_is_counted_apart() -> None:
-    at = ground()
-    one = exchange("Heartbeat", 3, {"group_id": "g"}, {}, 1, client_id="a")
-    two = exchange("Heartbeat", 3, {"group_id": "g"}, {}, 2, client_id="b")
-    play([one, two, one], whole, at)
-    assert {lane.client_id: lane.requests for lane in at.stats.lanes.values()} == {"a": 2, "b": 1}
-
-
-def test_no_memo_holds_before_a_frame_was_read() -> None:
-    assert ground().frame_limit < NO_LENGTH
-
-
-def beats(random: Random, version: int, count: int) -> list[Exchanged]:
-    """Frames of one length that differ in client, group or error."""
-    made = []
-    for correlation_id in range(count):
-        group, client_id, code = (
-            random.choice(["aa", "bb"]),
-            random.choice(["app", "job"]),
-            random.choice([0, 0, 0, 27]),
-        )
-        asked = {"group_id": group, "member_id": "m"}
-        made.append(exchange("Heartbeat", version, asked, {"error_code": code}, correlation_id, client_id))
-    return made
-
-
-def produced(random: Random, version: int, count: int) -> list[Exchanged]:
-    """The same with values that may change in the middle of an answer."""
-    made = []
-    for correlation_id in range(count):
-        names = (
-            {"topic_id": random.choice([TOPIC_ID, bytes(16)])}
-            if version >= 13
-            else {"name": random.choice(["aa", "bb"])}
-        )
-        asked = {
-            "acks": random.choice([-1, 1, 0]),
-            "topic_data": [{**names, "partition_data": [{"index": 0, "records": b"xyz"}]}],
-        }
-        part = {"index": 0, "error_code": random.choice([0, 0, 0, 7]), "base_offset": random.randrange(1000)}
-        answered = {"responses": [{**names, "partition_responses": [part]}]}
-        made.append(exchange("Produce", version, asked, answered if asked["acks"] else None, correlation_id))
-    return made
-
-
-def counted(at: Ground) -> object:
-    lanes = {
-        key: (
-            lane.requests,
-            lane.responses,
-            lane.unanswered,
-            lane.request_bytes,
-            lane.response_bytes,
-            lane.errors,
-        )
-        for key, lane in at.stats.lanes.items()
-    }
-    return lanes, {key: (lane.requests, lane.errors) for key, lane in at.stats.topics.items()}
-
-
-@pytest.mark.parametrize("version", [4, 9, 13])
-@pytest.mark.parametrize("made", [beats, produced])
-def test_frames_that_look_alike_are_counted_as_if_they_came_alone(made: Any, version: int) -> None:
-    for seed in range(10):
-        exchanges = made(Random(seed), min(version, 4) if made is beats else version, 60)
-        runs = [one for one in exchanges for _ in range(Random(seed).choice([1, 6, 25]))]
-        alone = ground()
-        said = play(runs, whole, alone, batch=1)
-        for batch in (None, 5, 8):
-            together = ground()
-            assert play(runs, whole, together, batch) == said
-            assert counted(together) == counted(alone)
-
-
-@pytest.mark.parametrize("batch", [1, 7, 64])
-@pytest.mark.parametrize("pattern", ["ab", "aab", "aaaaaaaab", "abc"])
-def test_requests_that_take_turns_are_counted_each_where_it_belongs(pattern: str, batch: int) -> None:
-    turns = (pattern * 192)[:192]
-    exchanges = [
-        produce(9, number, acks=-1 if topic == "a" else 1, topic=topic)
-        for number, topic in enumerate(turns, 1)
-    ]
-    at = ground()
-    outcome = play(exchanges, whole, at, batch)
-    assert outcome.broker == b"".join(one.request for one in exchanges)
-    counted = {lane.topic: lane.requests for lane in at.stats.topics.values()}
-    assert counted == {topic: turns.count(topic) for topic in set(turns)}
-    (lane,) = at.stats.lanes.values()
-    assert (lane.requests, lane.responses) == (192, 192)
