@@ -4,7 +4,7 @@ frame by frame only where bodies are asked for.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -35,15 +35,16 @@ Mask = Callable[[pa.RecordBatch], Any]
 
 
 class Asked:
-    """`schema`: the columns that are wanted, as Arrow has them; `keeps`: which rows, by their headers;
-    `typed`: bodies are structs; `faults`: rows that say what is damaged; `api_keys`: batches without these
-    need not be read.
+    """`schema`: the columns that are wanted, as Arrow has them; `keeps`: which rows, by their headers, and
+    `also`: the columns of segments that it looks at; `typed`: bodies are structs; `faults`: rows that say
+    what is damaged; `api_keys`: batches without these need not be read.
     """
 
     def __init__(
         self,
         schema: pa.Schema,
         keeps: Mask | None = None,
+        also: Collection[str] = (),
         typed: bool = False,
         faults: bool = True,
         api_keys: Collection[int] | None = None,
@@ -52,67 +53,70 @@ class Asked:
         self.api_keys = api_keys
         self.decoded = DECODED.intersection(schema.names)
         self.content = typed and "body" in schema.names and _has_content(schema.field("body").type)
-        needed = {source for name in schema.names for source in FROM.get(name, (name,))}
+        needed = {"time_ns", *also, *(source for name in schema.names for source in FROM.get(name, (name,)))}
         needed.update((*STORED, "size") if self.decoded else ())
         self.read = tuple(name for name in COLUMNS if name in needed)
 
 
-def read(part: Part, asked: Asked, also: tuple[str, ...] = ()) -> Iterator[pa.RecordBatch]:
-    """What a part has of what is asked for. What is damaged in it is a row of kind `lost`. `also`: what
-    `keeps` looks at.
-    """
+def read(part: Part, asked: Asked) -> Iterator[pa.RecordBatch]:
+    """What a part has of what is asked for. What is damaged in it is a row of kind `lost`."""
+    bodies = Bodies(asked.decoded, asked.typed, asked.content)
     waiting: list[pa.RecordBatch] = []
     rows = size = 0
-    for found in _found(part, asked, {*asked.read, *also, "time_ns"}):
-        if not isinstance(found, pa.RecordBatch):
-            if not asked.faults:
-                continue
-            found = _fault(asked.schema, *found)
-        waiting.append(found)
-        rows, size = rows + len(found), size + found.nbytes
+    for found in stored(part, asked):
+        if isinstance(found, pa.RecordBatch):
+            waiting.append(found)
+            rows, size = rows + len(found), size + found.nbytes
+        elif asked.faults:
+            yield _fault(asked.schema, *found)
         if rows >= MOST_ROWS or size >= MOST_BYTES:
-            yield from _together(waiting)
+            yield from made(joined(waiting, asked), asked, bodies)
             waiting, rows, size = [], 0, 0
-    yield from _together(waiting)
+    if waiting:
+        yield from made(joined(waiting, asked), asked, bodies)
 
 
-def _together(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
-    """As one: for each Spark does much that is no more for a large one."""
-    return pa.Table.from_batches(batches).combine_chunks().to_batches() if batches else []
-
-
-def _found(part: Part, asked: Asked, columns: Collection[str]) -> Iterator[pa.RecordBatch | tuple[str, int]]:
-    """Rows; or what is wrong, and how many rows are lost by it."""
+def stored(part: Part, asked: Asked) -> Iterator[pa.RecordBatch | tuple[str, int]]:
+    """Batches of a segment, with the columns that are needed; or what is wrong, and how many rows are lost by
+    it.
+    """
     if part.fault:
         yield f"{part.path}: {part.fault}".removeprefix(": "), 0
     if part.stop == part.first:
         return
-    opened, fault = opening(Path(part.path), [name for name in COLUMNS if name in columns])
+    opened, fault = opening(Path(part.path), asked.read)
     if opened is None:
         yield f"{part.path}: {fault}", 0
         return
-    bodies = Bodies(asked.decoded, asked.typed, asked.content)
     for place in range(part.first, part.stop):
         try:
-            yield from _batch(opened, place, asked, bodies)
-        except (Damaged, IndexError) as wrong:
+            batch = opened.batch(place, asked.api_keys)
+        except Damaged as wrong:
             yield f"{part.path}: batch {place + 1} is damaged: {wrong}", _rows(opened, place)
+            continue
+        if batch is not None:
+            yield batch
 
 
-def _batch(opened: Opened, place: int, asked: Asked, bodies: Bodies) -> Iterator[pa.RecordBatch]:
-    batch = opened.batch(place, asked.api_keys)
-    if batch is None:
-        return
-    if asked.keeps is not None:
-        batch = batch.filter(asked.keeps(batch))
+def joined(batches: Sequence[pa.RecordBatch], asked: Asked) -> pa.RecordBatch:
+    """The rows of them that are asked for, as one: much is done for each batch that is no more for a large
+    one.
+    """
+    table = pa.Table.from_batches(batches).unify_dictionaries().combine_chunks()
+    batch = pa.RecordBatch.from_arrays([column.chunk(0) for column in table.columns], schema=table.schema)
+    return batch if asked.keeps is None else batch.filter(asked.keeps(batch))
+
+
+def made(batch: pa.RecordBatch, asked: Asked, bodies: Bodies) -> Iterator[pa.RecordBatch]:
+    """Its rows as they are asked for, so that what is decoded at a time is not much."""
     for piece in _pieces(batch) if asked.decoded else [batch]:
         if piece.num_rows:
-            decoded = bodies.columns(_stored(piece)) if asked.decoded else {}
+            decoded = bodies.columns(_bodies(piece)) if asked.decoded else {}
             arrays = [_column(piece, field, decoded) for field in asked.schema]
             yield pa.RecordBatch.from_arrays(arrays, schema=asked.schema)
 
 
-def _stored(batch: pa.RecordBatch) -> Iterator[Stored]:
+def _bodies(batch: pa.RecordBatch) -> Iterator[Stored]:
     return zip(*(column_values(batch.column(name)) for name in STORED), strict=True)
 
 

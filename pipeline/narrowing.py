@@ -16,35 +16,63 @@ from klamm.pipeline.quick import AtHand
 from klamm.pipeline.source import Filters
 from klamm.pipeline.tables import Tables
 from klamm.pipeline.tables.cluster import NAMING
-from klamm.pipeline.tables.reading import KEY, Source
+from klamm.pipeline.tables.reading import KEY, Apis, Source
 from klamm.rules.expressions import Expression
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 TELLING = {*NAMING, "ApiVersions", "SaslHandshake"}
-Narrow = Callable[["DataFrame"], "DataFrame"]
+Choose = Callable[["DataFrame"], "DataFrame"]
 
 
-class Narrowed(Source):
-    """Frames that `narrow` leaves, of those with the columns of `needs`."""
+class Chosen(Source):
+    """Frames that `choose` leaves, of those with the columns KEY."""
 
-    def __init__(
-        self, spark: SparkSession, paths: Sequence[str], narrow: Narrow, needs: Sequence[str]
-    ) -> None:
+    def __init__(self, spark: SparkSession, paths: Sequence[str], choose: Choose) -> None:
         super().__init__(spark, paths)
-        self._narrow, self._needs = narrow, needs
+        self._choose = choose
 
     def frames(self, *columns: str, filters: Filters = ()) -> DataFrame:
-        wanted = dict.fromkeys((*columns, *self._needs))
-        return self._narrow(super().frames(*wanted, filters=filters)).select(*columns)
+        wanted = dict.fromkeys((*columns, *KEY))
+        return self._choose(super().frames(*wanted, filters=filters)).select(*columns)
 
     def bodies(
-        self, api: str | Sequence[str], side: Side, content: bool = False, body: str = ""
+        self, api: Apis, side: Side, content: bool = False, body: str = "", filters: Filters = ()
     ) -> DataFrame:
-        found = super().bodies(api, side, content, body)
-        tells = {api} if isinstance(api, str) else {*api}
-        return found if tells <= TELLING else self._narrow(found)
+        found = super().bodies(api, side, content, body, filters)
+        return found if _tells(api) else self._choose(found)
+
+    def exchanges(
+        self, columns: Sequence[str], of_each: Sequence[str], filters: Filters = ()
+    ) -> tuple[DataFrame, DataFrame]:
+        whole, left = super().exchanges(columns, of_each, filters)
+        return self._choose(whole), self._choose(left)
+
+
+class Since(Source):
+    """Frames from a time on."""
+
+    def __init__(self, spark: SparkSession, paths: Sequence[str], time: datetime) -> None:
+        super().__init__(spark, paths)
+        self._since = ("time", ">=", time)
+
+    def frames(self, *columns: str, filters: Filters = ()) -> DataFrame:
+        return super().frames(*columns, filters=(*filters, self._since))
+
+    def bodies(
+        self, api: Apis, side: Side, content: bool = False, body: str = "", filters: Filters = ()
+    ) -> DataFrame:
+        return super().bodies(api, side, content, body, filters if _tells(api) else (*filters, self._since))
+
+    def exchanges(
+        self, columns: Sequence[str], of_each: Sequence[str], filters: Filters = ()
+    ) -> tuple[DataFrame, DataFrame]:
+        return super().exchanges(columns, of_each, (*filters, self._since))
+
+
+def _tells(api: Apis) -> bool:
+    return ({api} if isinstance(api, str) else {*api}) <= TELLING
 
 
 def tables_of(spark: SparkSession, paths: Sequence[str], small: bool, source: Source | None = None) -> Tables:
@@ -64,20 +92,15 @@ def chosen(spark: SparkSession, paths: Sequence[str], small: bool, expression: E
     keys = whole.exchanges.where(condition(expression, row[0] or {})).select(*KEY).persist()
     of_connections = keys.select(*KEY[:2]).distinct()
 
-    def narrow(frames: DataFrame) -> DataFrame:
+    def choose(frames: DataFrame) -> DataFrame:
         exchanges = frames.where(F.col("exchange").isNotNull()).join(keys, KEY, "left_semi")
         others = frames.where(F.col("exchange").isNull())
         gaps = others.where("connection is null")
         return exchanges.unionByName(others.join(of_connections, KEY[:2], "left_semi")).unionByName(gaps)
 
-    return tables_of(spark, paths, small, Narrowed(spark, paths, narrow, KEY))
+    return tables_of(spark, paths, small, Chosen(spark, paths, choose))
 
 
 def since(spark: SparkSession, paths: Sequence[str], small: bool, time: datetime) -> Tables:
     """From this time on."""
-    from pyspark.sql import functions as F
-
-    def narrow(frames: DataFrame) -> DataFrame:
-        return frames.where(F.col("time") >= F.lit(time))
-
-    return tables_of(spark, paths, small, Narrowed(spark, paths, narrow, ["time"]))
+    return tables_of(spark, paths, small, Since(spark, paths, time))

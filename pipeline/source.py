@@ -50,6 +50,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
+    from klamm.pipeline.frame_rows import Asked
+
 SOURCES = {  # columns of `frames` by which frames are left out: what they are in a segment
     **{name: name for name in ("capture", "connection", "cluster", "broker", "client", "client_id")},
     **{"kind": "kind", "side": "side", "api_key": "api_key", "api": "api_key", "time": "time_ns"},
@@ -104,7 +106,7 @@ class _Asked:
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, Slice)
-        return rows(partition.part, self._schema, self._filters, self._typed)
+        return rows(self._schema, self._filters, self._typed, partition.part)
 
 
 class Reader(_Asked, DataSourceReader):
@@ -175,21 +177,28 @@ def frames_of(apis: Sequence[Api], side: Side) -> list[tuple[str, str, Any]]:
     return [("api_key", "in", tuple(api.key for api in apis)), ("side", "==", side), ("kind", "==", "frame")]
 
 
-def rows(part: Part, schema: StructType, filters: Filters, typed: bool) -> Iterator[pa.RecordBatch]:
+def rows(schema: StructType, filters: Filters, typed: bool, part: Part) -> Iterator[pa.RecordBatch]:
     """On an executor: a part's rows of `frames`, with the columns of this schema."""
+    from klamm.pipeline.frame_rows import read
+
+    return read(part, asked(schema, filters, typed))
+
+
+def asked(schema: StructType, filters: Filters, typed: bool = False, also: Sequence[str] = ()) -> Asked:
+    """On an executor: what is to be read. `also`: columns of segments that are needed, too."""
     from pyspark.sql.pandas.types import to_arrow_schema
 
-    from klamm.pipeline.frame_rows import Asked, read
+    from klamm.pipeline.frame_rows import Asked
     from klamm.pipeline.keeping import mask
 
     _settle()
-    also = tuple(SOURCES[column] for column, _, _ in filters)
+    looks_at = (*also, *(SOURCES[column] for column, _, _ in filters))
     keeps = mask(filters) if filters else None
     faults = all(
         column == "kind" and "lost" in ([value] if how == "==" else value) for column, how, value in filters
     )
     columns, keys = to_arrow_schema(schema, timezone="UTC"), wanted(filters).api_keys
-    return read(part, Asked(columns, keeps, typed, faults, keys), also)
+    return Asked(columns, keeps, looks_at, typed, faults, keys)
 
 
 @cache

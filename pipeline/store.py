@@ -211,6 +211,12 @@ class _Since:
             lambda source: source.bodies(api, side, content, body).withColumn("side", F.lit(side))
         ).drop("side")
 
+    def exchanges(
+        self, columns: Sequence[str], of_each: Sequence[str], filters: Filters = ()
+    ) -> tuple[DataFrame, DataFrame]:
+        whole, _ = self.new.exchanges(columns, of_each, filters)
+        return whole, self._chosen(lambda source: source.exchanges(columns, of_each, filters)[1])
+
     def _chosen(self, read: Callable[[Source], DataFrame]) -> DataFrame:
         rows, before = read(self.new), self._before
         if before.connections:

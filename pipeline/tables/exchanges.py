@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 ALL = tuple(column.name for column in TABLES["exchanges"].columns)
 BODIES = ("request_body", "response_body")
-SHARED = ("cluster", "broker", "client", "client_id", "time", "api", "api_key", "version", "correlation_id")
+SHARED = ("cluster", "broker", "client", "client_id", "api", "api_key", "version", "correlation_id")
 SIDES = ("request", "response")
 OWN = ("awaits", "bytes", "fate")  # of each of the two
 
@@ -34,13 +34,14 @@ def exchanges(
     """
     is_named, has_bodies = (not set(some).isdisjoint(wanted) for some in (Named._fields, BODIES))
     rows = _paired(source, [*(Named._fields if is_named else ()), *(["body"] if has_bodies else ())], apis)
-    came = F.col("response.time")
-    has_both = F.col("request.time").isNotNull() & came.isNotNull()
-    waited = F.when(F.col("heard").isNotNull(), ms(F.col("time"), F.least("heard", came)))
+    asked, came = F.col("request.time"), F.col("response.time")
+    has_both = asked.isNotNull() & came.isNotNull()
+    waited = F.when(F.col("heard").isNotNull(), ms(asked, F.least("heard", came)))
     made = {
+        "time": F.coalesce(asked, came),
         "awaits": F.coalesce("request.awaits", F.lit(True)),
         "answered": came.isNotNull(),
-        "latency_ms": F.when(has_both, ms(F.col("time"), came)),
+        "latency_ms": F.when(has_both, ms(asked, came)),
         "turn_ms": F.when(has_both, F.greatest(F.coalesce(waited, F.lit(0.0)), F.lit(0.0))),
         **{f"{side}_{name}": F.col(f"{side}.{name}") for side in SIDES for name in ("bytes", "fate")},
     }
@@ -59,23 +60,26 @@ def exchanges(
 def _paired(source: Source, more: Sequence[str], apis: Sequence[str]) -> DataFrame:
     """A row for each exchange, with `request` and `response`, and `heard`: when the answers before had come.
 
-    Frames are read once, and sorted once within their connection: behind a request comes its response, and
-    then what was withheld of such. Frames whose exchange is not known are by themselves.
+    Where both halves stand in one part of a segment they are paired as they are read. The frames that are
+    left are sorted within their connection: behind a request comes its response, and then what was withheld
+    of such. Frames whose exchange is not known are by themselves.
     """
     chosen = [("kind", "==", "frame"), *([("api", "in", tuple(apis))] if apis else [])]
-    frames = source.frames(*KEY, *SHARED, "side", *OWN, *more, filters=chosen)
+    of_each = ("time", *OWN, *more)
+    whole, left = source.exchanges([*KEY, *SHARED, "side"], of_each, chosen)
     is_response, withheld = F.col("side") == "response", F.col("fate") == "withheld"
     order = Window.partitionBy(*CONNECTION).orderBy("exchange", is_response, withheld, "time")
     before = order.rowsBetween(Window.unboundedPreceding, -1)
-    frame = F.struct("exchange", "time", *OWN, *more)
-    behind = F.lead(frame).over(order)
+    frame = F.struct(*of_each)
+    is_same = F.lead("exchange").over(order) == F.col("exchange")
+    came = F.when(is_response & F.col("exchange").isNotNull(), F.col("time"))
     paired = {
         "is_first": F.coalesce(F.lag("exchange").over(order) != F.col("exchange"), F.lit(True)),
         "request": F.when(~is_response, frame),
-        "response": F.when(is_response, frame).when(behind["exchange"] == F.col("exchange"), behind),
-        "heard": F.max(F.when(is_response, F.col("time"))).over(before),
+        "response": F.when(is_response, frame).when(is_same, F.lead(frame).over(order)),
+        "heard": F.greatest("heard", F.max(came).over(before)),
     }
-    return frames.withColumns(paired).where("is_first").drop("bytes", "fate", "awaits", *more)
+    return whole.unionByName(left.withColumns(paired).where("is_first").select(*whole.columns))
 
 
 def _named(ids: str) -> Column:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial, reduce
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, cast
@@ -16,7 +16,7 @@ from klamm.decoders.error_codes import ERRORS
 from klamm.decoders.schema import Side
 from klamm.pipeline.parts import Part, parts
 from klamm.pipeline.schemas import FRAMES, TABLES, WHERE
-from klamm.pipeline.source import Filters, frames_of, rows, wanted
+from klamm.pipeline.source import Filters, asked, frames_of, rows, wanted
 from klamm.pipeline.wire_types import body_type
 
 if TYPE_CHECKING:
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 KEY = ["capture", "connection", "exchange"]  # what a request and its response have in common
 TYPES = {column.name: column.type for column in FRAMES.columns}
 NAMES = "map(" + ", ".join(f"{error.code}, '{error.name}'" for error in ERRORS) + ")"
+Apis = str | Sequence[str]  # one, or several
+Read = Callable[[Part], Iterator["pa.RecordBatch"]]  # on an executor
 HEADER = (*(column.name for column in WHERE), "exchange", "client_id", "time", "version")
 
 
@@ -48,10 +50,10 @@ class Source:
 
     def frames(self, *columns: str, filters: Filters = ()) -> DataFrame:
         """Rows for which all of the filters hold, as the Data Source has them."""
-        return self._read(", ".join(f"{name} {TYPES[name]}" for name in columns), filters, False)
+        return self._read(_ddl(columns), filters, False)
 
     def bodies(
-        self, api: str | Sequence[str], side: Side, content: bool = False, body: str = ""
+        self, api: Apis, side: Side, content: bool = False, body: str = "", filters: Filters = ()
     ) -> DataFrame:
         """Frames of one API and side, with `body` as a struct. `body`: what is wanted of it, as a type;
         several APIs may have that in common.
@@ -59,34 +61,75 @@ class Source:
         apis = [API[api]] if isinstance(api, str) else [API[one] for one in api]
         fields = [f"{name} {TYPES[name]}" for name in HEADER]
         ddl = ", ".join([*fields, f"body {body or body_type(apis[0], side, content)}"])
-        return self._read(ddl, frames_of(apis, side), True)
+        return self._read(ddl, [*frames_of(apis, side), *filters], True)
+
+    def exchanges(
+        self, columns: Sequence[str], of_each: Sequence[str], filters: Filters = ()
+    ) -> tuple[DataFrame, DataFrame]:
+        """Frames in two: exchanges whose halves stand in one part of a segment, a row for each, with what is
+        `of_each` half in `request` and `response`; and the frames that are left. `heard` of both: when the
+        last response to the requests before had come, as far as the part tells. What Spark has to fetch is
+        all left, for it is fetched but once.
+        """
+        frame, half = _ddl([*columns, *of_each]), f"struct<{_ddl(of_each)}>"
+        pair = f"{_ddl(columns)}, request {half}, response {half}, heard timestamp"
+        of_frames = _schema(frame)
+        whole = self._here(pair, filters, partial(_whole, of_frames, of_each, filters))
+        left = self._here(f"{frame}, heard timestamp", filters, partial(_left, of_frames, filters))
+        for there in self._there(frame, partial(rows, of_frames, filters, False)):
+            left = left.unionByName(there, allowMissingColumns=True)
+        return whole, left
 
     def _read(self, ddl: str, filters: Filters, typed: bool) -> DataFrame:
-        keys, schema = wanted(filters).api_keys, cast(StructType, StructType.fromDDL(ddl))
-        found = [part for part in self._all if keys is None or keys & (part.api_keys or keys)]
+        read = partial(rows, _schema(ddl), filters, typed)
+        found = [*self._there(ddl, read), self._here(ddl, filters, read)]
+        return reduce(lambda one, other: one.union(other), found)
+
+    def _here(self, ddl: str, filters: Filters, read: Read) -> DataFrame:
+        keys = wanted(filters).api_keys
+        found = [part for part in self._all if keys is None or keys & (part.api_keys or keys)] or [Part("")]
+        return self.spark.range(0, len(found), 1, len(found)).mapInArrow(partial(_parts, found, read), ddl)
+
+    def _there(self, ddl: str, read: Read) -> list[DataFrame]:
+        """What Spark has to fetch, if there is such."""
         if not self._urls:
-            found = found or [Part("")]
-        here = self.spark.range(0, len(found), 1, max(1, len(found)))
-        read = here.mapInArrow(partial(_read, found, schema, filters, typed), ddl)
-        if not self._urls:
-            return read
+            return []
         files = self.spark.read.format("binaryFile").option("pathGlobFilter", f"*{SEALED}").load(self._urls)
-        there = files.select("path", "content").mapInArrow(partial(_unpack, schema, filters, typed), ddl)
-        return there.union(read) if found else there
+        return [files.select("path", "content").mapInArrow(partial(_unpack, read), ddl)]
 
 
-def _read(
-    parts: list[Part], schema: StructType, filters: Filters, typed: bool, places: Iterable[pa.RecordBatch]
+def _ddl(columns: Sequence[str]) -> str:
+    return ", ".join(f"{name} {TYPES[name]}" for name in columns)
+
+
+def _schema(ddl: str) -> StructType:
+    return cast(StructType, StructType.fromDDL(ddl))
+
+
+def _whole(
+    schema: StructType, of_each: Sequence[str], filters: Filters, part: Part
 ) -> Iterator[pa.RecordBatch]:
+    """On an executor."""
+    from klamm.pipeline.exchange_rows import NEEDED, whole
+
+    return whole(part, asked(schema, filters, also=NEEDED), of_each)
+
+
+def _left(schema: StructType, filters: Filters, part: Part) -> Iterator[pa.RecordBatch]:
+    """On an executor."""
+    from klamm.pipeline.exchange_rows import NEEDED, left
+
+    return left(part, asked(schema, filters, also=NEEDED))
+
+
+def _parts(parts: list[Part], read: Read, places: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """On an executor: what stands in the parts with these numbers."""
     for batch in places:
         for place in batch.column("id").to_pylist():
-            yield from rows(parts[place], schema, filters, typed)
+            yield from read(parts[place])
 
 
-def _unpack(
-    schema: StructType, filters: Filters, typed: bool, files: Iterable[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
+def _unpack(read: Read, files: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """On an executor: what stands in segments that Spark has fetched, read as files, one at a time."""
     with TemporaryDirectory(prefix="klamm-") as folder:
         for batch in files:
@@ -94,7 +137,7 @@ def _unpack(
                 file = Path(folder, PurePosixPath(path.as_py()).name)
                 file.write_bytes(content.as_buffer())
                 for part in parts([str(file)]):
-                    yield from rows(part, schema, filters, typed)
+                    yield from read(part)
                 file.unlink()
 
 
