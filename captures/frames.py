@@ -89,13 +89,13 @@ class Framing:
 def body_of(frame: bytes, key: int, version: int, side: Side) -> bytes | None:
     """What follows the header of a known API and version; None where that is not whole."""
     try:
-        return frame[_header_bytes(frame, _header_version(key, version, side), side) :]
+        return frame[_header_bytes(frame, header_version(key, version, side), side) :]
     except (DecodeError, struct.error, IndexError):
         return None
 
 
 @cache
-def _header_version(key: int, version: int, side: Side) -> int:
+def header_version(key: int, version: int, side: Side) -> int:
     return (request_header_version if side == "request" else response_header_version)(API[key], version)
 
 

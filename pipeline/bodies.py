@@ -10,6 +10,7 @@ from typing import Any
 
 from klamm.captures.captured import Blanks
 from klamm.captures.frames import body_of
+from klamm.captures.storage.decoding import column_values
 from klamm.captures.streams.cutting import filled
 from klamm.decoders import API, DecodeError
 from klamm.decoders.body import decode_prefix
@@ -28,6 +29,11 @@ NAMED = Named._fields
 STORED = ("kind", "api_key", "api_version", "side", "frame", "blanks")  # of a segment's columns
 Stored = tuple[str, int, int, Side | None, bytes | None, Blanks]  # a row of them
 Read = Callable[[Api, int, Side, bytes, bool], Any]
+
+
+def rows_of(frames: Any) -> Iterator[Stored]:
+    """Of a batch as segments have them."""
+    return zip(*(column_values(frames.column(name)) for name in STORED), strict=True)
 
 
 class Bodies:

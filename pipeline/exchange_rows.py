@@ -7,73 +7,73 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
-from klamm.pipeline.bodies import Bodies
-from klamm.pipeline.frame_rows import MOST_BYTES, MOST_ROWS, Asked, joined, made, stored
-from klamm.pipeline.pairing import KEYS, NEVER, NONE, Numbers, Pairs, pairs_of
+from klamm.captures.storage.segments import BODIES
+from klamm.pipeline.frame_rows import MOST_ROWS, Asked, Decoding, as_one, joined, made, stored
+from klamm.pipeline.pairing import NEVER, NONE, Numbers, pairs_of
 from klamm.pipeline.parts import Part
-
-NEEDED = (*KEYS, "size")  # columns of segments
 
 
 def whole(part: Part, asked: Asked, of_each: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """Exchanges that are whole in a part: columns of the request, what is `of_each` half as `request` and
     `response`, and `heard`.
     """
-    frames, bodies = _frames(part, asked), Bodies(asked.decoded, asked.typed, asked.content)
-    if frames is None:
+    batches = _batches(part, asked)
+    frames = joined(batches, asked) if batches else None
+    if frames is None or not frames.num_rows:
         return
-    pairs = pairs_of(frames)
+    pairs, rows = pairs_of(frames), as_one(list(made(frames, asked, Decoding(asked))))
     of_half = [asked.schema.field(name) for name in of_each]
-    shared = [name for name in asked.schema.names if name not in of_each]
-    for some in _pieces(frames, pairs):
-        requests, responses = pairs.requests[some], pairs.responses[some]
-        has_two = responses != NONE
-        rows = _made(frames, np.concatenate([requests, responses[has_two]]), asked, bodies)
-        first = rows.slice(0, len(requests))
-        second = rows.take(pa.array(len(requests) + np.cumsum(has_two) - 1, mask=~has_two))
+    shared = rows.select([name for name in asked.schema.names if name not in of_each])
+    halves = rows.select(list(of_each))
+    for first in range(0, len(pairs.requests), MOST_ROWS):
+        some = slice(first, first + MOST_ROWS)
+        requests, none = pa.array(pairs.requests[some]), pairs.responses[some] == NONE
+        responses = pa.array(pairs.responses[some], mask=none)
         columns = {
-            **{name: first.column(name) for name in shared},
-            "request": _half(first, of_half, None),
-            "response": _half(second, of_half, pa.array(~has_two)),
-            "heard": _times(pairs.heard_ns[requests]),
+            **dict(zip(shared.schema.names, shared.take(requests).columns, strict=True)),
+            "request": _half(halves.take(requests), of_half, None),
+            "response": _half(halves.take(responses), of_half, pa.array(none)),
+            "heard": _times(pairs.heard_ns[pairs.requests[some]]),
         }
         yield pa.RecordBatch.from_pydict(columns)
 
 
 def left(part: Part, asked: Asked) -> Iterator[pa.RecordBatch]:
-    """Frames of exchanges that are not whole in a part, with `heard`."""
-    frames, bodies = _frames(part, asked), Bodies(asked.decoded, asked.typed, asked.content)
-    if frames is None:
+    """Frames of exchanges that are not whole in a part, with `heard`. Of the others only headers are looked
+    at.
+    """
+    batches, decoding = _batches(part, asked), Decoding(asked)
+    if not batches:
         return
-    pairs = pairs_of(frames)
+    heads = as_one([batch.select([name for name in asked.read if name not in BODIES]) for batch in batches])
+    kept = np.arange(len(heads))
+    if asked.keeps is not None:
+        kept = np.flatnonzero(asked.keeps(heads).to_numpy(zero_copy_only=False))
+    if not len(kept):
+        return
+    pairs = pairs_of(heads.take(pa.array(kept)))
     for first in range(0, len(pairs.left), MOST_ROWS):
-        some = pairs.left[first : first + MOST_ROWS]
-        rows = _made(frames, some, asked, bodies)
+        some = np.sort(pairs.left[first : first + MOST_ROWS])
+        rows = as_one(list(made(_rows(batches, kept[some]), asked, decoding)))
         yield rows.append_column("heard", _times(pairs.heard_ns[some]))
 
 
-def _frames(part: Part, asked: Asked) -> pa.RecordBatch | None:
-    """Those of a part, as segments have them; None: there are none."""
-    batches = [batch for batch in stored(part, asked) if isinstance(batch, pa.RecordBatch)]
-    found = joined(batches, asked) if batches else None
-    return found if found is not None and found.num_rows else None
+def _batches(part: Part, asked: Asked) -> list[pa.RecordBatch]:
+    return [one for one in stored(part, asked) if isinstance(one, pa.RecordBatch) and one.num_rows]
 
 
-def _made(frames: pa.RecordBatch, rows: Numbers, asked: Asked, bodies: Bodies) -> pa.RecordBatch:
-    """Some of them, as they are asked for."""
-    pieces = list(made(frames.take(pa.array(rows)), asked, bodies))
-    return pa.Table.from_batches(pieces, asked.schema).combine_chunks().to_batches()[0]
-
-
-def _pieces(frames: pa.RecordBatch, pairs: Pairs) -> Iterator[slice]:
-    """So that what is decoded at a time is not much."""
-    sizes = frames.column("size").to_numpy()
-    sizes = sizes[pairs.requests] + np.where(pairs.responses == NONE, 0, sizes[pairs.responses])
-    piece = np.maximum(np.cumsum(sizes) // MOST_BYTES, np.arange(len(sizes)) // MOST_ROWS)
-    ends = [*np.flatnonzero(np.diff(piece)) + 1, len(sizes)]
-    for first, end in zip([0, *ends], ends, strict=False):
-        if end > first:
-            yield slice(first, end)
+def _rows(batches: Sequence[pa.RecordBatch], places: Numbers) -> pa.RecordBatch:
+    """Those at these places in all of them, which ascend."""
+    ends = np.cumsum([len(batch) for batch in batches])
+    seams = np.searchsorted(places, ends)
+    here = np.split(places, seams[:-1])
+    return as_one(
+        [
+            batch.take(pa.array(some - (end - len(batch))))
+            for batch, end, some in zip(batches, ends, here, strict=True)
+            if len(some)
+        ]
+    )
 
 
 def _half(rows: pa.RecordBatch, fields: list[pa.Field], mask: pa.Array | None) -> pa.Array:

@@ -4,25 +4,29 @@ frame by frame only where bodies are asked for.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from klamm.captures.storage.decoding import column_values
 from klamm.captures.storage.opening import Opened
 from klamm.captures.storage.segments import COLUMNS, Damaged
 from klamm.decoders import API
-from klamm.pipeline.bodies import NAMED, STORED, Bodies, Stored, as_text
+from klamm.pipeline.bodies import NAMED, STORED, Bodies, as_text, rows_of
+from klamm.pipeline.naming_columns import names, with_names
 from klamm.pipeline.parts import Part, opening
 
 SIZE = 4  # bytes of the size field, which captures do not count
 MOST_BYTES = 16 << 20  # of frames at a time, and of rows
-MOST_ROWS = 10_000
-DECODED = frozenset({"body", *NAMED})
+MOST_ROWS = 10_000  # for Spark, in a batch
+MOST_DECODED = 20_000  # frames at a time
+BODY = frozenset({"body"})
+DECODED = BODY | {*NAMED}
 # What a column of `frames` is made of, where it has another name.
 FROM = {
     "time": ("time_ns",),
@@ -37,7 +41,8 @@ Mask = Callable[[pa.RecordBatch], Any]
 class Asked:
     """`schema`: the columns that are wanted, as Arrow has them; `keeps`: which rows, by their headers, and
     `also`: the columns of segments that it looks at; `typed`: bodies are structs; `faults`: rows that say
-    what is damaged; `api_keys`: batches without these need not be read.
+    what is damaged; `api_keys`: batches without these need not be read; `topic_names`: by id,
+    with which `topics` are those of `topic_ids` as well; an id that is not among them stays.
     """
 
     def __init__(
@@ -48,19 +53,36 @@ class Asked:
         typed: bool = False,
         faults: bool = True,
         api_keys: Collection[int] | None = None,
+        topic_names: Mapping[str, str] | None = None,
     ) -> None:
         self.schema, self.keeps, self.typed, self.faults = schema, keeps, typed, faults
-        self.api_keys = api_keys
+        self.api_keys, self.topic_names = api_keys, topic_names
         self.decoded = DECODED.intersection(schema.names)
         self.content = typed and "body" in schema.names and _has_content(schema.field("body").type)
         needed = {"time_ns", *also, *(source for name in schema.names for source in FROM.get(name, (name,)))}
-        needed.update((*STORED, "size") if self.decoded else ())
+        needed.update(STORED if self.decoded else ())
         self.read = tuple(name for name in COLUMNS if name in needed)
+
+
+class Decoding:
+    """What is asked of frames' bodies."""
+
+    def __init__(self, asked: Asked) -> None:
+        self._names = Bodies(frozenset(NAMED), False) if asked.decoded.intersection(NAMED) else None
+        self._topic_names = asked.topic_names
+        self._bodies = Bodies(BODY, asked.typed, asked.content) if asked.decoded & BODY else None
+
+    def columns(self, frames: pa.RecordBatch) -> dict[str, Any]:
+        """Lists, or arrays."""
+        found: dict[str, Any] = names(frames, self._names) if self._names else {}
+        if self._names and self._topic_names is not None:
+            found["topics"] = with_names(found["topics"], found["topic_ids"], self._topic_names)
+        return found | self._bodies.columns(rows_of(frames)) if self._bodies else found
 
 
 def read(part: Part, asked: Asked) -> Iterator[pa.RecordBatch]:
     """What a part has of what is asked for. What is damaged in it is a row of kind `lost`."""
-    bodies = Bodies(asked.decoded, asked.typed, asked.content)
+    decoding = Decoding(asked)
     waiting: list[pa.RecordBatch] = []
     rows = size = 0
     for found in stored(part, asked):
@@ -70,10 +92,10 @@ def read(part: Part, asked: Asked) -> Iterator[pa.RecordBatch]:
         elif asked.faults:
             yield _fault(asked.schema, *found)
         if rows >= MOST_ROWS or size >= MOST_BYTES:
-            yield from made(joined(waiting, asked), asked, bodies)
+            yield from made(joined(waiting, asked), asked, decoding)
             waiting, rows, size = [], 0, 0
     if waiting:
-        yield from made(joined(waiting, asked), asked, bodies)
+        yield from made(joined(waiting, asked), asked, decoding)
 
 
 def stored(part: Part, asked: Asked) -> Iterator[pa.RecordBatch | tuple[str, int]]:
@@ -99,44 +121,44 @@ def stored(part: Part, asked: Asked) -> Iterator[pa.RecordBatch | tuple[str, int
 
 
 def joined(batches: Sequence[pa.RecordBatch], asked: Asked) -> pa.RecordBatch:
-    """The rows of them that are asked for, as one: much is done for each batch that is no more for a large
-    one.
-    """
+    """The rows of them that are asked for."""
+    batch = as_one(batches)
+    kept = None if asked.keeps is None else asked.keeps(batch)
+    return batch if kept is None or kept.true_count == len(kept) else batch.filter(kept)
+
+
+def as_one(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    """Much is done for each batch that is no more for a large one."""
     table = pa.Table.from_batches(batches).unify_dictionaries().combine_chunks()
-    batch = pa.RecordBatch.from_arrays([column.chunk(0) for column in table.columns], schema=table.schema)
-    return batch if asked.keeps is None else batch.filter(asked.keeps(batch))
+    return pa.RecordBatch.from_arrays([column.chunk(0) for column in table.columns], schema=table.schema)
 
 
-def made(batch: pa.RecordBatch, asked: Asked, bodies: Bodies) -> Iterator[pa.RecordBatch]:
+def made(batch: pa.RecordBatch, asked: Asked, decoding: Decoding) -> Iterator[pa.RecordBatch]:
     """Its rows as they are asked for, so that what is decoded at a time is not much."""
     for piece in _pieces(batch) if asked.decoded else [batch]:
         if piece.num_rows:
-            decoded = bodies.columns(_bodies(piece)) if asked.decoded else {}
+            decoded = decoding.columns(piece)
             arrays = [_column(piece, field, decoded) for field in asked.schema]
             yield pa.RecordBatch.from_arrays(arrays, schema=asked.schema)
 
 
-def _bodies(batch: pa.RecordBatch) -> Iterator[Stored]:
-    return zip(*(column_values(batch.column(name)) for name in STORED), strict=True)
-
-
 def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """So that the bodies of what is decoded at a time are not many."""
-    first = total = 0
-    for place, size in enumerate(batch.column("size").to_pylist()):
-        total += size
-        if total > MOST_BYTES:
-            yield batch.slice(first, place + 1 - first)
-            first, total = place + 1, 0
-    yield batch.slice(first)
+    """So that what is decoded at a time is not much."""
+    ends = np.cumsum(pc.binary_length(batch.column("frame")).fill_null(0).to_numpy(), dtype=np.int64)
+    piece = np.maximum(ends // MOST_BYTES, np.arange(len(ends)) // MOST_DECODED)
+    seams = np.flatnonzero(np.diff(piece)) + 1
+    for first, end in pairwise([0, *seams.tolist(), len(ends)]):
+        yield batch.slice(first, end - first)
 
 
-def _column(batch: pa.RecordBatch, field: pa.Field, decoded: dict[str, list[Any]]) -> pa.Array:
+def _column(batch: pa.RecordBatch, field: pa.Field, decoded: dict[str, Any]) -> pa.Array:
     name, kind = field.name, field.type
-    if name in decoded:
-        return _array(decoded[name], kind)
-    made = MADE.get(name)
-    column = made(batch) if made else batch.column(name)
+    column = decoded.get(name)
+    if isinstance(column, list):
+        return _array(column, kind)
+    if column is None:
+        made = MADE.get(name)
+        column = made(batch) if made else batch.column(name)
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     return column if column.type == kind else column.cast(kind)

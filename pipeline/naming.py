@@ -46,7 +46,7 @@ class _Places(NamedTuple):
 @cache
 def naming(key: int, version: int, side: Side) -> Callable[[bytes], Named]:
     """Of a layout: what a body names. What is returned raises `compile.UNREADABLE`."""
-    marks = _marks(key, version, side)
+    marks = marks_of(key, version, side)
     if not marks:
         return lambda body: NOTHING
     picked, places = pick(layout(key, version, side), tuple(marks)), _places(marks)
@@ -64,7 +64,7 @@ def naming(key: int, version: int, side: Side) -> Callable[[bytes], Named]:
     return named
 
 
-def _marks(key: int, version: int, side: Side) -> dict[Path, tuple[str, int]]:
+def marks_of(key: int, version: int, side: Side) -> dict[Path, tuple[str, int]]:
     """Of fields that name something, in wire order: their mark, and how many arrays are on the way."""
     of = layout(key, version, side)
     depths: dict[Path, int] = {(): 0}

@@ -16,7 +16,7 @@ from klamm.pipeline.quick import AtHand
 from klamm.pipeline.source import Filters
 from klamm.pipeline.tables import Tables
 from klamm.pipeline.tables.cluster import NAMING
-from klamm.pipeline.tables.reading import KEY, Apis, Source
+from klamm.pipeline.tables.reading import KEY, Apis, Names, Source
 from klamm.rules.expressions import Expression
 
 if TYPE_CHECKING:
@@ -44,9 +44,9 @@ class Chosen(Source):
         return found if _tells(api) else self._choose(found)
 
     def exchanges(
-        self, columns: Sequence[str], of_each: Sequence[str], filters: Filters = ()
+        self, columns: Sequence[str], of_each: Sequence[str], filters: Filters = (), names: Names = None
     ) -> tuple[DataFrame, DataFrame]:
-        whole, left = super().exchanges(columns, of_each, filters)
+        whole, left = super().exchanges(columns, of_each, filters, names)
         return self._choose(whole), self._choose(left)
 
 
@@ -66,9 +66,9 @@ class Since(Source):
         return super().bodies(api, side, content, body, filters if _tells(api) else (*filters, self._since))
 
     def exchanges(
-        self, columns: Sequence[str], of_each: Sequence[str], filters: Filters = ()
+        self, columns: Sequence[str], of_each: Sequence[str], filters: Filters = (), names: Names = None
     ) -> tuple[DataFrame, DataFrame]:
-        return super().exchanges(columns, of_each, (*filters, self._since))
+        return super().exchanges(columns, of_each, (*filters, self._since), names)
 
 
 def _tells(api: Apis) -> bool:
@@ -88,8 +88,7 @@ def chosen(spark: SparkSession, paths: Sequence[str], small: bool, expression: E
     from pyspark.sql import functions as F
 
     whole = Tables(spark, paths)
-    (row,) = whole.topic_names.collect()
-    keys = whole.exchanges.where(condition(expression, row[0] or {})).select(*KEY).persist()
+    keys = whole.exchanges.where(condition(expression, whole.names)).select(*KEY).persist()
     of_connections = keys.select(*KEY[:2]).distinct()
 
     def choose(frames: DataFrame) -> DataFrame:

@@ -177,15 +177,25 @@ def frames_of(apis: Sequence[Api], side: Side) -> list[tuple[str, str, Any]]:
     return [("api_key", "in", tuple(api.key for api in apis)), ("side", "==", side), ("kind", "==", "frame")]
 
 
-def rows(schema: StructType, filters: Filters, typed: bool, part: Part) -> Iterator[pa.RecordBatch]:
+def rows(
+    schema: StructType, filters: Filters, typed: bool, part: Part, names: Mapping[str, str] | None = None
+) -> Iterator[pa.RecordBatch]:
     """On an executor: a part's rows of `frames`, with the columns of this schema."""
     from klamm.pipeline.frame_rows import read
 
-    return read(part, asked(schema, filters, typed))
+    return read(part, asked(schema, filters, typed, topic_names=names))
 
 
-def asked(schema: StructType, filters: Filters, typed: bool = False, also: Sequence[str] = ()) -> Asked:
-    """On an executor: what is to be read. `also`: columns of segments that are needed, too."""
+def asked(
+    schema: StructType,
+    filters: Filters,
+    typed: bool = False,
+    also: Sequence[str] = (),
+    topic_names: Mapping[str, str] | None = None,
+) -> Asked:
+    """On an executor: what is to be read. `also`: columns of segments that are needed, too. `topic_names`: as
+    `Asked` has them.
+    """
     from pyspark.sql.pandas.types import to_arrow_schema
 
     from klamm.pipeline.frame_rows import Asked
@@ -198,7 +208,7 @@ def asked(schema: StructType, filters: Filters, typed: bool = False, also: Seque
         column == "kind" and "lost" in ([value] if how == "==" else value) for column, how, value in filters
     )
     columns, keys = to_arrow_schema(schema, timezone="UTC"), wanted(filters).api_keys
-    return Asked(columns, keeps, looks_at, typed, faults, keys)
+    return Asked(columns, keeps, looks_at, typed, faults, keys, topic_names)
 
 
 @cache

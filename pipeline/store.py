@@ -44,7 +44,7 @@ from klamm.pipeline.schemas import TABLES
 from klamm.pipeline.source import Filters, Stream
 from klamm.pipeline.tables import Tables
 from klamm.pipeline.tables.cluster import CONNECTION, software, topic_names
-from klamm.pipeline.tables.reading import KEY, TYPES, Source
+from klamm.pipeline.tables.reading import KEY, TYPES, Names, Source
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -212,10 +212,10 @@ class _Since:
         ).drop("side")
 
     def exchanges(
-        self, columns: Sequence[str], of_each: Sequence[str], filters: Filters = ()
+        self, columns: Sequence[str], of_each: Sequence[str], filters: Filters = (), names: Names = None
     ) -> tuple[DataFrame, DataFrame]:
-        whole, _ = self.new.exchanges(columns, of_each, filters)
-        return whole, self._chosen(lambda source: source.exchanges(columns, of_each, filters)[1])
+        whole, _ = self.new.exchanges(columns, of_each, filters, names)
+        return whole, self._chosen(lambda source: source.exchanges(columns, of_each, filters, names)[1])
 
     def _chosen(self, read: Callable[[Source], DataFrame]) -> DataFrame:
         rows, before = read(self.new), self._before
@@ -320,6 +320,7 @@ class _Made(Tables):
     def __init__(self, spark: SparkSession, source: _Since, names: Mapping[str, str]) -> None:
         self.spark, self._bodies, self._persist = spark, True, False
         self._since = self._source = source  # type: ignore[assignment]
+        self.names = names
         self.topic_names = spark.createDataFrame([(dict(names),)], "names map<string, string>")
 
     def rows(self, name: str, before: Ledger) -> DataFrame:

@@ -41,7 +41,7 @@ __all__ = ["condition", "sql"]
 
 def condition(expression: Expression, names: Mapping[str, str] | None = None) -> Column:
     """A boolean, for `DataFrame.where`. `names`: topics by their ids as Kafka prints them, as
-    `tables.topic_names.first()["names"]`; an id that is not among them has no known name. Raises
+    `tables.names` has them; an id that is not among them has no known name. Raises
     ExpressionError for what no column can say, and ValueError for what can hold for no API.
     """
     from pyspark.sql import functions as F

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from klamm.pipeline.naming import Named
 from klamm.pipeline.schemas import TABLES
 from klamm.pipeline.tables.cluster import CONNECTION, software
-from klamm.pipeline.tables.reading import KEY, Source, columns, ms, with_nulls
+from klamm.pipeline.tables.reading import KEY, Names, Source, columns, ms, with_nulls
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 ALL = tuple(column.name for column in TABLES["exchanges"].columns)
+NAMED = ("topics", "groups", "errors")
 BODIES = ("request_body", "response_body")
 SHARED = ("cluster", "broker", "client", "client_id", "api", "api_key", "version", "correlation_id")
 SIDES = ("request", "response")
@@ -25,15 +25,17 @@ OWN = ("awaits", "bytes", "fate")  # of each of the two
 
 def exchanges(
     source: Source,
-    names: Callable[[], DataFrame],
+    names: Callable[[], Mapping[str, str]],
     wanted: Collection[str] = ALL,
     apis: Sequence[str] = (),
 ) -> DataFrame:
     """All columns, but null those that are not wanted and cost more than a look at headers. Of these APIs, or
-    all. Where klamm answered in the broker's place, the answer is klamm's. `names` is called if it is needed.
+    all. Where klamm answered in the broker's place, the answer is klamm's. `names` is called
+    for those of topic ids, if they are needed.
     """
-    is_named, has_bodies = (not set(some).isdisjoint(wanted) for some in (Named._fields, BODIES))
-    rows = _paired(source, [*(Named._fields if is_named else ()), *(["body"] if has_bodies else ())], apis)
+    is_named, has_bodies = (not set(some).isdisjoint(wanted) for some in (NAMED, BODIES))
+    more = [*(NAMED if is_named else ()), *(["body"] if has_bodies else ())]
+    rows = _paired(source, more, apis, names() if is_named else None)
     asked, came = F.col("request.time"), F.col("response.time")
     has_both = asked.isNotNull() & came.isNotNull()
     waited = F.when(F.col("heard").isNotNull(), ms(asked, F.least("heard", came)))
@@ -46,9 +48,8 @@ def exchanges(
         **{f"{side}_{name}": F.col(f"{side}.{name}") for side in SIDES for name in ("bytes", "fate")},
     }
     if is_named:
-        rows = rows.crossJoin(F.broadcast(names()))
         made["errors"] = F.coalesce("response.errors", F.array())
-        made["topics"] = _together("topics", *(_named(f"{side}.topic_ids") for side in SIDES))
+        made["topics"] = _together("topics")
         made["groups"] = _together("groups")
     if has_bodies:
         made |= {f"{side}_body": F.try_parse_json(f"{side}.body") for side in SIDES}
@@ -57,7 +58,7 @@ def exchanges(
     return columns(with_nulls(rows.withColumns(made), "exchanges"), "exchanges")
 
 
-def _paired(source: Source, more: Sequence[str], apis: Sequence[str]) -> DataFrame:
+def _paired(source: Source, more: Sequence[str], apis: Sequence[str], names: Names) -> DataFrame:
     """A row for each exchange, with `request` and `response`, and `heard`: when the answers before had come.
 
     Where both halves stand in one part of a segment they are paired as they are read. The frames that are
@@ -66,7 +67,7 @@ def _paired(source: Source, more: Sequence[str], apis: Sequence[str]) -> DataFra
     """
     chosen = [("kind", "==", "frame"), *([("api", "in", tuple(apis))] if apis else [])]
     of_each = ("time", *OWN, *more)
-    whole, left = source.exchanges([*KEY, *SHARED, "side"], of_each, chosen)
+    whole, left = source.exchanges([*KEY, *SHARED, "side"], of_each, chosen, names)
     is_response, withheld = F.col("side") == "response", F.col("fate") == "withheld"
     order = Window.partitionBy(*CONNECTION).orderBy("exchange", is_response, withheld, "time")
     before = order.rowsBetween(Window.unboundedPreceding, -1)
@@ -82,11 +83,6 @@ def _paired(source: Source, more: Sequence[str], apis: Sequence[str]) -> DataFra
     return whole.unionByName(left.withColumns(paired).where("is_first").select(*whole.columns))
 
 
-def _named(ids: str) -> Column:
-    """Names of topic ids; an id whose name nobody told stays."""
-    return F.transform(ids, lambda one: F.coalesce(F.col("names")[one], one))
-
-
-def _together(what: str, *more: Column) -> Column:
-    parts = [*(F.col(f"{side}.{what}") for side in SIDES), *more]
-    return F.array_distinct(F.concat(*[F.coalesce(part, F.array().cast("array<string>")) for part in parts]))
+def _together(what: str) -> Column:
+    both = [F.coalesce(f"{side}.{what}", F.array().cast("array<string>")) for side in SIDES]
+    return F.array_distinct(F.concat(*both))

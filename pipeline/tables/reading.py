@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial, reduce
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 KEY = ["capture", "connection", "exchange"]  # what a request and its response have in common
 TYPES = {column.name: column.type for column in FRAMES.columns}
 NAMES = "map(" + ", ".join(f"{error.code}, '{error.name}'" for error in ERRORS) + ")"
+Names = Mapping[str, str] | None
 Apis = str | Sequence[str]  # one, or several
 Read = Callable[[Part], Iterator["pa.RecordBatch"]]  # on an executor
 HEADER = (*(column.name for column in WHERE), "exchange", "client_id", "time", "version")
@@ -64,19 +65,23 @@ class Source:
         return self._read(ddl, [*frames_of(apis, side), *filters], True)
 
     def exchanges(
-        self, columns: Sequence[str], of_each: Sequence[str], filters: Filters = ()
+        self,
+        columns: Sequence[str],
+        of_each: Sequence[str],
+        filters: Filters = (),
+        names: Names = None,
     ) -> tuple[DataFrame, DataFrame]:
         """Frames in two: exchanges whose halves stand in one part of a segment, a row for each, with what is
         `of_each` half in `request` and `response`; and the frames that are left. `heard` of both: when the
         last response to the requests before had come, as far as the part tells. What Spark has to fetch is
-        all left, for it is fetched but once.
+        all left, for it is fetched but once. `names`: of topic ids, told among the `topics`.
         """
         frame, half = _ddl([*columns, *of_each]), f"struct<{_ddl(of_each)}>"
         pair = f"{_ddl(columns)}, request {half}, response {half}, heard timestamp"
         of_frames = _schema(frame)
-        whole = self._here(pair, filters, partial(_whole, of_frames, of_each, filters))
-        left = self._here(f"{frame}, heard timestamp", filters, partial(_left, of_frames, filters))
-        for there in self._there(frame, partial(rows, of_frames, filters, False)):
+        whole = self._here(pair, filters, partial(_whole, of_frames, of_each, filters, names))
+        left = self._here(f"{frame}, heard timestamp", filters, partial(_left, of_frames, filters, names))
+        for there in self._there(frame, partial(rows, of_frames, filters, False, names=names)):
             left = left.unionByName(there, allowMissingColumns=True)
         return whole, left
 
@@ -107,19 +112,21 @@ def _schema(ddl: str) -> StructType:
 
 
 def _whole(
-    schema: StructType, of_each: Sequence[str], filters: Filters, part: Part
+    schema: StructType, of_each: Sequence[str], filters: Filters, names: Names, part: Part
 ) -> Iterator[pa.RecordBatch]:
     """On an executor."""
-    from klamm.pipeline.exchange_rows import NEEDED, whole
+    from klamm.pipeline.exchange_rows import whole
+    from klamm.pipeline.pairing import KEYS
 
-    return whole(part, asked(schema, filters, also=NEEDED), of_each)
+    return whole(part, asked(schema, filters, also=KEYS, topic_names=names), of_each)
 
 
-def _left(schema: StructType, filters: Filters, part: Part) -> Iterator[pa.RecordBatch]:
+def _left(schema: StructType, filters: Filters, names: Names, part: Part) -> Iterator[pa.RecordBatch]:
     """On an executor."""
-    from klamm.pipeline.exchange_rows import NEEDED, left
+    from klamm.pipeline.exchange_rows import left
+    from klamm.pipeline.pairing import KEYS
 
-    return left(part, asked(schema, filters, also=NEEDED))
+    return left(part, asked(schema, filters, also=KEYS, topic_names=names))
 
 
 def _parts(parts: list[Part], read: Read, places: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -47,17 +47,23 @@ class Tables:
         return self._kept(cluster.topic_names(self._source))
 
     @cached_property
+    def names(self) -> Mapping[str, str]:
+        """The same, here: a job of Spark is run for it."""
+        (row,) = self.topic_names.collect()
+        return row["names"] or {}
+
+    @cached_property
     def exchanges(self) -> DataFrame:
         wanted = exchanges.ALL if self._bodies else tuple(set(exchanges.ALL) - set(exchanges.BODIES))
-        return self._kept(exchanges.exchanges(self._source, lambda: self.topic_names, wanted))
+        return self._kept(exchanges.exchanges(self._source, lambda: self.names, wanted))
 
     def some_exchanges(self, *columns: str) -> DataFrame:
         """These columns of `exchanges`; only `topics`, `groups`, `errors` and bodies are decoded for."""
-        return exchanges.exchanges(self._source, lambda: self.topic_names, columns).select(*columns)
+        return exchanges.exchanges(self._source, lambda: self.names, columns).select(*columns)
 
     def exchanges_of(self, *apis: str) -> DataFrame:
         """Exchanges of these APIs, with their bodies."""
-        return exchanges.exchanges(self._source, lambda: self.topic_names, apis=apis)
+        return exchanges.exchanges(self._source, lambda: self.names, apis=apis)
 
     @cached_property
     def produce(self) -> DataFrame:

@@ -141,7 +141,7 @@ def test_some_columns_of_exchanges_are_the_same_and_read_no_more(
         assert some.columns == wanted
         assert _told(some.select(*text)) == _told(all_.select(*text))
         plan = some._jdf.queryExecution().optimizedPlan().toString()
-        assert ("topic_ids#" in plan or "body#" in plan) == is_decoded
+        assert ("groups#" in plan or "body#" in plan) == is_decoded
 
 
 def _told(rows: Any) -> list[str]:

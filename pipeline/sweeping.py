@@ -1,0 +1,226 @@
+"""Some fields of many bodies of one layout at once: a step of numpy for each field, not for each body.
+
+Bodies go through the fields side by side, each at its own position. One that does what few do (null where
+that is not allowed, tagged fields that are wanted, an array longer than those of the others, a length beyond
+its end) is odd: what was found of it counts for nothing, and it is for a reader of single bodies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from klamm.decoders.compile import Path
+from klamm.decoders.interpret import LONGEST_STRING, UVARINT_BYTES, Layout
+from klamm.decoders.schema import FIXED, Field, members, present
+
+FEW = 32  # bodies: for so many a step costs more than they do by themselves
+WIDEST = 16  # bytes of a fixed field
+NULL = -1  # as a size
+FRAME = 1 << 40  # more than a frame has bytes
+
+Numbers = np.ndarray[Any, np.dtype[np.int64]]
+Bytes = np.ndarray[Any, np.dtype[np.uint8]]
+Flags = np.ndarray[Any, np.dtype[np.bool_]]
+
+
+class Frames(NamedTuple):
+    """In `data`, one behind the other: frames from `frames` on, their bodies from `starts` up to `ends`. What
+    was left out of them: from `blank_at` on (the number of the frame times FRAME, and the place in the whole
+    frame; ascending), so many bytes. There are WIDEST bytes at least.
+    """
+
+    data: Bytes
+    frames: Numbers
+    starts: Numbers
+    ends: Numbers
+    blank_at: Numbers
+    blank_bytes: Numbers
+
+
+class Column(NamedTuple):
+    """What stands at a path: of which body, from where in `data`, and how many bytes (NULL: none) or which
+    number. For one body in wire order.
+    """
+
+    of: Numbers
+    starts: Numbers
+    values: Numbers
+
+
+def sweep(layout: Layout, paths: Sequence[Path], bodies: Frames) -> tuple[list[Column], Flags]:
+    """A column for each path: of strings, uuids, integers, or arrays of those; and which bodies are odd. None
+    is read on behind the last of the paths.
+    """
+    sweeping = _Sweeping(layout, paths, bodies)
+    sweeping.run()
+    return [sweeping.column(path) for path in paths], sweeping.odd
+
+
+class _Sweeping:
+    def __init__(self, layout: Layout, paths: Sequence[Path], bodies: Frames) -> None:
+        self._layout, self._bodies = layout, bodies
+        self._wanted = {path[:depth] for path in paths for depth in range(1, len(path) + 1)}
+        self._found: dict[Path, list[Column]] = {path: [] for path in paths}
+        self._views = {
+            kind: np.ndarray(
+                (len(bodies.data) - size + 1,), f">{code}" if size > 1 else code, bodies.data, 0, (1,)
+            )
+            for kind, (code, size) in FIXED.items()
+            if kind != "uuid"
+        }
+        self._blanks = np.concatenate([[0], np.cumsum(bodies.blank_bytes)])
+        self._left_out = np.zeros(len(bodies.starts), np.int64)  # of each frame, so far
+        self.odd = np.zeros(len(bodies.starts), np.bool_)
+
+    def run(self) -> None:
+        in_place, tagged = present(self._layout.fields, self._layout.version)
+        last = max((at for at, f in enumerate(in_place) if (f.name,) in self._wanted), default=NULL)
+        if any((f.name,) in self._wanted for f in tagged):
+            self.odd[:] = True
+            return
+        pos = self._bodies.starts
+        lanes = np.arange(len(pos))
+        for f in in_place[: last + 1]:
+            pos = self._field(f, (f.name,), lanes, pos)
+        self.odd |= pos > self._bodies.ends
+
+    def column(self, path: Path) -> Column:
+        found = self._found[path]
+        empty = np.zeros(0, np.int64)
+        of, starts, values = (
+            np.concatenate([empty, *parts]) for parts in (zip(*found, strict=True) if found else ((), (), ()))
+        )
+        order = np.argsort(of, kind="stable")
+        return Column(of[order], starts[order], values[order])
+
+    def _field(self, f: Field, path: Path, lanes: Numbers, pos: Numbers) -> Numbers:
+        null = self._layout.version in f.null
+        if f.kind == "array":
+            return self._array(f, path, null, lanes, pos)
+        if f.kind != "struct":
+            return self._value(f.kind, path, null, lanes, pos)
+        if not null:
+            return self._struct(members(f), path, lanes, pos)
+        there = np.flatnonzero(self._number("int8", pos) >= 0)
+        pos = pos + 1
+        pos[there] = self._struct(members(f), path, lanes[there], pos[there])
+        return pos
+
+    def _struct(self, fields: tuple[Field, ...], path: Path, lanes: Numbers, pos: Numbers) -> Numbers:
+        in_place, tagged = present(fields, self._layout.version)
+        for f in in_place:
+            pos = self._field(f, (*path, f.name), lanes, pos)
+        if self._layout.flexible:
+            wanted = any((*path, f.name) in self._wanted for f in tagged)
+            pos = self._tags(wanted, lanes, pos)
+        return pos
+
+    def _tags(self, wanted: bool, lanes: Numbers, pos: Numbers) -> Numbers:
+        """Skipped; if one of them may be `wanted`, who has any is odd."""
+        count, pos = self._uvarint(lanes, pos)
+        count = self._possible(count, lanes, pos)
+        at, nth = np.flatnonzero(count), 0
+        while len(at) >= FEW and not wanted:
+            of, here = lanes[at], pos[at]
+            _, here = self._uvarint(of, here)
+            size, here = self._uvarint(of, here)
+            pos[at] = here + size
+            nth += 1
+            at = at[count[at] > nth]
+        self.odd[lanes[at]] = True
+        return pos
+
+    def _array(self, f: Field, path: Path, null: bool, lanes: Numbers, pos: Numbers) -> Numbers:
+        count, pos = self._length("int32", null, lanes, pos)
+        count = self._possible(count, lanes, pos)
+        size = None if path in self._wanted else self._fixed_bytes(f)
+        if size is not None:
+            behind: Numbers = pos + np.maximum(count, 0) * size
+            return behind
+        at, nth = np.flatnonzero(count > 0), 0
+        while len(at) >= FEW:
+            of, here = lanes[at], pos[at]
+            if isinstance(f.of, tuple):
+                pos[at] = self._struct(f.of, path, of, here)
+            else:
+                pos[at] = self._value(f.of, path, False, of, here)
+            nth += 1
+            at = at[count[at] > nth]
+        self.odd[lanes[at]] = True
+        return pos
+
+    def _possible(self, count: Numbers, lanes: Numbers, pos: Numbers) -> Numbers:
+        """So many of one byte at least; 0 for who is odd."""
+        self.odd[lanes[count > self._bodies.ends[lanes] - pos]] = True
+        return np.where(self.odd[lanes], 0, count)
+
+    def _fixed_bytes(self, f: Field) -> int | None:
+        """Of an element whose size never differs."""
+        if isinstance(f.of, str):
+            return FIXED[f.of][1] if f.of in FIXED else None
+        fields, _ = present(f.of, self._layout.version)
+        if self._layout.flexible or not all(one.kind in FIXED for one in fields):
+            return None
+        return sum(FIXED[one.kind][1] for one in fields)
+
+    def _value(self, kind: str, path: Path, null: bool, lanes: Numbers, pos: Numbers) -> Numbers:
+        found = self._found.get(path)
+        if kind in FIXED:
+            width = FIXED[kind][1]
+            if found is not None:
+                values = np.full_like(pos, width) if kind == "uuid" else self._number(kind, pos)
+                found.append(Column(lanes, pos, values))
+            return pos + width
+        size, pos = self._length("int16" if kind == "string" else "int32", null, lanes, pos)
+        if kind == "string":
+            self.odd[lanes[size > LONGEST_STRING]] = True
+        if found is not None:
+            found.append(Column(lanes, pos, size))
+        return self._behind(found is not None, lanes, pos, np.maximum(size, 0))
+
+    def _behind(self, wanted: bool, lanes: Numbers, pos: Numbers, size: Numbers) -> Numbers:
+        """The place behind so many bytes, some of which may have been left out."""
+        if not len(self._bodies.blank_at):
+            return pos + size
+        at = lanes * FRAME + (pos - self._bodies.frames[lanes] + self._left_out[lanes])
+        first, end = (np.searchsorted(self._bodies.blank_at, one) for one in (at, at + size))
+        left_out = self._blanks[end] - self._blanks[first]
+        if wanted:
+            self.odd[lanes[left_out > 0]] = True
+        self._left_out[lanes] += left_out
+        behind: Numbers = pos + size - left_out
+        return behind
+
+    def _length(self, classic: str, null: bool, lanes: Numbers, pos: Numbers) -> tuple[Numbers, Numbers]:
+        """NULL for any that is negative, as Kafka has it."""
+        if self._layout.flexible:
+            size, pos = self._uvarint(lanes, pos)
+            size = size - 1
+        else:
+            size, pos = self._number(classic, pos), pos + FIXED[classic][1]
+        if not null:
+            self.odd[lanes[size < 0]] = True
+        return np.maximum(size, NULL), pos
+
+    def _uvarint(self, lanes: Numbers, pos: Numbers) -> tuple[Numbers, Numbers]:
+        byte = self._number("uint8", pos)
+        value, pos = byte & 0x7F, pos + 1
+        at = np.flatnonzero(byte > 0x7F)
+        for shift in range(7, 7 * UVARINT_BYTES, 7):
+            if not len(at):
+                return value, pos
+            byte = self._number("uint8", pos[at])
+            value[at] |= (byte & 0x7F) << shift
+            pos[at] += 1
+            at = at[byte > 0x7F]
+        self.odd[lanes[at]] = True
+        return value & 0xFFFFFFFF, pos
+
+    def _number(self, kind: str, pos: Numbers) -> Numbers:
+        """Behind the end of all there is something, too: who gets there is odd in the end."""
+        view = self._bodies.data if kind == "uint8" else self._views[kind]
+        found: Numbers = view[np.minimum(pos, len(view) - 1)].astype(np.int64)
+        return found
