@@ -7,12 +7,13 @@ from tests.pipeline.misbehaviour._producing import healthy, order, paced
 
 CLIENT_ID = "tiny-batches"
 EXPECTED = {"tiny_batches"}
-IN_FLIGHT = 5  # as many as librdkafka sends at once; with more to do it spins while the broker is slow
+IN_FLIGHT = 25  # a second's worth: librdkafka sends so many at once only without idempotence
 
 
 def run(bootstrap: str, seconds: float) -> None:
     _topics.create(bootstrap, CLIENT_ID, CLIENT_ID, partitions=1)
-    producer = Producer(healthy(bootstrap, CLIENT_ID) | {"batch.num.messages": 1, "linger.ms": 0})
+    own = {"batch.num.messages": 1, "linger.ms": 0, "enable.idempotence": False, "acks": "all"}
+    producer = Producer(healthy(bootstrap, CLIENT_ID) | own)
     for index in paced(seconds, 0.04):
         producer.produce(CLIENT_ID, order(index))
         while len(producer) >= IN_FLIGHT:
