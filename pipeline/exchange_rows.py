@@ -8,8 +8,9 @@ import numpy as np
 import pyarrow as pa
 
 from klamm.captures.storage.segments import BODIES
+from klamm.pipeline.arrays import Numbers
 from klamm.pipeline.frame_rows import MOST_ROWS, Asked, Decoding, as_one, joined, made, stored
-from klamm.pipeline.pairing import NEVER, NONE, Numbers, pairs_of
+from klamm.pipeline.pairing import NEVER, NONE, pairs_of
 from klamm.pipeline.parts import Part
 
 

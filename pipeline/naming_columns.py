@@ -12,9 +12,10 @@ from klamm.captures.frames import CLIENT_ID, REQUEST_BYTES, RESPONSE_BYTES, head
 from klamm.decoders import API, layout
 from klamm.decoders.headers import API_VERSIONS
 from klamm.decoders.schema import ERROR, GROUP, TOPIC, TOPIC_ID, Side
+from klamm.pipeline.arrays import Bytes, Flags, Numbers
 from klamm.pipeline.bodies import Bodies, rows_of
 from klamm.pipeline.naming import MARKS, marks_of
-from klamm.pipeline.sweeping import FRAME, NULL, WIDEST, Bytes, Column, Flags, Frames, Numbers, sweep
+from klamm.pipeline.sweeping import FRAME, NULL, WIDEST, Column, Frames, one_of, sweep
 from klamm.rules.json_form import uuid_text
 from klamm.rules.parts import NIL
 
@@ -26,8 +27,6 @@ TYPES = {
     "groups": TEXTS,
     "errors": pa.list_(pa.struct([("code", pa.int16()), ("name", pa.string()), ("count", pa.int32())])),
 }
-NO_NUMBERS = np.zeros(0, np.int64)
-EMPTY = Column(NO_NUMBERS, NO_NUMBERS, NO_NUMBERS)
 Columns = dict[str, pa.Array]
 
 
@@ -154,7 +153,7 @@ def _texts(
     data: Bytes, columns: Sequence[Column], odd: Flags, read: Callable[[bytes], str | None]
 ) -> tuple[Numbers, Numbers, pa.Array]:
     """Of which body, and which of the texts, in the order of the columns. Who has what is no text is odd."""
-    of, starts, sizes = (np.concatenate([NO_NUMBERS, *some]) for some in zip(*columns, EMPTY, strict=True))
+    of, starts, sizes = one_of(columns)
     there = ~odd[of]
     of, starts, sizes = of[there], starts[there], sizes[there]
     ends = np.cumsum(sizes)

@@ -10,10 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from klamm.pipeline.arrays import Numbers
+
 KEYS = ("capture", "connection", "exchange", "side", "fate", "awaits", "time_ns")  # columns of segments
 NONE = -1
 NEVER = np.iinfo(np.int64).min
-Numbers = np.ndarray[Any, np.dtype[np.int64]]
 
 
 class Pairs(NamedTuple):

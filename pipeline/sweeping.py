@@ -7,23 +7,20 @@ its end) is odd: what was found of it counts for nothing, and it is for a reader
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from klamm.decoders.compile import Path
 from klamm.decoders.interpret import LONGEST_STRING, UVARINT_BYTES, Layout
 from klamm.decoders.schema import FIXED, Field, members, present
+from klamm.pipeline.arrays import Bytes, Flags, Numbers
 
 FEW = 32  # bodies: for so many a step costs more than they do by themselves
 WIDEST = 16  # bytes of a fixed field
 NULL = -1  # as a size
 FRAME = 1 << 40  # more than a frame has bytes
-
-Numbers = np.ndarray[Any, np.dtype[np.int64]]
-Bytes = np.ndarray[Any, np.dtype[np.uint8]]
-Flags = np.ndarray[Any, np.dtype[np.bool_]]
 
 
 class Frames(NamedTuple):
@@ -48,6 +45,14 @@ class Column(NamedTuple):
     of: Numbers
     starts: Numbers
     values: Numbers
+
+
+EMPTY = Column(*(np.zeros(0, np.int64) for _ in Column._fields))
+
+
+def one_of(columns: Iterable[Column]) -> Column:
+    """One behind the other."""
+    return Column(*(np.concatenate(parts) for parts in zip(EMPTY, *columns, strict=True)))
 
 
 def sweep(layout: Layout, paths: Sequence[Path], bodies: Frames) -> tuple[list[Column], Flags]:
@@ -88,13 +93,9 @@ class _Sweeping:
         self.odd |= pos > self._bodies.ends
 
     def column(self, path: Path) -> Column:
-        found = self._found[path]
-        empty = np.zeros(0, np.int64)
-        of, starts, values = (
-            np.concatenate([empty, *parts]) for parts in (zip(*found, strict=True) if found else ((), (), ()))
-        )
-        order = np.argsort(of, kind="stable")
-        return Column(of[order], starts[order], values[order])
+        found = one_of(self._found[path])
+        order = np.argsort(found.of, kind="stable")
+        return Column(*(numbers[order] for numbers in found))
 
     def _field(self, f: Field, path: Path, lanes: Numbers, pos: Numbers) -> Numbers:
         null = self._layout.version in f.null
