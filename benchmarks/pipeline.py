@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 MIX = (200,) * 70 + (1024,) * 20 + (16 * 1024,) * 9 + (1024 * 1024,)  # bytes of records, in turn
-SHAPES = (Shape("200 B", (200,), 200_000), Shape("1 KB", (1024,), 100_000), Shape("mix", MIX, 30_000))
+SHAPES = (Shape("200 B", (200,), 200_000), Shape("1 KB", (1024,), 100_000), Shape("mix", MIX, 60_000))
 SIZES_MB = (100, 300, 1000)
 WARM = Shape("warm", (200, 1024), 2_000)
 TICKS = os.sysconf("SC_CLK_TCK")

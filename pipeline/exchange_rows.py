@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from klamm.captures.storage.segments import BODIES
 from klamm.pipeline.arrays import Numbers
-from klamm.pipeline.frame_rows import MOST_ROWS, Asked, Decoding, as_one, joined, made, stored
+from klamm.pipeline.frame_rows import MOST_ROWS, Asked, as_one, joined, made, stored
 from klamm.pipeline.pairing import NEVER, NONE, pairs_of
 from klamm.pipeline.parts import Part
 
@@ -22,7 +22,7 @@ def whole(part: Part, asked: Asked, of_each: Sequence[str]) -> Iterator[pa.Recor
     frames = joined(batches, asked) if batches else None
     if frames is None or not frames.num_rows:
         return
-    pairs, rows = pairs_of(frames), as_one(list(made(frames, asked, Decoding(asked))))
+    pairs, rows = pairs_of(frames), as_one(list(made(frames, asked, asked.decoding())))
     of_half = [asked.schema.field(name) for name in of_each]
     shared = rows.select([name for name in asked.schema.names if name not in of_each])
     halves = rows.select(list(of_each))
@@ -43,7 +43,7 @@ def left(part: Part, asked: Asked) -> Iterator[pa.RecordBatch]:
     """Frames of exchanges that are not whole in a part, with `heard`. Of the others only headers are looked
     at.
     """
-    batches, decoding = _batches(part, asked), Decoding(asked)
+    batches, decoding = _batches(part, asked), asked.decoding()
     if not batches:
         return
     heads = as_one([batch.select([name for name in asked.read if name not in BODIES]) for batch in batches])

@@ -17,16 +17,16 @@ import pyarrow.compute as pc
 from klamm.captures.storage.opening import Opened
 from klamm.captures.storage.segments import COLUMNS, Damaged
 from klamm.decoders import API
-from klamm.pipeline.bodies import NAMED, STORED, Bodies, as_text, rows_of
-from klamm.pipeline.naming_columns import names, with_names
+from klamm.pipeline.bodies import NAMED, STORED
+from klamm.pipeline.decoding import Decoding, array
 from klamm.pipeline.parts import Part, opening
+from klamm.pipeline.schemas import BODY, VARIANT
 
 SIZE = 4  # bytes of the size field, which captures do not count
 MOST_BYTES = 16 << 20  # of frames at a time, and of rows
 MOST_ROWS = 10_000  # for Spark, in a batch
 MOST_DECODED = 20_000  # frames at a time
-BODY = frozenset({"body"})
-DECODED = BODY | {*NAMED}
+DECODED = frozenset({BODY, VARIANT, *NAMED})
 # What a column of `frames` is made of, where it has another name.
 FROM = {
     "time": ("time_ns",),
@@ -55,34 +55,22 @@ class Asked:
         api_keys: Collection[int] | None = None,
         topic_names: Mapping[str, str] | None = None,
     ) -> None:
-        self.schema, self.keeps, self.typed, self.faults = schema, keeps, typed, faults
-        self.api_keys, self.topic_names = api_keys, topic_names
+        self.schema, self.keeps, self.faults, self.api_keys = schema, keeps, faults, api_keys
         self.decoded = DECODED.intersection(schema.names)
-        self.content = typed and "body" in schema.names and _has_content(schema.field("body").type)
+        self._typed, self._topic_names = typed, topic_names
+        self._content = typed and BODY in schema.names and _has_content(schema.field(BODY).type)
         needed = {"time_ns", *also, *(source for name in schema.names for source in FROM.get(name, (name,)))}
         needed.update(STORED if self.decoded else ())
         self.read = tuple(name for name in COLUMNS if name in needed)
 
-
-class Decoding:
-    """What is asked of frames' bodies."""
-
-    def __init__(self, asked: Asked) -> None:
-        self._names = Bodies(frozenset(NAMED), False) if asked.decoded.intersection(NAMED) else None
-        self._topic_names = asked.topic_names
-        self._bodies = Bodies(BODY, asked.typed, asked.content) if asked.decoded & BODY else None
-
-    def columns(self, frames: pa.RecordBatch) -> dict[str, Any]:
-        """Lists, or arrays."""
-        found: dict[str, Any] = names(frames, self._names) if self._names else {}
-        if self._names and self._topic_names is not None:
-            found["topics"] = with_names(found["topics"], found["topic_ids"], self._topic_names)
-        return found | self._bodies.columns(rows_of(frames)) if self._bodies else found
+    def decoding(self) -> Decoding:
+        """One for each part: it remembers what it has read."""
+        return Decoding(self.decoded, self._typed, self._content, self._topic_names)
 
 
 def read(part: Part, asked: Asked) -> Iterator[pa.RecordBatch]:
     """What a part has of what is asked for. What is damaged in it is a row of kind `lost`."""
-    decoding = Decoding(asked)
+    decoding = asked.decoding()
     waiting: list[pa.RecordBatch] = []
     rows = size = 0
     for found in stored(part, asked):
@@ -122,8 +110,11 @@ def stored(part: Part, asked: Asked) -> Iterator[pa.RecordBatch | tuple[str, int
 
 def joined(batches: Sequence[pa.RecordBatch], asked: Asked) -> pa.RecordBatch:
     """The rows of them that are asked for."""
-    batch = as_one(batches)
-    kept = None if asked.keeps is None else asked.keeps(batch)
+    return as_one([_kept(batch, asked.keeps) for batch in batches])
+
+
+def _kept(batch: pa.RecordBatch, keeps: Mask | None) -> pa.RecordBatch:
+    kept = None if keeps is None else keeps(batch)
     return batch if kept is None or kept.true_count == len(kept) else batch.filter(kept)
 
 
@@ -155,20 +146,13 @@ def _column(batch: pa.RecordBatch, field: pa.Field, decoded: dict[str, Any]) -> 
     name, kind = field.name, field.type
     column = decoded.get(name)
     if isinstance(column, list):
-        return _array(column, kind)
+        return array(column, kind)
     if column is None:
         made = MADE.get(name)
         column = made(batch) if made else batch.column(name)
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     return column if column.type == kind else column.cast(kind)
-
-
-def _array(values: list[Any], kind: pa.DataType) -> pa.Array:
-    try:
-        return pa.array(values, kind)
-    except UnicodeEncodeError:
-        return pa.array(as_text(values), kind)
 
 
 def _time(batch: pa.RecordBatch) -> pa.Array:

@@ -14,7 +14,9 @@ from typing import NamedTuple
 from klamm.captures.storage.opening import Foreign, Opened, open_segment
 from klamm.captures.storage.segments import Damaged, Newer, Span, growing_path, sealed_path
 
-PART_BYTES = 16 << 20  # of a segment's file
+PART_BYTES = 16 << 20  # of a segment's file, at least
+MOST_PART_BYTES = 64 << 20  # each part costs a task, however small
+ENOUGH = 8  # parts of a small capture, for as many cores
 ONE = ("time_ns",)  # a column, to look at what else a segment says
 
 
@@ -73,11 +75,14 @@ def segments(paths: Iterable[str]) -> Iterator[tuple[Path, str]]:
 
 def parts(paths: Iterable[str], wanted: Wanted = EVERYTHING) -> list[Part]:
     """All that there is now, and is wanted; at least one, be it to say that there is nothing."""
-    found = [part for path, fault in segments(paths) for part in _parts(path, fault, wanted)]
+    there = list(segments(paths))
+    total = sum(_file_bytes(path) for path, _ in there)
+    part_bytes = min(max(PART_BYTES, total // ENOUGH), MOST_PART_BYTES)
+    found = [part for path, fault in there for part in _parts(path, fault, wanted, part_bytes)]
     return found or [Part("", fault="nothing is there to read")]
 
 
-def _parts(path: Path, fault: str, wanted: Wanted) -> Iterator[Part]:
+def _parts(path: Path, fault: str, wanted: Wanted, part_bytes: int) -> Iterator[Part]:
     columns = (*ONE, *(column for column, _ in wanted.texts))
     opened, said = (None, fault) if fault else opening(path, columns)
     if opened is None:
@@ -91,14 +96,18 @@ def _parts(path: Path, fault: str, wanted: Wanted) -> Iterator[Part]:
     keys = None if opened.statistics is None else frozenset(opened.statistics.frames)
     of_apis = keys is None or wanted.api_keys is None or keys & wanted.api_keys
     if places and of_apis and all(opened.has(*one) for one in wanted.texts):
-        yield from runs(path, places, _file_bytes(opened.path) // len(opened.spans), keys)
+        yield from runs(path, places, _file_bytes(opened.path) // len(opened.spans), keys, part_bytes)
 
 
 def runs(
-    path: Path, places: list[int], batch_bytes: int, api_keys: frozenset[int] | None = None
+    path: Path,
+    places: list[int],
+    batch_bytes: int,
+    api_keys: frozenset[int] | None = None,
+    part_bytes: int = PART_BYTES,
 ) -> Iterator[Part]:
-    """Parts of about PART_BYTES with all batches between the first and the last of these places."""
-    step = max(1, PART_BYTES // max(1, batch_bytes))
+    """Parts of about `part_bytes` with all batches between the first and the last of these places."""
+    step = max(1, part_bytes // max(1, batch_bytes))
     for first in range(places[0], places[-1] + 1, step):
         yield Part(str(path), first, min(first + step, places[-1] + 1), api_keys=api_keys)
 

@@ -24,6 +24,7 @@ class Table(NamedTuple):
         return ", ".join(f"{column.name} {column.type}" for column in self.columns)
 
 
+BODY, VARIANT = "body", "variant"  # of a frame, as JSON or as Spark has it
 ERRORS = "array<struct<code: smallint, name: string, count: int>>"
 EVIDENCE = "array<struct<time: timestamp, capture: string, connection: bigint, exchange: bigint>>"
 

@@ -2,20 +2,24 @@
 
 Bodies go through the fields side by side, each at its own position. One that does what few do (null where
 that is not allowed, tagged fields that are wanted, an array longer than those of the others, a length beyond
-its end) is odd: what was found of it counts for nothing, and it is for a reader of single bodies.
+its end) is odd: what was found of it counts for nothing, and it is for a reader of single bodies. So are
+bodies of which a floating number is wanted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
 from klamm.decoders.compile import Path
 from klamm.decoders.interpret import LONGEST_STRING, UVARINT_BYTES, Layout
-from klamm.decoders.schema import FIXED, Field, members, present
+from klamm.decoders.schema import FIXED, UNKNOWN_TAGS, Field, members, present
 from klamm.pipeline.arrays import Bytes, Flags, Numbers
+from klamm.rules.json_form import HIDDEN
 
 FEW = 32  # bodies: for so many a step costs more than they do by themselves
 WIDEST = 16  # bytes of a fixed field
@@ -55,20 +59,59 @@ def one_of(columns: Iterable[Column]) -> Column:
     return Column(*(np.concatenate(parts) for parts in zip(EMPTY, *columns, strict=True)))
 
 
-def sweep(layout: Layout, paths: Sequence[Path], bodies: Frames) -> tuple[list[Column], Flags]:
-    """A column for each path: of strings, uuids, integers, or arrays of those; and which bodies are odd. None
-    is read on behind the last of the paths.
+def where(column: Column, holds: Flags) -> Column:
+    return column if holds.all() else Column(*(numbers[holds] for numbers in column))
+
+
+def texts_at(data: Bytes, column: Column) -> pa.BinaryArray:
+    """What stands there, none of it null."""
+    if not len(column.of):
+        return pa.array([], pa.binary())
+    seams = np.column_stack([column.starts, column.starts + column.values]).astype(np.int32)
+    buffers = [None, pa.py_buffer(seams), pa.py_buffer(data)]
+    spans = pa.Array.from_buffers(pa.binary(), seams.size - 1, buffers)
+    return spans.take(pa.array(np.arange(0, seams.size, 2)))
+
+
+class Swept(NamedTuple):
+    """By path, where any body has such: strings, uuids, numbers, or the elements of an array of such; and how
+    many elements an array has, 0 for a struct that may be null and is not, NULL for what is. Which bodies
+    are odd.
+    """
+
+    values: dict[Path, Column]
+    counts: dict[Path, Column]
+    odd: Flags
+
+
+def sweep(layout: Layout, paths: Collection[Path] | None, bodies: Frames) -> Swept:
+    """What stands at these paths, or at all. None is read on behind the last of the paths. Of what is hidden,
+    and may have been left out, only the size is looked at.
     """
     sweeping = _Sweeping(layout, paths, bodies)
     sweeping.run()
-    return [sweeping.column(path) for path in paths], sweeping.odd
+    values, counts = (
+        {path: _in_order(some) for path, some in found.items()}
+        for found in (sweeping.values, sweeping.counts)
+    )
+    return Swept(values, counts, sweeping.odd)
+
+
+def _in_order(columns: list[Column]) -> Column:
+    """Of the bodies."""
+    if len(columns) == 1:
+        return columns[0]
+    found = one_of(columns)
+    order = np.argsort(found.of, kind="stable")
+    return Column(*(numbers[order] for numbers in found))
 
 
 class _Sweeping:
-    def __init__(self, layout: Layout, paths: Sequence[Path], bodies: Frames) -> None:
-        self._layout, self._bodies = layout, bodies
-        self._wanted = {path[:depth] for path in paths for depth in range(1, len(path) + 1)}
-        self._found: dict[Path, list[Column]] = {path: [] for path in paths}
+    def __init__(self, layout: Layout, paths: Collection[Path] | None, bodies: Frames) -> None:
+        self._layout, self._bodies, self._paths = layout, bodies, paths
+        self._above = {path[:depth] for path in paths or () for depth in range(1, len(path))}
+        self.values: defaultdict[Path, list[Column]] = defaultdict(list)
+        self.counts: defaultdict[Path, list[Column]] = defaultdict(list)
         self._views = {
             kind: np.ndarray(
                 (len(bodies.data) - size + 1,), f">{code}" if size > 1 else code, bodies.data, 0, (1,)
@@ -82,30 +125,42 @@ class _Sweeping:
 
     def run(self) -> None:
         in_place, tagged = present(self._layout.fields, self._layout.version)
-        last = max((at for at, f in enumerate(in_place) if (f.name,) in self._wanted), default=NULL)
-        if any((f.name,) in self._wanted for f in tagged):
-            self.odd[:] = True
-            return
+        fields = in_place
+        wants_tags = self._wants_tags((), tagged)
+        if not wants_tags:
+            last = max((at for at, f in enumerate(in_place) if self._wants((f.name,))), default=NULL)
+            fields = in_place[: last + 1]
         pos = self._bodies.starts
         lanes = np.arange(len(pos))
-        for f in in_place[: last + 1]:
+        for f in fields:
             pos = self._field(f, (f.name,), lanes, pos)
+        if wants_tags:
+            pos = self._tags(True, lanes, pos)
         self.odd |= pos > self._bodies.ends
 
-    def column(self, path: Path) -> Column:
-        found = one_of(self._found[path])
-        order = np.argsort(found.of, kind="stable")
-        return Column(*(numbers[order] for numbers in found))
+    def _is_asked(self, path: Path) -> bool:
+        return self._paths is None or path in self._paths
+
+    def _wants(self, path: Path) -> bool:
+        """It, or something in it."""
+        return self._is_asked(path) or path in self._above
+
+    def _wants_tags(self, path: Path, tagged: list[Field]) -> bool:
+        """Those of a struct, if it has such."""
+        names = (UNKNOWN_TAGS, *(f.name for f in tagged))
+        return self._layout.flexible and any(self._wants((*path, name)) for name in names)
 
     def _field(self, f: Field, path: Path, lanes: Numbers, pos: Numbers) -> Numbers:
         null = self._layout.version in f.null
         if f.kind == "array":
             return self._array(f, path, null, lanes, pos)
         if f.kind != "struct":
-            return self._value(f.kind, path, null, lanes, pos)
+            return self._value(f, f.kind, path, null, lanes, pos)
         if not null:
             return self._struct(members(f), path, lanes, pos)
-        there = np.flatnonzero(self._number("int8", pos) >= 0)
+        is_there = self._number("int8", pos) >= 0
+        self.counts[path].append(Column(lanes, pos, np.where(is_there, 0, NULL)))
+        there = np.flatnonzero(is_there)
         pos = pos + 1
         pos[there] = self._struct(members(f), path, lanes[there], pos[there])
         return pos
@@ -115,8 +170,7 @@ class _Sweeping:
         for f in in_place:
             pos = self._field(f, (*path, f.name), lanes, pos)
         if self._layout.flexible:
-            wanted = any((*path, f.name) in self._wanted for f in tagged)
-            pos = self._tags(wanted, lanes, pos)
+            pos = self._tags(self._wants_tags(path, tagged), lanes, pos)
         return pos
 
     def _tags(self, wanted: bool, lanes: Numbers, pos: Numbers) -> Numbers:
@@ -137,17 +191,18 @@ class _Sweeping:
     def _array(self, f: Field, path: Path, null: bool, lanes: Numbers, pos: Numbers) -> Numbers:
         count, pos = self._length("int32", null, lanes, pos)
         count = self._possible(count, lanes, pos)
-        size = None if path in self._wanted else self._fixed_bytes(f)
+        size = None if self._wants(path) else self._fixed_bytes(f)
         if size is not None:
             behind: Numbers = pos + np.maximum(count, 0) * size
             return behind
+        self.counts[path].append(Column(lanes, pos, count))
         at, nth = np.flatnonzero(count > 0), 0
         while len(at) >= FEW:
             of, here = lanes[at], pos[at]
             if isinstance(f.of, tuple):
                 pos[at] = self._struct(f.of, path, of, here)
             else:
-                pos[at] = self._value(f.of, path, False, of, here)
+                pos[at] = self._value(f, f.of, path, False, of, here)
             nth += 1
             at = at[count[at] > nth]
         self.odd[lanes[at]] = True
@@ -167,20 +222,22 @@ class _Sweeping:
             return None
         return sum(FIXED[one.kind][1] for one in fields)
 
-    def _value(self, kind: str, path: Path, null: bool, lanes: Numbers, pos: Numbers) -> Numbers:
-        found = self._found.get(path)
+    def _value(self, f: Field, kind: str, path: Path, null: bool, lanes: Numbers, pos: Numbers) -> Numbers:
+        is_asked = self._is_asked(path)
         if kind in FIXED:
             width = FIXED[kind][1]
-            if found is not None:
+            if is_asked and kind == "float64":
+                self.odd[lanes] = True
+            elif is_asked:
                 values = np.full_like(pos, width) if kind == "uuid" else self._number(kind, pos)
-                found.append(Column(lanes, pos, values))
+                self.values[path].append(Column(lanes, pos, values))
             return pos + width
         size, pos = self._length("int16" if kind == "string" else "int32", null, lanes, pos)
         if kind == "string":
             self.odd[lanes[size > LONGEST_STRING]] = True
-        if found is not None:
-            found.append(Column(lanes, pos, size))
-        return self._behind(found is not None, lanes, pos, np.maximum(size, 0))
+        if is_asked:
+            self.values[path].append(Column(lanes, pos, size))
+        return self._behind(is_asked and f.mark not in HIDDEN, lanes, pos, np.maximum(size, 0))
 
     def _behind(self, wanted: bool, lanes: Numbers, pos: Numbers, size: Numbers) -> Numbers:
         """The place behind so many bytes, some of which may have been left out."""

@@ -16,6 +16,7 @@ from typing import Any
 from klamm.decoders.schema import RECORDS, SECRET, UNKNOWN_TAGS, Field, members
 
 HIDDEN = frozenset({SECRET, RECORDS})
+HIDDEN_BYTES = "bytes"  # the field that tells their size
 NO_NUMBERS = {"nan", "inf", "-inf"}
 
 
@@ -30,7 +31,7 @@ class NotThat(ValueError):
 def to_json(
     fields: tuple[Field, ...], version: int, values: Mapping[str, Any], hidden: frozenset[str] = HIDDEN
 ) -> dict[str, Any]:
-    """Decoded values; fields with a mark in `hidden` as {"bytes": size}."""
+    """Decoded values; fields with a mark in `hidden` as {HIDDEN_BYTES: size}."""
     known = _known(fields, version)
     return {
         name: [{"tag": tag, "data": _base64(data)} for tag, data in value]
@@ -63,17 +64,20 @@ def field_to_json(f: Field, version: int, value: Any, hidden: frozenset[str] = H
     if value is None:
         return None
     if f.mark in hidden:
-        return {"bytes": len(value.encode("utf-8", "surrogateescape") if isinstance(value, str) else value)}
+        return {
+            HIDDEN_BYTES: len(value.encode("utf-8", "surrogateescape") if isinstance(value, str) else value)
+        }
     if f.kind == "struct":
         return to_json(members(f), version, value, hidden)
     if f.kind != "array":
-        return _plain(value, f.kind)
+        return plain_json(value, f.kind)
     if isinstance(f.of, str):
-        return [_plain(one, f.of) for one in value]
+        return [plain_json(one, f.of) for one in value]
     return [to_json(members(f), version, one, hidden) for one in value]
 
 
-def _plain(value: Any, kind: str) -> Any:
+def plain_json(value: Any, kind: str) -> Any:
+    """A value of this kind, which is no struct and no array."""
     if isinstance(value, bytes | memoryview):
         return uuid_text(value) if kind == "uuid" else _base64(value)
     if isinstance(value, float) and not isfinite(value):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from klamm.pipeline.schemas import TABLES
+from klamm.pipeline.schemas import BODY, TABLES, VARIANT
 from klamm.pipeline.tables.cluster import CONNECTION, software
 from klamm.pipeline.tables.reading import KEY, Names, Source, columns, ms, with_nulls
 
@@ -34,7 +34,7 @@ def exchanges(
     for those of topic ids, if they are needed.
     """
     is_named, has_bodies = (not set(some).isdisjoint(wanted) for some in (NAMED, BODIES))
-    more = [*(NAMED if is_named else ()), *(["body"] if has_bodies else ())]
+    more = [*(NAMED if is_named else ()), *((VARIANT, BODY) if has_bodies else ())]
     rows = _paired(source, more, apis, names() if is_named else None)
     asked, came = F.col("request.time"), F.col("response.time")
     has_both = asked.isNotNull() & came.isNotNull()
@@ -52,7 +52,7 @@ def exchanges(
         made["topics"] = _together("topics")
         made["groups"] = _together("groups")
     if has_bodies:
-        made |= {f"{side}_body": F.try_parse_json(f"{side}.body") for side in SIDES}
+        made |= {f"{side}_body": _body(F.col(side)) for side in SIDES}
     if "software" in wanted:
         rows = rows.join(software(source), CONNECTION, "left")
     return columns(with_nulls(rows.withColumns(made), "exchanges"), "exchanges")
@@ -86,3 +86,7 @@ def _paired(source: Source, more: Sequence[str], apis: Sequence[str], names: Nam
 def _together(what: str) -> Column:
     both = [F.coalesce(f"{side}.{what}", F.array().cast("array<string>")) for side in SIDES]
     return F.array_distinct(F.concat(*both))
+
+
+def _body(frame: Column) -> Column:
+    return F.coalesce(frame[VARIANT], F.try_parse_json(frame[BODY]))

@@ -15,7 +15,7 @@ from klamm.decoders import API
 from klamm.decoders.error_codes import ERRORS
 from klamm.decoders.schema import Side
 from klamm.pipeline.parts import Part, parts
-from klamm.pipeline.schemas import FRAMES, TABLES, WHERE
+from klamm.pipeline.schemas import FRAMES, TABLES, VARIANT, WHERE
 from klamm.pipeline.source import Filters, asked, frames_of, rows, wanted
 from klamm.pipeline.wire_types import body_type
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 KEY = ["capture", "connection", "exchange"]  # what a request and its response have in common
-TYPES = {column.name: column.type for column in FRAMES.columns}
+TYPES = {column.name: column.type for column in FRAMES.columns} | {VARIANT: "variant"}
 NAMES = "map(" + ", ".join(f"{error.code}, '{error.name}'" for error in ERRORS) + ")"
 Names = Mapping[str, str] | None
 Apis = str | Sequence[str]  # one, or several

@@ -63,6 +63,7 @@ def test_large_segments_are_several_parts(
 ) -> None:
     path = folder.segment("Produce")
     monkeypatch.setattr(module, "PART_BYTES", 1)
+    monkeypatch.setattr(module, "MOST_PART_BYTES", 1)
     assert names(parts([str(tmp_path)])) == [(path, 0, 1), (path, 1, 2)]
 
 

@@ -1,11 +1,13 @@
-"""What many frames name, swept up: judged by the reader of single bodies."""
+"""What many frames say, swept up: judged by the reader of single bodies, and Spark's reader of VARIANT."""
 
+import json
 from collections.abc import Iterable
 from random import Random
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark.sql.types import VariantVal
 
 from klamm.captures.captured import Blanks
 from klamm.captures.frames import header_version
@@ -14,12 +16,15 @@ from klamm.decoders import API
 from klamm.decoders.compile import locate
 from klamm.decoders.interpret import Layout, write
 from klamm.decoders.schema import ERROR, RECORDS, Api, marked
-from klamm.pipeline import naming_columns, sweeping
+from klamm.pipeline import decoding, sweeping, swept_frames
 from klamm.pipeline.bodies import NAMED, STORED, Bodies, rows_of
-from klamm.pipeline.naming_columns import TYPES, names, with_names
+from klamm.pipeline.decoding import Decoding
+from klamm.pipeline.naming_columns import TYPES, with_names
+from klamm.pipeline.schemas import BODY, VARIANT
 from klamm.rules.subjects import at
 from tests.decoders.hostile import layouts, struct_of
 
+WHAT = {"names": NAMED, "bodies": (BODY, VARIANT), "both": (*NAMED, BODY, VARIANT)}
 every_api = pytest.mark.parametrize("api", API, ids=lambda api: api.name)
 CLIENT = b"\0\3app"
 Row = tuple[Layout, int, bytes, Blanks]  # with the API's key
@@ -48,14 +53,24 @@ def frames(rows: Iterable[Row]) -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict(found)
 
 
-def one_by_one(batch: pa.RecordBatch) -> dict[str, list[Any]]:
-    told = Bodies(frozenset(NAMED), False).columns(rows_of(batch))
-    return {name: pa.array(told[name], TYPES[name]).to_pylist() for name in NAMED}
+def one_by_one(batch: pa.RecordBatch, columns: tuple[str, ...]) -> dict[str, list[Any]]:
+    told = Bodies(frozenset(columns), False).columns(rows_of(batch))
+    found = {name: pa.array(told[name], TYPES[name]).to_pylist() for name in NAMED if name in columns}
+    if BODY in columns:
+        found[BODY] = [None if body is None else json.loads(body) for body in told[BODY]]
+    return found
 
 
-def swept(batch: pa.RecordBatch) -> dict[str, list[Any]]:
-    found = names(batch, Bodies(frozenset(NAMED), False))
-    return {name: found[name].to_pylist() for name in NAMED}
+def swept(batch: pa.RecordBatch, columns: tuple[str, ...]) -> dict[str, list[Any]]:
+    told = Decoding(columns).columns(batch)
+    found = {name: told[name].to_pylist() for name in NAMED if name in columns}
+    if BODY in columns:
+        both = zip(told[VARIANT].to_pylist(), told[BODY].to_pylist(), strict=True)
+        found[BODY] = [
+            VariantVal(**variant).toPython() if variant else body and json.loads(body)
+            for variant, body in both
+        ]
+    return found
 
 
 def harmed(frame: bytes, random: Random) -> bytes:
@@ -76,19 +91,19 @@ def message(of: Layout, random: Random, alike: bool) -> bytes:
     return write(of, values)
 
 
-@pytest.mark.parametrize("few", [1, 8])
+@pytest.mark.parametrize(("what", "few"), [("names", 1), ("names", 8), ("both", 1)])
 @every_api
-def test_names_are_those_of_the_reader_of_single_bodies(
-    api: Api, few: int, monkeypatch: pytest.MonkeyPatch
+def test_what_is_told_is_what_the_reader_of_single_bodies_tells(
+    api: Api, what: str, few: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(naming_columns, "LEAST", 1)
+    monkeypatch.setattr(swept_frames, "LEAST", 1)
     monkeypatch.setattr(sweeping, "FEW", few)
     for of in layouts(api):
         random = Random(f"{of} {few}")
         whole = [head(of, api.key) + message(of, random, alike) for alike in (False, True) * 8]
         harm = [harmed(frame, random) for frame in whole * 2]
         batch = frames((of, api.key, frame, ()) for frame in [*whole, *harm])
-        assert swept(batch) == one_by_one(batch), of
+        assert swept(batch, WHAT[what]) == one_by_one(batch, WHAT[what]), of
 
 
 class Never(Bodies):
@@ -96,25 +111,27 @@ class Never(Bodies):
         raise AssertionError(list(rows))
 
 
+@pytest.mark.parametrize("what", ["names", "both"])
 @pytest.mark.parametrize(
     "name", ["Produce", "Fetch", "Metadata", "OffsetCommit", "Heartbeat", "FindCoordinator"]
 )
-def test_what_is_usual_is_swept_up(name: str) -> None:
+def test_what_is_usual_is_swept_up(name: str, what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(decoding, "Bodies", Never)
+    monkeypatch.setattr(swept_frames, "LEAST", sweeping.FEW)
     for of in layouts(API[name]):
         random = Random(str(of))
-        whole = [
-            head(of, API[name].key) + message(of, random, alike=True) for _ in range(naming_columns.LEAST)
-        ]
+        whole = [head(of, API[name].key) + message(of, random, alike=True) for _ in range(sweeping.FEW)]
         batch = frames((of, API[name].key, frame, ()) for frame in whole)
-        found = names(batch, Never(frozenset(NAMED), False))
-        assert {name: found[name].to_pylist() for name in NAMED} == one_by_one(batch)
+        assert swept(batch, WHAT[what]) == one_by_one(batch, WHAT[what])
 
 
+@pytest.mark.parametrize("what", WHAT)
 @pytest.mark.parametrize(("name", "side"), [("Produce", "request"), ("Fetch", "response")])
 def test_what_was_left_out_of_frames_is_not_missed(
-    name: str, side: str, monkeypatch: pytest.MonkeyPatch
+    name: str, side: str, what: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(naming_columns, "LEAST", 1)
+    columns = WHAT[what]
+    monkeypatch.setattr(swept_frames, "LEAST", 1)
     monkeypatch.setattr(sweeping, "FEW", 1)
     for of in layouts(API[name]):
         if of.side != side:
@@ -131,17 +148,37 @@ def test_what_was_left_out_of_frames_is_not_missed(
                 blanks.insert(0, (stop - size, size))
             rows.append((of, API[name].key, cut, tuple(blanks)))
         batch = frames(rows)
-        found = names(batch, Never(frozenset(NAMED), False))
-        assert {name: found[name].to_pylist() for name in NAMED} == one_by_one(batch)
-        assert any(found["topics"].to_pylist()) or any(found["topic_ids"].to_pylist())
+        with monkeypatch.context() as alone:
+            alone.setattr(decoding, "Bodies", Never)
+            found = swept(batch, columns)
+        assert found == one_by_one(batch, columns)
+        assert all(any(found[name]) for name in {BODY}.intersection(columns))
+        assert BODY in columns or any(found["topics"]) or any(found["topic_ids"])
         wrong = frames((of, key, frame[: len(frame) // 2], blanks) for of, key, frame, blanks in rows)
-        assert swept(wrong) == one_by_one(wrong)
+        assert swept(wrong, columns) == one_by_one(wrong, columns)
+
+
+def test_bodies_may_be_large_and_their_texts_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(decoding, "Bodies", Never)
+    monkeypatch.setattr(swept_frames, "LEAST", 1)
+    monkeypatch.setattr(sweeping, "FEW", 1)
+    key = API["Metadata"].key
+    of = next(one for one in layouts(API["Metadata"]) if (one.side, one.version) == ("response", 12))
+    for topics in (1, 255, 256, 700):
+        rows = [
+            {"name": "t" * (60 + number % 8), "partitions": [{"partition_index": number - 3}] * (number % 3)}
+            for number in range(topics)
+        ]
+        bodies = [write(of, {"topics": some, "cluster_id": "é"}) for some in (rows, [], rows[:1])]
+        batch = frames((of, key, head(of, key) + body, ()) for body in bodies)
+        for columns in (WHAT["bodies"], WHAT["both"]):
+            assert swept(batch, columns) == one_by_one(batch, columns)
 
 
 def test_frames_of_nothing_known_are_null() -> None:
     of = next(layouts(API["Heartbeat"]))
     batch = frames([(of, -1, b"", ()), (of, 9999, b"12345678", ()), (of, API["Heartbeat"].key, b"", ())])
-    assert swept(batch) == {name: [None] * 3 for name in NAMED}
+    assert swept(batch, WHAT["both"]) == {name: [None] * 3 for name in (*NAMED, BODY)}
 
 
 def test_topics_are_named_by_their_ids_too() -> None:
