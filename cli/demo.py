@@ -119,10 +119,9 @@ def _show(console: Console, start: Start, bootstrap: str | None, seconds: float 
         children.append(start("cluster", "klamm.cli.demo_cluster"))
         bootstrap = _first_line(children[0])
     listen, admin = _ports()
-    children.append(
-        start("klamm", "klamm.cli", "run", bootstrap, "--listen", f"127.0.0.1:{listen}", "--admin", admin)
-    )
-    first = _ready(admin, children)
+    klamm = start("klamm", "klamm.cli", "run", bootstrap, "--listen", f"127.0.0.1:{listen}", "--admin", admin)
+    children.append(klamm)
+    first = _ready(admin, klamm, children)
     listening = first["clusters"][0]["listening"]
     print(f"cluster  {bootstrap}" + ("  (three brokers: librdkafka's mock cluster)" if own_cluster else ""))
     print(f"klamm    {listening}")
@@ -161,8 +160,8 @@ def _print_lines(admin: str, over: Callable[[], bool], first: Counters) -> None:
         previous = current
 
 
-def _ready(admin: str, children: list[Child]) -> Counters:
-    """The counters, once klamm knows the cluster."""
+def _ready(admin: str, klamm: Child, children: list[Child]) -> Counters:
+    """Its counters, once this klamm knows the cluster."""
     started = time.monotonic()
     reason = said = ""
     while (waited_s := time.monotonic() - started) < READY_S:
@@ -170,10 +169,13 @@ def _ready(admin: str, children: list[Child]) -> Counters:
             child.check()
         try:
             counters = ask(admin)
-            (cluster,) = counters["clusters"]
-            if cluster["ready"]:
+            cluster = counters["clusters"][0]
+            if counters["pid"] != klamm.process.pid:
+                reason = f"another klamm, pid {counters['pid']}, answers at {admin}"
+            elif cluster["ready"]:
                 return counters
-            reason = cluster["reason"]
+            else:
+                reason = cluster["reason"]
             if waited_s > SILENT_S and reason != said:
                 said = reason
                 print(f"waiting  {said}", flush=True)

@@ -10,9 +10,11 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 
+from klamm.cli import demo as klamm_demo
 from klamm.cli import main
 
 COMMAND = [sys.executable, "-m", "klamm.cli", "demo"]
@@ -139,6 +141,20 @@ def test_a_mistake_in_the_address_is_what_klamm_run_says_of_it() -> None:
     assert demo.returncode == 1
     assert "the demo's klamm ended with exit code 2" in demo.stderr
     assert "'x' is not a port number" in demo.stderr
+
+
+def test_another_klamm_that_is_ready_is_not_taken_for_the_demos_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def ask(admin: str) -> dict[str, Any]:
+        return {"pid": 1, "clusters": [{"ready": True, "reason": ""}]}
+
+    monkeypatch.setattr(klamm_demo, "ask", ask)
+    monkeypatch.setattr(klamm_demo, "READY_S", 0.3)
+    with klamm_demo._children() as start:
+        own = start("klamm", "timeit", "-n1", "-r1", "import time; time.sleep(30)")
+        with pytest.raises(klamm_demo.Failed, match=r"not ready .*: another klamm, pid 1, answers at here:1"):
+            klamm_demo._ready("here:1", own, [own])
 
 
 def test_without_confluent_kafka_it_names_what_to_install(
