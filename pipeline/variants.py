@@ -36,11 +36,14 @@ WIDTHS = {"int8": 1, "int16": 2, "uint16": 4, "int32": 4, "uint32": 8, "int64": 
 MOST_SHORT = 63  # bytes of a short text
 MOST = 255  # names, and elements of an array that is not large
 OFFSETS = (2, 4)  # bytes of one
+MOST_BYTES = (16 << 20) - 1  # of a body: Spark refuses to read more
 LONG = 4  # bytes of a number of elements, or of a long text's length
 
 
 def variants(layout: Layout, swept: Swept, data: Bytes) -> pa.StructArray:
-    """Of the bodies that are not odd; all of their fields were swept up."""
+    """Of the bodies that are not odd; all of their fields were swept up. Those that Spark would not read are
+    null, as Spark makes them of JSON.
+    """
     count = int(np.count_nonzero(~swept.odd))
     for width in OFFSETS:
         bodies = _Making(layout, swept, data, width).struct(layout.fields, (), count)
@@ -53,7 +56,9 @@ def variants(layout: Layout, swept: Swept, data: Bytes) -> pa.StructArray:
     offsets = pa.array(ends.astype(np.int32)).buffers()[1]
     values = pa.Array.from_buffers(pa.binary(), len(sizes), [None, offsets, pa.py_buffer(out.data)])
     same = pa.array(np.zeros(len(sizes), np.int32))
-    return pa.StructArray.from_arrays([values, pa.array([_metadata(layout)]).take(same)], fields=list(TYPE))
+    metadata = pa.array([_metadata(layout)]).take(same)
+    is_too_large = pa.array(sizes > MOST_BYTES)
+    return pa.StructArray.from_arrays([values, metadata], fields=list(TYPE), mask=is_too_large)
 
 
 @cache
@@ -183,8 +188,8 @@ class _Making:
         first, begun = len(head), set()
         for name, values in fields.items():
             start = starts[name]
-            if isinstance(start, int):
-                head = head.ljust(first + start, b"\0") + values.head
+            if isinstance(start, int) and first + start == len(head):
+                head += values.head
                 begun.add(name)
 
         def write(out: _Out, at: Numbers) -> None:
@@ -292,4 +297,4 @@ def _of_type(primitive: int) -> bytes:
 
 
 def _little(number: int, width: int) -> bytes:
-    return number.to_bytes(width, "little", signed=number < 0)
+    return (number % (1 << 8 * width)).to_bytes(width, "little")

@@ -16,7 +16,7 @@ from klamm.decoders import API
 from klamm.decoders.compile import locate
 from klamm.decoders.interpret import Layout, write
 from klamm.decoders.schema import ERROR, RECORDS, Api, marked
-from klamm.pipeline import decoding, sweeping, swept_frames
+from klamm.pipeline import decoding, sweeping, swept_frames, variants
 from klamm.pipeline.bodies import NAMED, STORED, Bodies, rows_of
 from klamm.pipeline.decoding import Decoding
 from klamm.pipeline.naming_columns import TYPES, with_names
@@ -173,6 +173,19 @@ def test_bodies_may_be_large_and_their_texts_long(monkeypatch: pytest.MonkeyPatc
         batch = frames((of, key, head(of, key) + body, ()) for body in bodies)
         for columns in (WHAT["bodies"], WHAT["both"]):
             assert swept(batch, columns) == one_by_one(batch, columns)
+
+
+def test_a_long_text_of_all_bodies_is_no_offset_too_far(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(swept_frames, "LEAST", 1)
+    monkeypatch.setattr(sweeping, "FEW", 1)
+    key = API["SyncGroup"].key
+    of = next(one for one in layouts(API["SyncGroup"]) if (one.side, one.version) == ("response", 5))
+    body = write(of, {"assignment": bytes(60_000), "protocol_type": "consumer", "protocol_name": None})
+    batch = frames((of, key, head(of, key) + body, ()) for _ in range(3))
+    monkeypatch.setattr(decoding, "Bodies", Never)
+    assert swept(batch, WHAT["both"]) == one_by_one(batch, WHAT["both"])
+    monkeypatch.setattr(variants, "MOST_BYTES", 60_000)
+    assert swept(batch, WHAT["both"])[BODY] == [None] * 3
 
 
 def test_frames_of_nothing_known_are_null() -> None:

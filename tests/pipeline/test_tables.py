@@ -12,8 +12,12 @@ from klamm.captures.exports.exchange_rows import row
 from klamm.captures.exports.exchange_schema import COLUMNS
 from klamm.captures.frames import chosen
 from klamm.captures.storage.reading import read
+from klamm.pipeline.columns import condition
 from klamm.pipeline.schemas import TABLES
+from klamm.pipeline.swept_frames import LEAST
 from klamm.pipeline.tables import Tables
+from klamm.pipeline.tables.reading import Source
+from klamm.rules.expressions import parse
 from tests.captures.rows import MS, TOPIC_ID, Talk, connection, in_time, written
 
 JOIN = {
@@ -146,6 +150,21 @@ def test_some_columns_of_exchanges_are_the_same_and_read_no_more(
 
 def _told(rows: Any) -> list[str]:
     return sorted(repr(row) for row in rows.collect())
+
+
+def test_bodies_of_many_frames_are_those_of_single_ones(spark: SparkSession, tmp_path: Path) -> None:
+    talk = Talk()
+    for number in range(LEAST):
+        topic = "orders" * (1 + number % 20)
+        talk.produce(topic, bytes(number), acks=(1, -1)[number % 2]).fetch(number).heartbeat().metadata(topic)
+    path = str(written(tmp_path / "a.arrow", talk.rows))
+    whole, frames = Tables(spark, path).exchanges, Source(spark, [path]).frames("exchange", "side", "body")
+    for side in ("request", "response"):
+        by_one = frames.where(F.col("side") == side).select("exchange", F.to_json(F.parse_json("body")))
+        assert _told(whole.select("exchange", F.to_json(f"{side}_body"))) == _told(by_one)
+    asked = parse("acks == 1 and any(len(t.partition_data) == 1 and t.name == 'orders' for t in topic_data)")
+    assert whole.where(condition(asked)).count() == LEAST // 20
+    assert whole.where(condition(parse("api == Fetch and max_wait_ms >= 100"))).count() == LEAST - 100
 
 
 def test_without_bodies_they_are_null_and_are_decoded_for_the_apis_that_are_named(
