@@ -85,8 +85,8 @@ def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Tab
 
 def rows(tables: Tables, name: str, *where: str) -> list[dict[str, Any]]:
     found = getattr(tables, name)
-    for condition in where:
-        found = found.where(condition)
+    for one in where:
+        found = found.where(one)
     return [one.asDict(recursive=True) for one in found.orderBy("connection").collect()]
 
 
