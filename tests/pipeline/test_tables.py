@@ -158,13 +158,16 @@ def test_bodies_of_many_frames_are_those_of_single_ones(spark: SparkSession, tmp
         topic = "orders" * (1 + number % 20)
         talk.produce(topic, bytes(number), acks=(1, -1)[number % 2]).fetch(number).heartbeat().metadata(topic)
     path = str(written(tmp_path / "a.arrow", talk.rows))
-    whole, frames = Tables(spark, path).exchanges, Source(spark, [path]).frames("exchange", "side", "body")
+    frames = Source(spark, [path]).frames("exchange", "side", "body")
+    paired, shuffled = Tables(spark, path).exchanges, Tables(spark, f"file://{path}").exchanges
     for side in ("request", "response"):
-        by_one = frames.where(F.col("side") == side).select("exchange", F.to_json(F.parse_json("body")))
-        assert _told(whole.select("exchange", F.to_json(f"{side}_body"))) == _told(by_one)
+        of_side = frames.where(F.col("side") == side)
+        by_one = _told(of_side.select("exchange", F.to_json(F.parse_json("body"))))
+        for whole in (paired, shuffled):
+            assert _told(whole.select("exchange", F.to_json(f"{side}_body"))) == by_one
     asked = parse("acks == 1 and any(len(t.partition_data) == 1 and t.name == 'orders' for t in topic_data)")
-    assert whole.where(condition(asked)).count() == LEAST // 20
-    assert whole.where(condition(parse("api == Fetch and max_wait_ms >= 100"))).count() == LEAST - 100
+    assert paired.where(condition(asked)).count() == LEAST // 20
+    assert paired.where(condition(parse("api == Fetch and max_wait_ms >= 100"))).count() == LEAST - 100
 
 
 def test_without_bodies_they_are_null_and_are_decoded_for_the_apis_that_are_named(
