@@ -13,6 +13,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from resource import RUSAGE_CHILDREN, getrusage
@@ -134,8 +135,12 @@ def _compilers_ticks(process: Path) -> int:
     """CPU time of the JVM's compilers, if it is one."""
     if _stat(process)[0] != "java":
         return 0
-    threads = map(_stat, (process / "task").iterdir())
-    return sum(sum(map(int, fields[11:13])) for name, fields in threads if name in COMPILERS)
+    ticks = 0
+    for thread in (process / "task").iterdir():
+        with suppress(OSError):  # it has ended, so it was no compiler
+            name, fields = _stat(thread)
+            ticks += sum(map(int, fields[11:13])) if name in COMPILERS else 0
+    return ticks
 
 
 def _tree_s(root: int) -> float:
