@@ -19,7 +19,7 @@ demo: .venv/demo.installed  ## three brokers, klamm in front, and what it sees (
 	@exec .venv/bin/klamm demo
 
 test: test-packages .venv/test.installed $(JARS) .go/reactions  ## unit tests, and tests against real Kafka brokers
-	@.venv/bin/python -m pytest tests -q -m "not long and not brokers" -n 2 --dist loadgroup --no-loadscope-reorder
+	@.venv/bin/python -m pytest tests -q -m "not long and not brokers" -n 2 --dist loadfile --no-loadscope-reorder
 	@.venv/bin/python -m pytest tests -q -m "not long and brokers"
 
 test-long: test-packages .venv/test.installed $(JARS) .go/reactions  ## the tests that take minutes

@@ -24,13 +24,9 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 def pytest_collection_modifyitems(items: list[pytest.Function]) -> None:
     """The pipeline's tests come first: those with brokers want the machine for themselves, the others take
-    longest. With pytest-xdist (--dist loadgroup) one worker has all that share a Spark session, and else a
-    file is a worker's.
+    longest.
     """
     sharing = {item.path for item in items if "spark" in item.fixturenames}
-    for item in items:
-        group = "spark" if item.path in sharing else str(item.path)
-        item.add_marker(pytest.mark.xdist_group(group))
     items.sort(key=lambda item: (PIPELINE not in item.path.parents, item.path not in sharing))
 
 

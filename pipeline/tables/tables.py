@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from klamm.pipeline.schemas import FRAMES
 from klamm.pipeline.tables import cluster, exchanges, groups, partitions, transactions
-from klamm.pipeline.tables.reading import TYPES, Source
+from klamm.pipeline.tables.reading import Source
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -35,7 +36,7 @@ class Tables:
     @property
     def frames(self) -> DataFrame:
         """All columns: every body is decoded. `some_frames` reads less."""
-        return self._source.frames(*TYPES)
+        return self._source.frames(*(column.name for column in FRAMES.columns))
 
     def some_frames(self, *columns: str) -> DataFrame:
         """These columns of `frames`."""
