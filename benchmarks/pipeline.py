@@ -58,7 +58,7 @@ BESIDE = {
     "bodies as VARIANT": "tshark -T ek",
 }
 TARGET = 10.0
-WARM_ROUNDS, ROUNDS, TSHARK_ROUNDS = 3, 5, 2
+WARM_ROUNDS, ROUNDS, TSHARK_ROUNDS, SIZE_ROUNDS = 3, 5, 2, 6
 COMPILERS = ("C1 CompilerThre", "C2 CompilerThre")  # threads of the JVM
 JVM = "-XX:-UseDynamicNumberOfCompilerThreads"  # one that ended would be counted
 
@@ -179,12 +179,12 @@ def _size(spark: SparkSession, mb: int, folder: Path) -> dict[str, Any]:
     capture = folder / f"{mb}-MB"
     written = show_traffic.segments(Shape("mix", MIX, 0), mb * 1_000_000, capture)
     seconds = []
-    for _ in range(2):
+    for _ in range(SIZE_ROUNDS + 1):
         begun = time.monotonic()
         Tables(spark, str(capture)).exchanges.write.format("noop").mode("overwrite").save()
         seconds.append(time.monotonic() - begun)
     shutil.rmtree(capture)
-    return {"bytes": written.size_bytes, "exchanges": written.exchanges, "s": min(seconds)}
+    return {"bytes": written.size_bytes, "exchanges": written.exchanges, "s": statistics.median(seconds[1:])}
 
 
 def _speeds(rows: list[dict[str, Any]]) -> Table:
