@@ -169,7 +169,7 @@ def _ready(admin: str, klamm: Child, children: list[Child]) -> Counters:
             child.check()
         try:
             counters = ask(admin)
-            cluster = counters["clusters"][0]
+            (cluster,) = counters["clusters"]
             if counters["pid"] != klamm.process.pid:
                 reason = f"another klamm, pid {counters['pid']}, answers at {admin}"
             elif cluster["ready"]:

@@ -159,7 +159,8 @@ class _Sweeping:
         if not null:
             return self._struct(members(f), path, lanes, pos)
         is_there = self._number("int8", pos) >= 0
-        self.counts[path].append(Column(lanes, pos, np.where(is_there, 0, NULL)))
+        if self._is_asked(path):
+            self.counts[path].append(Column(lanes, pos, np.where(is_there, 0, NULL)))
         there = np.flatnonzero(is_there)
         pos = pos + 1
         pos[there] = self._struct(members(f), path, lanes[there], pos[there])
@@ -195,7 +196,8 @@ class _Sweeping:
         if size is not None:
             behind: Numbers = pos + np.maximum(count, 0) * size
             return behind
-        self.counts[path].append(Column(lanes, pos, count))
+        if self._is_asked(path):
+            self.counts[path].append(Column(lanes, pos, count))
         at, nth = np.flatnonzero(count > 0), 0
         while len(at) >= FEW:
             of, here = lanes[at], pos[at]

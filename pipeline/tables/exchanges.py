@@ -84,7 +84,7 @@ def _paired(source: Source, more: Sequence[str], apis: Sequence[str], names: Nam
 
 
 def _together(what: str) -> Column:
-    """What both halves name, each once. To look for what is twice costs more than all else, and is rare."""
+    """What both halves name, each once. To look for doubles took a fifth of Java's time; they are rare."""
     one, other = (F.coalesce(f"{side}.{what}", F.array().cast("array<string>")) for side in SIDES)
     is_in_one = (one == other) | (F.size(other) == 0)
     return F.when(is_in_one, one).otherwise(F.array_distinct(F.concat(one, other)))
