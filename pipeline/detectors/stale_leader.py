@@ -15,35 +15,53 @@ if TYPE_CHECKING:
 
 MOVED = ("NOT_LEADER_OR_FOLLOWER", "FENCED_LEADER_EPOCH", "UNKNOWN_LEADER_EPOCH")
 WHO = ("cluster", "client_id", "host")
+OF = (*WHO, "api", "topic", "partition")
+AT = ("capture", "connection", "exchange", "broker")
 
 
 def find(tables: Tables, thresholds: Mapping[str, float]) -> DataFrame:
-    """Errors on one connection about one partition, counted anew whenever the client asks for metadata.
+    """Errors on one connection about one partition, counted anew whenever the client asks for metadata, and
+    when a broker takes what it sends of that partition: it was told the leader in the answer (KIP-951).
 
-    A client that has many requests under way gets some errors before it can ask; one that is told the new
-    leader in the answer (KIP-951) goes to another connection.
+    A client that has many requests under way gets some errors before it can do either.
     """
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 
     host = F.regexp_replace("client", r":\d+$", "").alias("host")
-    place = ("capture", "connection", "exchange", "broker", "topic", "partition")
+    of_each = (("Produce", tables.produce), ("Fetch", tables.fetch))
     sent = [
-        table.where(F.col("error").isin(*MOVED)).select("cluster", "client_id", host, "time", *place)
-        for table in (tables.produce, tables.fetch)
+        table.where(F.col("topic").isNotNull()).select(
+            *("cluster", "client_id", host, F.lit(api).alias("api"), "topic", "partition"),
+            *("time", "error", *AT),
+        )
+        for api, table in of_each
     ]
-    nowhere = [F.lit(None).alias(name) for name in place]
+    second = F.date_trunc("second", "time")
+    taken = [
+        rows.where(F.col("error") == "NONE").groupBy(*OF, second).agg(F.min("time").alias("time"))
+        for rows in sent
+    ]
     asked = (
         tables.some_frames("cluster", "client_id", "client", "time", "api", "side")
         .where((F.col("api") == "Metadata") & (F.col("side") == "request"))
-        .select("cluster", "client_id", host, "time", *nowhere)
+        .select("cluster", "client_id", host, "time")
     )
-    turn = F.count_if(F.col("connection").isNull()).over(Window.partitionBy(*WHO).orderBy("time"))
+    kinds = [
+        *(rows.where(F.col("error").isin(*MOVED)).withColumn("kind", F.lit("moved")) for rows in sent),
+        *(rows.select(*OF, "time", F.lit("taken").alias("kind")) for rows in taken),
+        asked.withColumn("kind", F.lit("asked")),
+    ]
     runs = (
-        reduce(lambda one, other: one.union(other), [*sent, asked])
-        .withColumn("turn", turn)
-        .where(F.col("connection").isNotNull())
-        .groupBy(*WHO, "capture", "connection", "broker", "topic", "partition", "turn")
+        reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), kinds)
+        .withColumns(
+            {
+                "asks": F.count_if(F.col("kind") == "asked").over(Window.partitionBy(*WHO).orderBy("time")),
+                "takes": F.count_if(F.col("kind") == "taken").over(Window.partitionBy(*OF).orderBy("time")),
+            }
+        )
+        .where(F.col("kind") == "moved")
+        .groupBy(*OF, "capture", "connection", "broker", "asks", "takes")
         .agg(F.count("*").alias("count"), *measured())
     )
     span_s = F.col("last").cast("double") - F.col("first").cast("double")

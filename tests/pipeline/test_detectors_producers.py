@@ -197,6 +197,13 @@ def stale_leader(rows: Rows) -> None:
         for index in range(count):
             rows.add("produce", client_id, index * span_s / (count - 1), **moved)
     rows.add("frames", "stale asks -", 1.5, api="Metadata", side="request")
+    told = "stale told the leader -"  # by each answer, as of KIP-951
+    for at_s in [*(index / 10 for index in range(10)), 40]:
+        rows.add("produce", told, at_s, **moved)
+    rows.add("produce", told, 2, broker="1", connection=1000)
+    for index in range(10):
+        rows.add("produce", "stale beside +", index, **moved)
+        rows.add("produce", "stale beside +", index, partition=1)
     for index in range(10):
         rows.add(
             "produce",
@@ -243,6 +250,7 @@ HIGH = {
     "open for good +",
     "seconds +",
     "stale +",
+    "stale beside +",
     "again plain +",
 }
 
