@@ -187,13 +187,13 @@ def _spark(master: str | None, paths: list[str]) -> Iterator[SparkSession]:
     """A session that ends here, if it began here. Raises SparkMissing if Spark cannot be had."""
     from pyspark.sql import SparkSession
 
-    from klamm.pipeline.quick import JVM, is_small
+    from klamm.pipeline.quick import jvm
     from klamm.pipeline.session import session
 
     running = SparkSession.getActiveSession()
     local = master is None or master.startswith("local")
     with without_chatter():
-        spark = session(master, **(JVM if local and is_small(paths) else {}))
+        spark = session(master, **(jvm(paths) if local else {}))
     try:
         yield spark
     finally:

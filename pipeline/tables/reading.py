@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame, SparkSession
 
+TASKS = "spark.sql.leafNodeDefaultParallelism"  # of a read, where it is set; else each part is one
 KEY = ["capture", "connection", "exchange"]  # what a request and its response have in common
 TYPES = {column.name: column.type for column in FRAMES.columns} | {VARIANT: "variant"}
 NAMES = "map(" + ", ".join(f"{error.code}, '{error.name}'" for error in ERRORS) + ")"
@@ -93,7 +94,9 @@ class Source:
     def _here(self, ddl: str, filters: Filters, read: Read) -> DataFrame:
         keys = wanted(filters).api_keys
         found = [part for part in self._all if keys is None or keys & (part.api_keys or keys)] or [Part("")]
-        return self.spark.range(0, len(found), 1, len(found)).mapInArrow(partial(_parts, found, read), ddl)
+        tasks = self.spark.conf.get(TASKS, None)
+        slices = len(found) if tasks is None else min(len(found), int(tasks))
+        return self.spark.range(0, len(found), 1, slices).mapInArrow(partial(_parts, found, read), ddl)
 
     def _there(self, ddl: str, read: Read) -> list[DataFrame]:
         """What Spark has to fetch, if there is such."""

@@ -15,7 +15,7 @@ from tests.pipeline.ground import Played
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """Two cores of this machine, as small captures are best read."""
-    made = session("local[2]", **quick.SETTINGS, **quick.JVM)
+    made = session("local[2]", **quick.SETTINGS, **quick.BRIEF_JVM)
     yield made
     made.stop()
 
