@@ -74,7 +74,7 @@ def run(console: Console, quick: bool = False) -> dict[str, Any]:
         for what in BESIDE:
             _exchanges(spark, warm, what)
         speeds = [_speed(spark, shape, Path(folder), quick) for shape in SHAPES]
-        sizes = [_size(spark, mb // (10 if quick else 1), Path(folder)) for mb in SIZES_MB]
+        sizes = _sized(spark, [mb // (10 if quick else 1) for mb in SIZES_MB], Path(folder))
     spark.stop()
     console.print(_speeds(speeds))
     console.print(_sizes(sizes))
@@ -172,19 +172,25 @@ def _tshark_cpu(options: tuple[str, ...], traffic: Traffic) -> float:
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
-def _size(spark: SparkSession, mb: int, folder: Path) -> dict[str, Any]:
-    """The mix, in one segment after the other of 64 MB, as a capture has them."""
+def _sized(spark: SparkSession, sizes_mb: list[int], folder: Path) -> list[dict[str, Any]]:
+    """The mix, in one segment after the other of 64 MB, as a capture has them; by turns: Java gets faster."""
     from klamm.pipeline.tables import Tables
 
-    capture = folder / f"{mb}-MB"
-    written = show_traffic.segments(Shape("mix", MIX, 0), mb * 1_000_000, capture)
-    seconds = []
+    captures = [folder / f"{mb}-MB" for mb in sizes_mb]
+    written = [
+        show_traffic.segments(Shape("mix", MIX, 0), mb * 1_000_000, capture)
+        for mb, capture in zip(sizes_mb, captures, strict=True)
+    ]
+    seconds: list[list[float]] = [[] for _ in captures]
     for _ in range(SIZE_ROUNDS + 1):
-        begun = time.monotonic()
-        Tables(spark, str(capture)).exchanges.write.format("noop").mode("overwrite").save()
-        seconds.append(time.monotonic() - begun)
-    shutil.rmtree(capture)
-    return {"bytes": written.size_bytes, "exchanges": written.exchanges, "s": statistics.median(seconds[1:])}
+        for capture, of_capture in zip(captures, seconds, strict=True):
+            begun = time.monotonic()
+            Tables(spark, str(capture)).exchanges.write.format("noop").mode("overwrite").save()
+            of_capture.append(time.monotonic() - begun)
+    return [
+        {"bytes": one.size_bytes, "exchanges": one.exchanges, "s": statistics.median(of_capture[1:])}
+        for one, of_capture in zip(written, seconds, strict=True)
+    ]
 
 
 def _speeds(rows: list[dict[str, Any]]) -> Table:
