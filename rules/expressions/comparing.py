@@ -9,6 +9,7 @@ from klamm.rules.expressions import logic
 from klamm.rules.expressions.failure import ExpressionError
 from klamm.rules.expressions.kinds import AS, OF_JSON, ORDERED, SAID, Kind, meeting, text_of
 from klamm.rules.expressions.logic import Get
+from klamm.rules.expressions.names import constant
 from klamm.rules.expressions.tree import Constant, Listed, Node
 
 Do = Callable[[Any, Any], bool]
@@ -86,9 +87,15 @@ def _apart(one: Made, other: Made) -> str:
     if isinstance(other.node, Constant):
         if (one.kind, other.kind) == ("text", "number"):
             return said + f'; write "{other.node}"'
-        if (one.kind, other.kind) == ("number", "text") and other.node.value.isdecimal():
+        if (one.kind, other.kind) == ("number", "text") and _is_number(other.node.value):
             return said + f"; write {other.node.value}"
     return said
+
+
+def _is_number(text: str) -> bool:
+    """Without its quotes: digits, or the name of an error."""
+    named = constant(text)
+    return text.isdecimal() or (named is not None and named[1] == "number")
 
 
 def _turned(do: Do, turn: Callable[[Any], Any]) -> Do:
