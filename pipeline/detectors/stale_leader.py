@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import reduce
 from typing import TYPE_CHECKING
 
 from klamm.pipeline.detectors.detector import Detector, Threshold, finding, measured
@@ -29,31 +28,29 @@ def find(tables: Tables, thresholds: Mapping[str, float]) -> DataFrame:
     from pyspark.sql import functions as F
 
     host = F.regexp_replace("client", r":\d+$", "").alias("host")
-    of_each = (("Produce", tables.produce), ("Fetch", tables.fetch))
-    sent = [
+    produced, fetched = (
         table.where(F.col("topic").isNotNull()).select(
             *("cluster", "client_id", host, F.lit(api).alias("api"), "topic", "partition"),
             *("time", "error", *AT),
         )
-        for api, table in of_each
-    ]
-    second = F.date_trunc("second", "time")
-    taken = [
-        rows.where(F.col("error") == "NONE").groupBy(*OF, second).agg(F.min("time").alias("time"))
-        for rows in sent
-    ]
+        for api, table in (("Produce", tables.produce), ("Fetch", tables.fetch))
+    )
+    sent = produced.union(fetched)
+    moved = sent.where(F.col("error").isin(*MOVED)).withColumn("kind", F.lit("moved"))
+    taken = (
+        sent.where(F.col("error") == "NONE")
+        .groupBy(*OF, F.date_trunc("second", "time"))
+        .agg(F.min("time").alias("time"))
+        .select(*OF, "time", F.lit("taken").alias("kind"))
+    )
     asked = (
         tables.some_frames("cluster", "client_id", "client", "time", "api", "side")
         .where((F.col("api") == "Metadata") & (F.col("side") == "request"))
-        .select("cluster", "client_id", host, "time")
+        .select("cluster", "client_id", host, "time", F.lit("asked").alias("kind"))
     )
-    kinds = [
-        *(rows.where(F.col("error").isin(*MOVED)).withColumn("kind", F.lit("moved")) for rows in sent),
-        *(rows.select(*OF, "time", F.lit("taken").alias("kind")) for rows in taken),
-        asked.withColumn("kind", F.lit("asked")),
-    ]
     runs = (
-        reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), kinds)
+        moved.unionByName(taken, allowMissingColumns=True)
+        .unionByName(asked, allowMissingColumns=True)
         .withColumns(
             {
                 "asks": F.count_if(F.col("kind") == "asked").over(Window.partitionBy(*WHO).orderBy("time")),
