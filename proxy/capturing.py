@@ -132,12 +132,17 @@ class Tap:
         link = self._link
         from_client = side is link.client
         passed = effects is data
-        for effect in () if passed else effects:
-            if effect[0] == "keep":  # type: ignore[index]
-                self._keeper.keep(self._number, effect[1])  # type: ignore[index]
+        if not passed:
+            self.keep(effects)
         forwarded = passed and ("broker" if from_client else "client") not in link.lines
         direction: Direction = "request" if from_client else "response"
         self._keeper.chunk(self._number, direction, data, now + self._offset_ns, forwarded)
+
+    def keep(self, effects: bytes | list[Effect]) -> None:
+        """The exchanges that rules want in the capture; before the bytes that end their frames go on."""
+        for effect in effects:
+            if effect[0] == "keep":  # type: ignore[index]
+                self._keeper.keep(self._number, effect[1])  # type: ignore[index]
 
     def sent(self, to: str, data: bytes | memoryview) -> None:
         self._keeper.sent(self._number, SIDES[to], bytes(data), time.time_ns())

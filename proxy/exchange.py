@@ -10,13 +10,10 @@ from typing import Any, NamedTuple
 from klamm.client.types import Body, Exchange
 from klamm.decoders import DecodeError
 from klamm.decoders.error_codes import error_name
-from klamm.decoders.headers import request_header_version, response_header_version
 from klamm.decoders.schema import SECRET, marked
 from klamm.rules.frame import Frame
 from klamm.rules.json_form import to_json
 from klamm.rules.subjects import subjects
-
-REQUEST_HEADER, RESPONSE_HEADER = 14, 8  # with the size field, without a client id and tagged fields
 
 
 class Seen(NamedTuple):
@@ -36,27 +33,24 @@ class Seen(NamedTuple):
 def seen(request: Frame, response: Frame | None) -> Seen:
     """What there is to say of two frames, but for what has to be read from them."""
     own = response is not None and response.arrived_ns == request.arrived_ns
-    api, version = request.api, request.version
-    header = REQUEST_HEADER + len((request.client_id or "").encode("utf-8", "surrogateescape"))
     said = {
-        "api": api.name,
-        "version": version,
+        "api": request.api.name,
+        "version": request.version,
         "client_id": request.client_id,
         "cluster": request.peer.cluster,
         "broker": request.peer.broker,
         "connection": request.peer.client_address,
         "origin": "klamm" if own else "broker",
-        "request_bytes": header + (request_header_version(api, version) == 2) + len(request.body),
-        "response_bytes": _response_bytes(response),
+        "request_bytes": _size(request),
+        "response_bytes": None if response is None else _size(response),
         "latency_ns": None if response is None else response.arrived_ns - request.arrived_ns,
     }
     return Seen(time.time(), said, request, response)
 
 
-def _response_bytes(response: Frame | None) -> int | None:
-    if response is None:
-        return None
-    return RESPONSE_HEADER + response_header_version(response.api, response.version) + len(response.body)
+def _size(frame: Frame) -> int:
+    """Bytes on the wire, the size field included."""
+    return frame.header_bytes + len(frame.body)
 
 
 def told(one: Seen, number: int = 0, request: Body | None = None, response: Body | None = None) -> Exchange:

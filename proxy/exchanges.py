@@ -84,7 +84,7 @@ def _copy(frame: Frame, request: Frame | None = None) -> Frame:
     """What other rules do to a frame is not done to this one."""
     of = frame.api, frame.version, frame.side, frame.body, frame.client_id, frame.peer, frame.arrived_ns
     copy = Frame(*of, request)
-    copy.names, copy.read = frame.names, frame.read
+    copy.names, copy.read, copy.header_bytes = frame.names, frame.read, frame.header_bytes
     return copy
 
 

@@ -83,6 +83,10 @@ class Line:
         self.waiting.clear()
         self.size, self.muted = 0, True
 
+    def idle(self) -> bool:
+        """Nothing waits, and nothing that is put later would be changed, delayed or dropped."""
+        return not self.waiting and self.shape is None and not self.muted
+
     def stuck(self) -> bool:
         """Is there something that will never go out?"""
         return self.muted or any(isinstance(item, Hold) and item.until == FOREVER for item in self.waiting)

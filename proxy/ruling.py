@@ -25,6 +25,7 @@ from klamm.rules.verdict import (
     Keep,
     Log,
     Mute,
+    MuteChannel,
     OnAnswer,
     Order,
     Pause,
@@ -66,6 +67,7 @@ class Ruling:
         self.heard: list[int] | None = None
         self.look: dict[Side, Look | None] = {"request": None, "response": None}
         self.plans_revision = connection.ground.planner.revision
+        self.muted_until = 0  # ns: a broker with such a quota would read no request before
 
     def connecting(self, now: int) -> list[Effect]:
         """What is done to the connection as it opens."""
@@ -138,11 +140,13 @@ class Ruling:
         `head`: from the size field to the body.
         """
         look, self.look["request"] = self.look["request"], None
-        frame, answered = self._frame(flow, "request", body, now), flow.note.answered
+        frame, answered = self._frame(flow, "request", len(head), body, now), flow.note.answered
+        frame.read_ns = max(now, self.muted_until)
         orders = self.gate.orders(frame, look or (), now)
         if not orders:
             return None
         pieces: list[Piece | Effect] = []
+        muting = self._mute_channel(orders, frame.read_ns)
         acts: list[Callable[[Frame], Iterable[Order]]] = []
         runs: list[Run] = []
         times = 1
@@ -157,7 +161,7 @@ class Ruling:
                 case Answer(values):
                     if values is not None and answered:
                         runs.append(self.made(flow, values, correlation, acts, frame, now))
-                    return pieces, runs
+                    return pieces + muting, runs
                 case Drop():
                     if answered:
                         runs.append(
@@ -180,6 +184,7 @@ class Ruling:
                 pause, flow, frame, head, correlation, gap, times, answered and heard, acts=tuple(acts)
             )
             pieces.append(("pause", "broker", held))
+        pieces += muting
         if answered and not heard:
             values = error_answer(
                 frame.api, frame.version, decode(body, PRODUCE, frame.version, "request"), 0
@@ -202,7 +207,7 @@ class Ruling:
         if fate is not None and fate.swallow:
             return []
         start = _body(data, flow.plan.response_tags)
-        frame = self._frame(flow, "response", data[start:], now, fate.request if fate else None)
+        frame = self._frame(flow, "response", start, data[start:], now, fate.request if fate else None)
         orders: list[Order] = []
         whole = frame.body
         if fate is not None:
@@ -212,9 +217,9 @@ class Ruling:
         if not orders:
             return None
         if any(isinstance(order, Edit) for order in orders):
-            before = self._frame(flow, "response", whole, now).values
+            before = self._frame(flow, "response", start, whole, now).values
             self.heard = self.connection.edited(flow, before, frame.values)
-        pieces: list[Piece | Effect] = []
+        pieces: list[Piece | Effect] = [*self._mute_channel(orders, now)]
         (correlation,) = SIZE.unpack_from(data, 4)
         for order in orders:
             if isinstance(order, Keep):
@@ -234,7 +239,7 @@ class Ruling:
     ) -> bool:
         """What is the same on both sides. True if nothing comes after it."""
         match order:
-            case Edit() | Raw() | Pause():
+            case Edit() | Raw() | Pause() | MuteChannel():
                 return False  # the frame has it, or it comes when all else is done
             case Delay(ns):
                 pieces.append(("hold", TO[side], frame.arrived_ns + ns))
@@ -268,8 +273,10 @@ class Ruling:
         body = encode(values, plan.key, plan.version, "response")
         head = SIZE.pack(0) + SIZE.pack(correlation) + (b"\0" if plan.response_tags else b"")
         pieces: list[Piece | Effect] = []
-        frame = self._frame(flow, "response", body, now, request)
-        for order in self.gate.answered(acts, frame):
+        frame = self._frame(flow, "response", len(head), body, now, request)
+        orders = self.gate.answered(acts, frame)
+        pieces += self._mute_channel(orders, now)
+        for order in orders:
             if self._carry(order, pieces, "response", head, frame):
                 return Run(None, flow.note, now, [correlation], 0, tuple(pieces))
         pieces.append(sized(head, frame.body))
@@ -277,10 +284,20 @@ class Ruling:
         self.connection.own_answer(flow, run, frame.values, len(head) - 4 + len(frame.body))
         return run
 
-    def _frame(self, flow: Flow, side: Side, body: bytes, now: int, request: Frame | None = None) -> Frame:
+    def _mute_channel(self, orders: list[Order], since: int) -> list[Piece | Effect]:
+        """The effect that holds the requests to come, where orders ask for it."""
+        ns = max((order.ns for order in orders if isinstance(order, MuteChannel)), default=0)
+        if not ns:
+            return []
+        self.muted_until = max(self.muted_until, since + ns)
+        return [("hold", "broker", self.muted_until)]
+
+    def _frame(
+        self, flow: Flow, side: Side, header_bytes: int, body: bytes, now: int, request: Frame | None = None
+    ) -> Frame:
         plan = flow.plan
         frame = Frame(API[plan.key], plan.version, side, body, flow.lane.client_id, self.peer, now, request)
-        frame.names = self.gate.name_of
+        frame.names, frame.header_bytes = self.gate.name_of, header_bytes
         return frame
 
 

@@ -141,7 +141,8 @@ class Link:
             elif kind == "event":
                 self.host.say(self, *effect[1:])
             elif kind == "hold":
-                self._line(effect[1]).put(Hold(effect[2]), monotonic_ns())
+                self._line(effect[1])
+                self._put(effect[1], Hold(effect[2]))
             elif kind == "shape":
                 self._line(effect[1]).mould(effect[2], effect[3])
             elif kind == "pause":
@@ -190,9 +191,9 @@ class Link:
 
     def _advance(self, to: str) -> None:
         """Let go what may go, and come back for the rest."""
-        line, side = self.lines[to], self._side(to)
+        line, side = self.lines.get(to), self._side(to)
         source = self.broker if to == "client" else self.client
-        if side is None or side.gone:
+        if line is None or side is None or side.gone:
             return
         now = monotonic_ns()
         out, wake = line.take(now)
@@ -205,6 +206,14 @@ class Link:
             source.pause("line")
         elif source is not None and line.size <= FULL // 2:
             source.resume("line")
+        if line.idle() and not side.gone:
+            self._end_line(to, side, source)
+
+    def _end_line(self, to: str, side: Side, source: Side | None) -> None:
+        """From now on what goes there is written at once again."""
+        del self.lines[to]
+        if source is not None:
+            source.onward = side.transport.write
 
     def _out(self, to: str, out: list[bytes | memoryview | How | End]) -> None:
         side = self._side(to)
@@ -260,7 +269,10 @@ class Link:
         broker = self.broker
         if broker is None or broker.gone:
             return
-        self.carry(self.session.bound(monotonic_ns()))  # type: ignore[arg-type]
+        effects = self.session.bound(monotonic_ns())
+        if self.tap is not None:
+            self.tap.keep(effects)
+        self.carry(effects)  # type: ignore[arg-type]
         self._answered()
         broker.resume("bind")
 

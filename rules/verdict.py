@@ -66,6 +66,14 @@ class Cut(NamedTuple):
     sent: int | None = 0
 
 
+class MuteChannel(NamedTuple):
+    """The requests that follow on the connection wait until `ns` after the broker would have read this one, or
+    after this answer came: brokers mute a channel like this for the throttle time (KIP-219).
+    """
+
+    ns: int
+
+
 class Mute(NamedTuple):
     """This connection's client hears nothing more, and nothing more of it is heard. Ends it. The connection
     is closed after so long; 0: never.
@@ -104,5 +112,7 @@ class Log(NamedTuple):
     fields: dict[str, Any]
 
 
-Order = Delay | Pause | Edit | Raw | Answer | OnAnswer | Drop | Cut | Mute | Twice | Shape | Log | Keep
+Order = (
+    Delay | Pause | Edit | Raw | Answer | OnAnswer | Drop | Cut | Mute | MuteChannel | Twice | Shape | Log | Keep
+)
 ENDING = (Answer, Drop, Cut, Mute)

@@ -7,7 +7,7 @@ import pytest
 from klamm.decoders import API, ERRORS
 from klamm.decoders.schema import Versions
 from klamm.rules.actions import ACTIONS
-from klamm.rules.verdict import Answer, Cut, Delay, Drop, Edit, Log, Mute, OnAnswer, Shape, Twice
+from klamm.rules.verdict import Answer, Cut, Delay, Drop, Edit, Log, Mute, MuteChannel, OnAnswer, Shape, Twice
 from tests.rules.acting import MS, S, acted, answers, asks, edit, fetched, on_answer, produces
 
 HEARTBEAT = asks("Heartbeat", 4, {"group_id": "g"})
@@ -124,15 +124,21 @@ def test_streams_are_shaped_in_one_direction_or_both(name: str, fields: Any, tra
 # throttle and rate
 
 
-def test_a_throttle_is_told_to_clients_that_heed_it_and_held_for_others() -> None:
-    said = acted(HEARTBEAT, "throttle", 250 * MS)
-    assert edit(on_answer(said, answers(HEARTBEAT)), answers(HEARTBEAT))["throttle_time_ms"] == 250
-    old = asks("Heartbeat", 1)
-    told, late = on_answer(acted(old, "throttle", 250 * MS), answers(old))
-    assert isinstance(told, Edit)
-    assert late == Delay(250 * MS)
+def test_a_throttle_is_told_where_the_answer_has_room_and_mutes_the_channel_for_every_version() -> None:
+    mute, told = acted(HEARTBEAT, "throttle", 250 * MS)
+    assert mute == MuteChannel(250 * MS)
+    assert edit(on_answer([told], answers(HEARTBEAT)), answers(HEARTBEAT))["throttle_time_ms"] == 250
     oldest = asks("Heartbeat", 0)
-    assert on_answer(acted(oldest, "throttle", 250 * MS), answers(oldest)) == [Delay(250 * MS)]
+    mute, told = acted(oldest, "throttle", 250 * MS)
+    assert mute == MuteChannel(250 * MS)
+    assert on_answer([told], answers(oldest)) == []
+
+
+def test_a_throttle_of_an_answer_mutes_the_channel_too() -> None:
+    answer = answers(HEARTBEAT)
+    said = acted(answer, "throttle", 250 * MS)
+    assert MuteChannel(250 * MS) in said
+    assert edit(said, answer)["throttle_time_ms"] == 250
 
 
 def test_a_throttle_adds_nothing_to_a_longer_one_of_the_broker() -> None:
@@ -140,8 +146,8 @@ def test_a_throttle_adds_nothing_to_a_longer_one_of_the_broker() -> None:
     assert edit(acted(answer, "throttle", 250 * MS), answer)["throttle_time_ms"] == 900
 
 
-def test_a_throttle_holds_a_produce_that_has_no_answer() -> None:
-    assert acted(SILENT, "throttle", MS) == [Delay(MS)]
+def test_a_throttle_mutes_the_channel_behind_a_produce_that_has_no_answer() -> None:
+    assert acted(SILENT, "throttle", MS) == [MuteChannel(MS)]
 
 
 def waits(rate: Any, *frames: Any) -> list[int]:
@@ -160,35 +166,44 @@ def beats(client: str, *times: int, group: str = "g") -> list[Any]:
     return [asks("Heartbeat", 4, {"group_id": group}, client_id=client, now=now * MS) for now in times]
 
 
-def test_a_rate_lets_a_seconds_worth_pass_and_then_makes_wait() -> None:
-    rate = ACTIONS["rate"](requests=2)  # type: ignore[call-arg]
+def test_a_rate_lets_a_windows_worth_pass_and_then_makes_wait() -> None:
+    rate = ACTIONS["rate"](requests=2, window=1 * S)  # type: ignore[call-arg]
     assert waits(rate, *beats("a", 0, 0, 0, 0)) == [0, 0, 500, 1000]
     assert waits(rate, *beats("b", 0)) == [0]
     assert waits(rate, *beats("a", 2000)) == [0]
 
 
+def test_a_muted_request_is_measured_when_a_broker_would_read_it() -> None:
+    rate = ACTIONS["rate"](requests=2, window=1 * S)  # type: ignore[call-arg]
+    assert waits(rate, *beats("a", 0, 0)) == [0, 0]
+    (behind,) = beats("a", 0)
+    behind.read_ns = 2000 * MS
+    assert waits(rate, behind) == [0]
+
+
 def test_a_rate_counts_for_whom_it_says() -> None:
-    alone = ACTIONS["rate"](requests=1, per="rule")  # type: ignore[call-arg]
+    alone = ACTIONS["rate"](requests=1, per="rule", window=1 * S)  # type: ignore[call-arg]
     assert waits(alone, *beats("a", 0), *beats("b", 0)) == [0, 1000]
-    groups = ACTIONS["rate"](requests=1, per="group")  # type: ignore[call-arg]
+    groups = ACTIONS["rate"](requests=1, per="group", window=1 * S)  # type: ignore[call-arg]
     assert waits(groups, *beats("a", 0, group="x"), *beats("a", 0, group="y"), *beats("b", 0, group="x")) == [
         0,
         0,
         1000,
     ]
-    connection = ACTIONS["rate"](requests=1, per="connection")  # type: ignore[call-arg]
+    connection = ACTIONS["rate"](requests=1, per="connection", window=1 * S)  # type: ignore[call-arg]
     assert waits(connection, *beats("a", 0), *beats("b", 0)) == [0, 1000]
 
 
 def test_a_rate_of_bytes_counts_requests_by_topic_and_what_is_fetched() -> None:
-    rate = ACTIONS["rate"](bytes=100, per="topic")  # type: ignore[call-arg]
+    rate = ACTIONS["rate"](bytes=100, per="topic", window=1 * S)  # type: ignore[call-arg]
     assert waits(rate, produces(9, bytes(60))) == [0]
     (wait,) = waits(rate, produces(9, bytes(60)))
     assert wait > 500
     request, answer = fetched(12, bytes(300))
-    fetches = ACTIONS["rate"](bytes=100)  # type: ignore[call-arg]
-    said = list(fetches.act(request, lambda: 0.0))
-    assert edit(on_answer(said, answer), answer)["throttle_time_ms"] > 2000
+    fetches = ACTIONS["rate"](bytes=100, window=1 * S)  # type: ignore[call-arg]
+    orders = on_answer(list(fetches.act(request, lambda: 0.0)), answer)
+    assert edit(orders, answer)["throttle_time_ms"] > 2000
+    assert any(isinstance(order, MuteChannel) and order.ns > 2000 * MS for order in orders)
 
 
 # refusals
