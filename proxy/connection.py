@@ -142,6 +142,7 @@ class Connection:
     closing: bool = False
     clean: bool = True  # the broker's last read ended with a frame
     ruling: Ruling | None = None
+    muted_until: int = 0  # ns: no request is read before; 0: the connection is not muted
     over: set[str] = field(default_factory=set)  # "client", "broker": nothing more goes there, behind a cut
 
     def ends(self, pieces: Sequence[Piece | Effect]) -> bool:

@@ -57,6 +57,7 @@ class Requests:
         self.steady: Flow | None = None  # the last read was whole requests of this flow, all alike
         self.limit = connection.ground.frame_limit
         self.names_revision = 0
+        self.unread: list[bytes] = []  # came while the connection was muted
 
     def receive(self, data: bytes, now: int) -> bytes | list[Effect]:
         """The same object when all of it goes on; else effects."""
@@ -64,8 +65,11 @@ class Requests:
         if connection.closing or "broker" in connection.over:
             return []
         ruling = connection.ruling
-        if ruling is not None and self.rules_revision != ruling.engine.revision:
-            self._rule_anew(ruling)
+        if ruling is not None:
+            if connection.muted_until:
+                return self._muted(data, now)
+            if self.rules_revision != ruling.engine.revision:
+                self._rule_anew(ruling)
         steady, self.steady = self.steady, None
         if self.names_revision != connection.ground.topology.names_revision:
             self._rename()
@@ -117,6 +121,9 @@ class Requests:
                         arrived = now
                         if "broker" in connection.over:
                             data, size = data[:pos], pos
+                        elif connection.muted_until:
+                            self.unread.append(data[pos:])
+                            data, size = data[:pos], pos
                         continue
                 if flow.note.watchers and wanting(flow.note.watchers):
                     self._tell(flow, correlation, length, now)
@@ -157,6 +164,22 @@ class Requests:
             pieces.append(data[start:pos])
         effects, connection.effects = connection.effects, []
         return [*sends("broker", pieces), *effects]
+
+    def _muted(self, data: bytes, now: int) -> list[Effect]:
+        """Only the rest of a request that has begun to pass is read; what follows it waits for `unmute`."""
+        connection, begun = self.connection, min(self.left, len(data))
+        until, connection.muted_until = connection.muted_until, 0
+        effects = self.receive(data[:begun], now) if begun else []
+        connection.muted_until = until
+        self.unread.append(data[begun:])
+        return [("send", "broker", effects)] if isinstance(effects, bytes) else effects
+
+    def unmute(self, now: int) -> list[Effect]:
+        """Read on: the throttle time is over."""
+        self.connection.muted_until = 0
+        unread, self.unread, self.since = b"".join(self.unread), [], now
+        effects = self.receive(unread, now) if unread else []
+        return [("send", "broker", effects)] if isinstance(effects, bytes) else effects
 
     def _tell(self, flow: Flow, correlation: int, length: int, now: int) -> None:
         """A request of which somebody is told, by itself: when it is answered, or now if it never is."""

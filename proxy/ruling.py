@@ -67,7 +67,6 @@ class Ruling:
         self.heard: list[int] | None = None
         self.look: dict[Side, Look | None] = {"request": None, "response": None}
         self.plans_revision = connection.ground.planner.revision
-        self.muted_until = 0  # ns: a broker with such a quota would read no request before
 
     def connecting(self, now: int) -> list[Effect]:
         """What is done to the connection as it opens."""
@@ -141,12 +140,11 @@ class Ruling:
         """
         look, self.look["request"] = self.look["request"], None
         frame, answered = self._frame(flow, "request", len(head), body, now), flow.note.answered
-        frame.read_ns = max(now, self.muted_until)
         orders = self.gate.orders(frame, look or (), now)
         if not orders:
             return None
         pieces: list[Piece | Effect] = []
-        muting = self._mute_channel(orders, frame.read_ns)
+        self._mute_channel(orders, now)
         acts: list[Callable[[Frame], Iterable[Order]]] = []
         runs: list[Run] = []
         times = 1
@@ -161,7 +159,7 @@ class Ruling:
                 case Answer(values):
                     if values is not None and answered:
                         runs.append(self.made(flow, values, correlation, acts, frame, now))
-                    return pieces + muting, runs
+                    return pieces, runs
                 case Drop():
                     if answered:
                         runs.append(
@@ -184,7 +182,6 @@ class Ruling:
                 pause, flow, frame, head, correlation, gap, times, answered and heard, acts=tuple(acts)
             )
             pieces.append(("pause", "broker", held))
-        pieces += muting
         if answered and not heard:
             values = error_answer(
                 frame.api, frame.version, decode(body, PRODUCE, frame.version, "request"), 0
@@ -219,7 +216,8 @@ class Ruling:
         if any(isinstance(order, Edit) for order in orders):
             before = self._frame(flow, "response", start, whole, now).values
             self.heard = self.connection.edited(flow, before, frame.values)
-        pieces: list[Piece | Effect] = [*self._mute_channel(orders, now)]
+        self._mute_channel(orders, now)
+        pieces: list[Piece | Effect] = []
         (correlation,) = SIZE.unpack_from(data, 4)
         for order in orders:
             if isinstance(order, Keep):
@@ -275,7 +273,7 @@ class Ruling:
         pieces: list[Piece | Effect] = []
         frame = self._frame(flow, "response", len(head), body, now, request)
         orders = self.gate.answered(acts, frame)
-        pieces += self._mute_channel(orders, now)
+        self._mute_channel(orders, now)
         for order in orders:
             if self._carry(order, pieces, "response", head, frame):
                 return Run(None, flow.note, now, [correlation], 0, tuple(pieces))
@@ -284,13 +282,13 @@ class Ruling:
         self.connection.own_answer(flow, run, frame.values, len(head) - 4 + len(frame.body))
         return run
 
-    def _mute_channel(self, orders: list[Order], since: int) -> list[Piece | Effect]:
-        """The effect that holds the requests to come, where orders ask for it."""
+    def _mute_channel(self, orders: list[Order], now: int) -> None:
+        """Read no further request for as long as the orders say."""
         ns = max((order.ns for order in orders if isinstance(order, MuteChannel)), default=0)
-        if not ns:
-            return []
-        self.muted_until = max(self.muted_until, since + ns)
-        return [("hold", "broker", self.muted_until)]
+        if ns:
+            connection = self.connection
+            connection.muted_until = max(connection.muted_until, now + ns)
+            connection.effects.append(("mute_channel", connection.muted_until))
 
     def _frame(
         self, flow: Flow, side: Side, header_bytes: int, body: bytes, now: int, request: Frame | None = None

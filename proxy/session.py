@@ -11,6 +11,7 @@ object (all of it goes on as it came: the common case) or a list of effects, to 
     ("event", kind, api, message, fields)  for the log
     ("hold", side, until_ns)               what is sent to this side from here on waits until then
     ("shape", side, Shape, draw)           and flows like this
+    ("mute_channel", until_ns)             read nothing more from the client until then; call unmute() then
     ("mute",)                              the client hears nothing more, and is not heard
     ("keep", correlation_id)               a capture keeps this exchange
     ("pause", side, Held)                  what is sent to this side from here on waits for `resolve`
@@ -47,6 +48,7 @@ class Session:
         self.from_client = self.requests.receive
         self.from_broker = self.responses.receive
         self.bound = self.responses.bound
+        self.unmute = self.requests.unmute
 
     def connecting(self, now: int) -> list[Effect]:
         """What rules do to a connection that opens; before anything else."""
@@ -63,6 +65,11 @@ class Session:
         effects, connection.effects = connection.effects, []
         answers = self.responses.receive(b"", now) if connection.clean else []
         return effects if isinstance(answers, bytes) else [*effects, *answers]
+
+    @property
+    def muted(self) -> bool:
+        """Is a throttle time under way, in which no request is read?"""
+        return self.connection.muted_until > 0
 
     def own_time(self, elapsed_ns: int) -> None:
         """klamm's own time for one read, counted where its newest request is."""

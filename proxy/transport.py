@@ -143,6 +143,8 @@ class Link:
             elif kind == "hold":
                 self._line(effect[1])
                 self._put(effect[1], Hold(effect[2]))
+            elif kind == "mute_channel":
+                self._mute_channel(effect[1])
             elif kind == "shape":
                 self._line(effect[1]).mould(effect[2], effect[3])
             elif kind == "pause":
@@ -234,6 +236,31 @@ class Link:
                 if self.tap is not None:
                     self.tap.sent(to, item)  # type: ignore[arg-type]
 
+    def _mute_channel(self, until: int) -> None:
+        """Read nothing from the client before; as brokers do, not even its end."""
+        self.client.pause("quota")
+        if (timer := self.timers.pop("quota", None)) is not None:
+            timer.cancel()
+        wait_s = max(0, until - monotonic_ns()) / 1e9
+        self.timers["quota"] = asyncio.get_running_loop().call_later(wait_s, self._unmute)
+
+    def _unmute(self) -> None:
+        client = self.client
+        if client.gone:
+            return
+        self._resumed(self.session.unmute(monotonic_ns()))
+        if self.session.muted:
+            return
+        client.resume("quota")
+        if client.ended:
+            self.half_closed(client)
+
+    def _resumed(self, effects: bytes | list[Effect]) -> None:
+        """What comes of bytes that had to wait; who captures has had them when they came."""
+        if self.tap is not None:
+            self.tap.keep(effects)
+        self.carry(effects)  # type: ignore[arg-type]
+
     def _mute(self, close_after_ns: int) -> None:
         """Nobody hears anything more, nor is heard; the end of either is seen."""
         for to, side in (("client", self.client), ("broker", self.broker)):
@@ -269,10 +296,7 @@ class Link:
         broker = self.broker
         if broker is None or broker.gone:
             return
-        effects = self.session.bound(monotonic_ns())
-        if self.tap is not None:
-            self.tap.keep(effects)
-        self.carry(effects)  # type: ignore[arg-type]
+        self._resumed(self.session.bound(monotonic_ns()))
         self._answered()
         broker.resume("bind")
 
@@ -283,7 +307,7 @@ class Link:
         if any(line.stuck() for line in self.lines.values()):
             self._finish(_closed_by(side), now=True)
             return
-        if other is None:  # the client ended first: begin() comes back to it
+        if other is None or (ours and self.session.muted):  # begin() and _unmute() come back to it
             return
         self.carry(self.session.client_closed() if ours else self.session.broker_closed())
         self.reason = self.reason or _closed_by(side)

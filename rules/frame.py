@@ -31,12 +31,11 @@ class Frame:
 
     `only` says which parts (topic, partition, group) the rule that acts has selected; None: all. `names`
     tells the names of topic ids. `held`: what a Fetch request is about, its session included.
-    `header_bytes` are those before the body, the size field included. `read_ns` is when a broker would read the
-    request: later than `arrived_ns` where a quota has muted the connection.
+    `header_bytes` are those before the body, the size field included.
     """
 
     __slots__ = (
-        "api", "arrived_ns", "body", "client_id", "header_bytes", "held", "names", "only", "peer", "read", "read_ns",
+        "api", "arrived_ns", "body", "client_id", "header_bytes", "held", "names", "only", "peer", "read",
         "request", "side", "version",
     )  # fmt: skip
 
@@ -59,7 +58,6 @@ class Frame:
         self.only: Callable[[Part], bool] | None = None
         self.names: Callable[[bytes], str | None] = _unnamed
         self.header_bytes = 0
-        self.read_ns = arrived_ns
         self.read: dict[str, Any] | None = None
 
     @property

@@ -67,8 +67,8 @@ class Cut(NamedTuple):
 
 
 class MuteChannel(NamedTuple):
-    """The requests that follow on the connection wait until `ns` after the broker would have read this one, or
-    after this answer came: brokers mute a channel like this for the throttle time (KIP-219).
+    """The next request of the connection is read `ns` after this frame came: brokers mute a channel like this for
+    the throttle time (KIP-219).
     """
 
     ns: int

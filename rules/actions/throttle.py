@@ -74,9 +74,9 @@ class Rate:
 
     def act(self, frame: Frame, draw: Draw) -> Iterable[Order]:
         said: list[Order] = []
-        wait = self._wait(frame, "requests", self.requests, 1, frame.read_ns)
+        wait = self._wait(frame, "requests", self.requests, 1, frame.arrived_ns)
         if frame.api.name not in FETCHING:
-            wait = max(wait, self._wait(frame, "bytes", self.bytes, len(frame.body), frame.read_ns))
+            wait = max(wait, self._wait(frame, "bytes", self.bytes, _size(frame), frame.arrived_ns))
         elif self.bytes:
             said.append(OnAnswer(lambda answer: self._answered(frame, answer)))
         return said + throttled(frame, wait) if wait else said
@@ -112,3 +112,8 @@ class Rate:
 
 def _key(part: Part, keys: tuple[str, ...]) -> Hashable:
     return next((part[key] for key in keys if part.get(key)), None)
+
+
+def _size(request: Frame) -> int:
+    """The bytes that a broker counts of a request: all but the size field."""
+    return max(0, request.header_bytes - 4) + len(request.body)

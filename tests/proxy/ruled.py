@@ -49,6 +49,7 @@ class Talk:
         self.at, self.session = at, Session(at, "1", "klamm.example", client)
         self.outcome = Outcome()
         self.over: set[str] = set()
+        self.now = 0  # at least: after a throttle time
         self._done(self.session.connecting(0), Outcome())
 
     @property
@@ -69,7 +70,7 @@ class Talk:
     def _take(self, side: str, receive: Any, data: Iterable[bytes], cut: Cut, now: int) -> Outcome:
         fresh = Outcome()
         for piece in cut(b"".join(data)):
-            effects = receive(piece, now)
+            effects = receive(piece, max(now, self.now))
             self._done([("send", side, piece)] if effects is piece else effects, fresh)
         self.outcome.broker += fresh.broker
         self.outcome.client += fresh.client
@@ -85,6 +86,10 @@ class Talk:
             if kind == "bind":
                 bind_all(self.at)
                 self._done(self.session.bound(0), outcome)
+                continue
+            if kind == "mute_channel":
+                self.now = max(self.now, rest[0])
+                self._done(self.session.unmute(self.now), outcome)
                 continue
             if kind == "pause":
                 to, held = rest

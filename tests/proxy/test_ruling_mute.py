@@ -6,46 +6,57 @@ from klamm.decoders import decode
 from tests.fakes.waiting import eventually, on_uvloop
 from tests.proxy.faulty import beat, produced, under
 from tests.proxy.ruled import Talk, act, rule, ruled
-from tests.proxy.traffic import exchange
+from tests.proxy.traffic import exchange, produce
 
 MS = 1_000_000
 
 
-def beats(talk: Talk, *numbers: int, now: int = 0) -> list[tuple[Any, ...]]:
-    """The effects of these Heartbeats, sent in one read."""
-    data = b"".join(exchange("Heartbeat", 4, {}, {}, number).request for number in numbers)
-    effects = talk.session.from_client(data, now)
-    return [("send", "broker", data)] if isinstance(effects, bytes) else effects
+BEAT = exchange("Heartbeat", 4, {}, {})
 
 
-def test_what_follows_a_throttled_request_waits_and_the_request_itself_does_not() -> None:
-    effects = beats(Talk(ruled(rule(act("throttle", 250 * MS)))), 1, now=1000)
-    assert [effect[:2] for effect in effects] == [("send", "broker"), ("hold", "broker")]
-    assert effects[1][2] == 1000 + 250 * MS
+def kinds(effects: Any) -> list[str]:
+    return ["send"] if isinstance(effects, bytes) else [effect[0] for effect in effects]
 
 
-def test_pipelined_requests_are_throttled_one_after_another() -> None:
-    effects = beats(Talk(ruled(rule(act("throttle", 250 * MS)))), 1, 2, 3)
-    held = [effect[2] for effect in effects if effect[0] == "hold"]
-    assert held == [250 * MS, 500 * MS, 750 * MS]
-    assert [effect[0] for effect in effects] == ["send", "hold"] * 3
+def test_what_follows_a_throttled_request_is_not_read_before_its_time() -> None:
+    talk = Talk(ruled(rule(act("throttle", 250 * MS))))
+    effects = talk.session.from_client(BEAT.request * 2 + BEAT.request[:9], 1000)
+    assert effects == [("send", "broker", BEAT.request), ("mute_channel", 1000 + 250 * MS)]
+    assert talk.session.from_client(BEAT.request[9:], 2000) == []
+    assert talk.session.unmute(250 * MS) == [("send", "broker", BEAT.request), ("mute_channel", 500 * MS)]
+    assert kinds(talk.session.unmute(500 * MS)) == ["send", "mute_channel"]
+    assert talk.session.unmute(750 * MS) == []
+    assert kinds(talk.session.from_client(BEAT.request, 800 * MS)) == ["send", "mute_channel"]
 
 
-def test_a_throttled_answer_holds_the_requests_that_follow() -> None:
-    talk = Talk(ruled(rule(act("throttle", 250 * MS), side="response")))
-    one = exchange("Heartbeat", 4, {}, {})
-    talk.client(one)
-    assert one.answer is not None
-    effects = talk.session.from_broker(one.answer, 10 * MS)
-    assert ("hold", "broker", 260 * MS) in effects
+def test_requests_behind_a_throttled_one_are_counted_when_they_are_read() -> None:
+    at = ruled(rule(act("throttle", 250 * MS)))
+    talk = Talk(at)
+    talk.session.from_client(BEAT.request * 3, 0)
+    assert talk.session.in_flight() == 1
+    talk.session.unmute(250 * MS)
+    assert talk.session.in_flight() == 2
+
+
+def test_a_throttled_answer_mutes_the_connection_behind_a_request_that_has_begun() -> None:
+    talk = Talk(ruled(rule(act("throttle", 250 * MS), side="response", api="Heartbeat")))
+    large = produce(9, size=1000).request
+    assert BEAT.answer is not None
+    talk.client(BEAT)
+    assert kinds(talk.session.from_client(large[:500], 0)) == ["send"]
+    effects = talk.session.from_broker(BEAT.answer, 10 * MS)
+    assert ("mute_channel", 260 * MS) in effects
     (frame,) = [effect[2] for effect in effects if effect[0] == "send"]
     assert decode(frame[9:], 12, 4, "response")["throttle_time_ms"] == 250
+    assert talk.session.from_client(large[500:] + BEAT.request, 20 * MS) == [("send", "broker", large[500:])]
+    assert talk.session.unmute(260 * MS) == [("send", "broker", BEAT.request)]
 
 
 def test_an_answer_of_klamm_s_own_is_throttled_as_one_of_the_broker() -> None:
     talk = Talk(ruled(rule(act("throttle", 250 * MS)), rule(act("error", 27))))
-    effects = beats(talk, 1)
-    assert ("hold", "broker", 250 * MS) in effects
+    effects = talk.session.from_client(BEAT.request * 2, 0)
+    assert ("mute_channel", 250 * MS) in effects
+    assert talk.session.in_flight() == 0
 
 
 @on_uvloop
@@ -59,3 +70,24 @@ async def test_a_client_that_does_not_heed_the_throttle_time_is_slowed_all_the_s
         await eventually(lambda: len(broker.requests("Produce")) == 3)
         for _ in range(3):
             assert (await client.answer("Produce", 9))["throttle_time_ms"] == 60
+
+
+@on_uvloop
+async def test_a_client_that_ends_while_it_is_muted_gets_its_answers() -> None:
+    async with under("    - {api: Heartbeat, throttle: 60ms}") as (edge, client, _):
+        for _ in range(3):
+            client.send("Heartbeat", 4, {"group_id": "g"})
+        client.transport.write_eof()
+        for _ in range(3):
+            assert (await client.answer("Heartbeat", 4))["throttle_time_ms"] == 60
+        assert await client.ended() == "FIN"
+        await edge.empty()
+
+
+@on_uvloop
+async def test_a_muted_client_that_is_gone_leaves_nothing_behind() -> None:
+    async with under("    - {api: Heartbeat, throttle: 60ms}") as (edge, client, _):
+        client.send("Heartbeat", 4, {"group_id": "g"})
+        await client.answer("Heartbeat", 4)
+        client.reset()
+        await edge.empty()

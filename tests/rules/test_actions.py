@@ -173,14 +173,6 @@ def test_a_rate_lets_a_windows_worth_pass_and_then_makes_wait() -> None:
     assert waits(rate, *beats("a", 2000)) == [0]
 
 
-def test_a_muted_request_is_measured_when_a_broker_would_read_it() -> None:
-    rate = ACTIONS["rate"](requests=2, window=1 * S)  # type: ignore[call-arg]
-    assert waits(rate, *beats("a", 0, 0)) == [0, 0]
-    (behind,) = beats("a", 0)
-    behind.read_ns = 2000 * MS
-    assert waits(rate, behind) == [0]
-
-
 def test_a_rate_counts_for_whom_it_says() -> None:
     alone = ACTIONS["rate"](requests=1, per="rule", window=1 * S)  # type: ignore[call-arg]
     assert waits(alone, *beats("a", 0), *beats("b", 0)) == [0, 1000]
