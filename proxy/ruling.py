@@ -97,11 +97,11 @@ class Ruling:
     def _concerned(self, flow: Flow, side: Side) -> Concern | None:
         """The rules for such frames; None where none reads or acts on them."""
         plan = flow.plan
-        if plan.unknown is not None:
+        if plan.key not in API:
             return None
         api = API[plan.key]
         tallies = self.engine.concerned(api, plan.version, side, self.peer, flow.lane.client_id)
-        learns = self.engine.learns_from(api, side)
+        learns = plan.unknown is None and self.engine.learns_from(api, side)
         by_header = not learns and not any(tally.reads for tally in tallies)
         return Concern(tallies, learns, by_header) if tallies or learns else None
 

@@ -6,12 +6,12 @@ One Engine for a process, one Gate for a connection. Pure: time is an argument, 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
-from klamm.decoders import DecodeError, encode
+from klamm.decoders import DecodeError, UnknownApi, encode
 from klamm.decoders.schema import Api, Side
 from klamm.rules.chance import PER_MATCH, Draws, number, stream
 from klamm.rules.fetch_sessions import FetchSessions
@@ -62,6 +62,7 @@ class Engine:
         self.groups = Groups()
         self.connections: Counter[tuple[str, str, str]] = Counter()
         self.failed: list[tuple[str, str]] = []  # (rule, why), for the log, drained at the edge
+        self.unread: set[tuple[str, int, int]] = set()  # (rule, API key, version) of which that was said
 
     def load(self, rules: Sequence[Rule], now: int) -> None:
         """These rules, from now on. One that was there before, unchanged, goes on counting where it was."""
@@ -69,6 +70,7 @@ class Engine:
         self.tallies = tuple(before.get(rule) or Tally(rule, now, self.wall_offset_ns) for rule in rules)
         self.by_name = {tally.rule.name: tally for tally in self.tallies}
         self.groups.wanted = any(rule.group or rule.when.per == "group" for rule in rules)
+        self.unread.clear()
         self.revision += 1
 
     def peer(self, cluster: str, broker: str, client_address: str) -> Peer:
@@ -81,7 +83,7 @@ class Engine:
         self, api: Api, version: int, side: Side, peer: Peer, client_id: str | None
     ) -> tuple[Tally, ...]:
         """The rules that may act on such frames of a connection: what never changes on it is decided here."""
-        return tuple(
+        found = tuple(
             tally
             for tally in self.tallies
             if tally.rule.enabled
@@ -91,6 +93,18 @@ class Engine:
             and version in tally.rule.versions
             and self.selects(tally.rule, peer, client_id)
         )
+        return found if version in api.versions else tuple(self._by_header(found, api, version))
+
+    def _by_header(self, tallies: Iterable[Tally], api: Api, version: int) -> Iterator[Tally]:
+        """The rules that need no body: that of a version which klamm does not know cannot be read."""
+        for tally in tallies:
+            if not tally.reads:
+                yield tally
+            elif (of := (tally.rule.name, api.key, version)) not in self.unread:
+                self.unread.add(of)
+                tally.failures += 1
+                unknown = f"klamm does not know {api.name} v{version}, only {api.versions}"
+                self.failed.append((tally.rule.name, f"{unknown}, and the rule asks for something in its body"))
 
     def learns_from(self, api: Api, side: Side) -> bool:
         return side == "request" and self.groups.wanted and self.groups.told_by(api)
@@ -245,7 +259,9 @@ class Gate:
             tally = self.engine.by_name.get(rule)
             if tally is not None:
                 tally.failures += 1
-            self.engine.failed.append((rule, f"{type(error).__name__}: {error}"))
+            unknown = isinstance(error, UnknownApi)
+            why = f"{error}; the action needs to read it" if unknown else f"{type(error).__name__}: {error}"
+            self.engine.failed.append((rule, why))
             return []
         return said
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 from klamm.decoders import ERRORS
 from klamm.decoders.schema import GROUP, TOPIC, TOPIC_ID, walk
 from klamm.rules.actions.error import Error
+from klamm.rules.actions.refusals import Refusals
 from klamm.rules.frame import Frame
 from klamm.rules.quantities import ErrorCode
 from klamm.rules.rule import Draw
@@ -41,13 +42,17 @@ def unauthorized(frame: Frame) -> ErrorCode:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Refuse: with the API's authorization error, after which clients stop instead of retrying."""
+    """Refuse: with the API's authorization error. Most clients then give up; one that asks again and again is
+    slowed down: from the sixth refusal in a row on, klamm waits before it reads the next request, at first 10 ms,
+    then twice as long each time, up to 5 s.
+    """
 
     name: ClassVar[str] = "block"
     sides: ClassVar[Sequence[str]] = ("request",)
 
     how: Literal["error", "reset", "silent"] = "error"
     """An error, a reset of the connection, or silence."""
+    refusals: Refusals = field(default_factory=Refusals, init=False, compare=False, repr=False)
 
     def act(self, frame: Frame, draw: Draw) -> Iterable[Order]:
         if self.how == "reset":
@@ -56,21 +61,22 @@ class Block:
             return [Mute()]
         if frame.api.name in OPEN:
             return []
-        return Error(unauthorized(frame)).act(frame, draw)
+        return self.refusals.slowed(frame, Error(unauthorized(frame)).act(frame, draw))
 
 
 @dataclass(frozen=True, slots=True)
 class Deny:
-    """Refuse softly: an error of your choice, and the connection stays."""
+    """Refuse with an error of your choice. Clients that ask again and again are slowed down as by `block`."""
 
     name: ClassVar[str] = "deny"
     sides: ClassVar[Sequence[str]] = ("request",)
 
     error: ErrorCode = POLICY_VIOLATION
     """A name or code of Kafka's errors."""
+    refusals: Refusals = field(default_factory=Refusals, init=False, compare=False, repr=False)
 
     def act(self, frame: Frame, draw: Draw) -> Iterable[Order]:
-        return Error(self.error).act(frame, draw)
+        return self.refusals.slowed(frame, Error(self.error).act(frame, draw))
 
 
 @dataclass(frozen=True, slots=True)

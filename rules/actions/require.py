@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 from klamm.decoders import records
 from klamm.decoders.records import RecordsError
 from klamm.rules.actions.error import Error
+from klamm.rules.actions.refusals import Refusals
 from klamm.rules.actions.refuse import OPEN, POLICY_VIOLATION
 from klamm.rules.frame import Frame
 from klamm.rules.glob import Glob
@@ -26,7 +27,7 @@ ALL_ACKS = {"all": "-1"}
 @dataclass(frozen=True, slots=True)
 class Require:
     """Requests must be like this, or are answered with an error. What is not said is not asked for; what is
-    said of records is asked of Produce alone.
+    said of records is asked of Produce alone. Clients that ask again and again are slowed down as by `block`.
     """
 
     name: ClassVar[str] = "require"
@@ -46,13 +47,14 @@ class Require:
     """The oldest version of the API."""
     error: ErrorCode = POLICY_VIOLATION
     """What those are answered that are not like this: a name or code of Kafka's errors."""
+    refusals: Refusals = field(default_factory=Refusals, init=False, compare=False, repr=False)
 
     def act(self, frame: Frame, draw: Draw) -> Iterable[Order]:
         reason = next(self._wrong(frame), None)
         if reason is None or frame.api.name in OPEN:
             return []
         said = Log(f"refused: {reason}", {"version": frame.version, "client_id": frame.client_id})
-        return [said, *Error(self.error).act(frame, draw)]
+        return [said, *self.refusals.slowed(frame, Error(self.error).act(frame, draw))]
 
     def _wrong(self, frame: Frame) -> Iterator[str]:
         """What is not as it must be."""

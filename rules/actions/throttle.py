@@ -31,7 +31,7 @@ def throttled(frame: Frame, ns: int) -> list[Order]:
     """The client is told to wait, and its next requests on the connection wait, whether it heeds that or not."""
     if frame.side == "response":
         return [MuteChannel(ns), *announced(frame, ns)]
-    told = [OnAnswer(lambda answer: announced(answer, ns))] if is_answered(frame) else []
+    told = [OnAnswer(lambda answer: throttled(answer, ns))] if is_answered(frame) else []
     return [MuteChannel(ns), *told]
 
 

@@ -131,7 +131,7 @@ def test_a_throttle_is_told_where_the_answer_has_room_and_mutes_the_channel_for_
     oldest = asks("Heartbeat", 0)
     mute, told = acted(oldest, "throttle", 250 * MS)
     assert mute == MuteChannel(250 * MS)
-    assert on_answer([told], answers(oldest)) == []
+    assert on_answer([told], answers(oldest)) == [MuteChannel(250 * MS)]
 
 
 def test_a_throttle_of_an_answer_mutes_the_channel_too() -> None:
