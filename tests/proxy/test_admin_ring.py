@@ -38,3 +38,15 @@ async def test_an_answer_that_refuses_its_version_is_told_with_its_error_and_its
         assert whole.response is not None
         own = {"api_key": 18, "min_version": 0, "max_version": 2}
         assert whole.response.values == {"error_code": 35, "api_keys": [own]}
+
+
+@on_uvloop
+async def test_sizes_are_those_of_the_wire_where_the_client_id_is_not_utf_8() -> None:
+    async with api() as it:
+        await it.klamm.exchanges(bodies=True)
+        client = await it.edge.client(1)
+        frame = b"\0\x0c\0\4\0\0\0\1\0\3\xff\xfe\xfd\0\2g\0\0\0\0\1\0\0"
+        client.transport.write(len(frame).to_bytes(4, "big") + frame)
+        answer = await client.frame()
+        (found,) = (await it.klamm.exchanges()).exchanges
+        assert (found.request_bytes, found.response_bytes) == (4 + len(frame), len(answer))

@@ -140,6 +140,20 @@ async def test_a_rule_chooses_what_is_kept(tmp_path: Path) -> None:
 
 
 @on_uvloop
+async def test_a_rule_keeps_an_answer_that_waited_for_a_listener(tmp_path: Path) -> None:
+    async with api() as it:
+        await it.klamm.begin_capture(str(tmp_path), filter="False")
+        await it.klamm.add_rule({"api": "Metadata", "side": "response", "capture": True})
+        client = await it.edge.client(1)
+        cluster = it.brokers[0].cluster
+        cluster.nodes[9] = cluster.nodes[1]
+        answer = await client.ask("Metadata", 12, {})
+        assert {node["node_id"] for node in answer["brokers"]} == set(cluster.nodes)
+        found = await ended(it, tmp_path)
+        assert [(row.api_key, row.side) for row in found] == [(3, "request"), (3, "response")]
+
+
+@on_uvloop
 async def test_connections_that_were_there_before_are_taken_up(tmp_path: Path) -> None:
     async with api() as it:
         client = await it.edge.client(1)

@@ -90,3 +90,23 @@ async def test_a_delayed_answer_holds_those_behind_it_on_its_connection_only() -
         assert await beat(other) == "NONE"
         assert client.received == b""
         assert [(await client.frame())[4:8] for _ in range(2)] == [b"\0\0\0\1", b"\0\0\0\2"]
+
+
+@on_uvloop
+async def test_a_connection_is_on_the_fast_path_again_when_nothing_waits() -> None:
+    async with under("    - {api: Heartbeat, delay: 30ms, times: 1}") as (edge, client, _):
+        assert await beat(client) == "NONE"
+        (link,) = await edge.links(1)
+        assert link.lines == {}
+        assert link.broker is not None
+        assert link.broker.onward == link.client.transport.write
+        assert await beat(client) == "NONE"
+
+
+@on_uvloop
+async def test_a_shape_stays_when_nothing_waits() -> None:
+    async with under("    - {api: Heartbeat, bandwidth: 1MB, times: 1}") as (edge, client, _):
+        for _ in range(2):
+            assert await beat(client) == "NONE"
+            (link,) = await edge.links(1)
+            assert list(link.lines) == ["client"]
