@@ -104,7 +104,9 @@ class Engine:
                 self.unread.add(of)
                 tally.failures += 1
                 unknown = f"klamm does not know {api.name} v{version}, only {api.versions}"
-                self.failed.append((tally.rule.name, f"{unknown}, and the rule asks for something in its body"))
+                self.failed.append(
+                    (tally.rule.name, f"{unknown}, and the rule asks for something in its body")
+                )
 
     def learns_from(self, api: Api, side: Side) -> bool:
         return side == "request" and self.groups.wanted and self.groups.told_by(api)

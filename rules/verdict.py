@@ -67,8 +67,8 @@ class Cut(NamedTuple):
 
 
 class MuteChannel(NamedTuple):
-    """The next request of the connection is read `ns` after this frame came: brokers mute a channel like this for
-    the throttle time (KIP-219).
+    """The next request of the connection is read `ns` after this frame came: brokers mute a channel like this
+    for the throttle time (KIP-219).
     """
 
     ns: int
@@ -112,7 +112,7 @@ class Log(NamedTuple):
     fields: dict[str, Any]
 
 
-Order = (
-    Delay | Pause | Edit | Raw | Answer | OnAnswer | Drop | Cut | Mute | MuteChannel | Twice | Shape | Log | Keep
-)
+Reply = Answer | OnAnswer
+Ending = Drop | Cut | Mute
+Order = Delay | Pause | Edit | Raw | Reply | Ending | MuteChannel | Twice | Shape | Log | Keep
 ENDING = (Answer, Drop, Cut, Mute)

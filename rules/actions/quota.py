@@ -10,8 +10,8 @@ SAMPLES = 10  # in a window, and the one that is being filled: quota.window.num 
 class Quota:
     """`limit`: units a second, measured over `window_ns`.
 
-    Kafka counts in samples (SampledStat), divides their sum by the time since the oldest began, but at least by
-    ten samples (Rate), and throttles until that rate is the limit (QuotaUtils.throttleTime).
+    Kafka counts in samples (SampledStat), divides their sum by the time since the oldest began, but at least
+    by ten samples (Rate), and throttles until that rate is the limit (QuotaUtils.throttleTime).
     """
 
     def __init__(self, limit: float, window_ns: int) -> None:
@@ -19,8 +19,8 @@ class Quota:
         self.samples: deque[tuple[int, float]] = deque()  # (when it began in ns, units)
 
     def take(self, units: float, now: int) -> int:
-        """Count these, at a time that may lie before the last one: connections take turns. Returns the throttle
-        time in ns; 0 within the limit.
+        """Count these, at a time that may lie before the last one: connections take turns. Returns the
+        throttle time in ns; 0 within the limit.
         """
         samples = self.samples
         if samples and now < samples[-1][0] + self.sample_ns:

@@ -1,11 +1,14 @@
-"""Slows down clients that klamm refuses, so that one that asks again at once does not keep it busy."""
+"""How policies refuse a request: with an error that clients understand, and ever more slowly."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
+from klamm.rules.actions.error import Error
+from klamm.rules.error_answers import error_answer
 from klamm.rules.frame import Frame
-from klamm.rules.verdict import Answer, MuteChannel, Order
+from klamm.rules.quantities import ErrorCode
+from klamm.rules.verdict import Answer, Edit, MuteChannel, OnAnswer, Order
 
 FREE = 5  # refusals in a row that cost nothing: most clients give up or back off by themselves
 FIRST_NS, LONGEST_NS = 10_000_000, 5_000_000_000  # the wait doubles from one to the other
@@ -19,15 +22,16 @@ class Refusals:
     def __init__(self) -> None:
         self.clients: dict[tuple[str, str | None], tuple[int, int]] = {}  # -> (refusals, ns of the last one)
 
-    def slowed(self, frame: Frame, orders: Iterable[Order]) -> list[Order]:
-        """The orders that refuse a request, and from the sixth in a row on a wait before klamm reads the next
-        request of the connection. A refusal of only some topics or groups of a request costs nothing.
+    def refuse(self, frame: Frame, code: ErrorCode) -> list[Order]:
+        """The orders that refuse a request, and from the sixth refusal in a row on a wait before klamm reads
+        the next request of the connection. A refusal of only some topics or groups costs nothing.
         """
-        asked = list(orders)
-        if not any(isinstance(order, Answer) for order in asked):
-            return asked
+        metadata = frame.api.name == "Metadata" and frame.version > 0 and frame.only is None
+        orders = _metadata(frame, code) if metadata else list(Error(code).act(frame, float))
+        if not any(isinstance(order, Answer) for order in orders) and not (metadata and len(orders) > 1):
+            return orders
         ns = self._wait(frame)
-        return [MuteChannel(ns), *asked] if ns else asked
+        return [MuteChannel(ns), *orders] if ns else orders
 
     def _wait(self, frame: Frame) -> int:
         client, now = (frame.peer.client_address.rpartition(":")[0], frame.client_id), frame.arrived_ns
@@ -38,3 +42,20 @@ class Refusals:
             self.clients.clear()
         self.clients[client] = count + 1, now
         return 0 if count < FREE else min(LONGEST_NS, FIRST_NS << min(count - FREE, 32))
+
+
+def _metadata(frame: Frame, code: ErrorCode) -> list[Order]:
+    """The client hears of the brokers, as one without any permission does: without them it would take the
+    cluster for gone, and never hear of its error. The broker is asked for no topic, so that it creates none.
+    """
+    asked = frame.values
+    no_topics = Edit({**asked, "topics": []})
+    if not asked["topics"]:
+        return [] if asked["topics"] == [] else [no_topics]
+    refused = error_answer(frame.api, frame.version, asked, code)
+    assert refused is not None
+
+    def answered(answer: Frame) -> Iterable[Order]:
+        return [Edit({**answer.values, "topics": refused["topics"]})]
+
+    return [no_topics, OnAnswer(answered)]

@@ -8,7 +8,6 @@ from typing import ClassVar, Literal
 
 from klamm.decoders import ERRORS
 from klamm.decoders.schema import GROUP, TOPIC, TOPIC_ID, walk
-from klamm.rules.actions.error import Error
 from klamm.rules.actions.refusals import Refusals
 from klamm.rules.frame import Frame
 from klamm.rules.quantities import ErrorCode
@@ -36,6 +35,8 @@ def unauthorized(frame: Frame) -> ErrorCode:
     about = {f.name for f in fields} | {f.mark for f in fields}
     if frame.api.name in BY_TOPIC:
         return ErrorCode(ERRORS["TOPIC_AUTHORIZATION_FAILED"].code)
+    if frame.values.get("transactional_id", "") is None:  # an idempotent producer: it may write, or not
+        return ErrorCode(ERRORS["CLUSTER_AUTHORIZATION_FAILED"].code)
     error = next((error for what, error in UNAUTHORIZED if what & about), "CLUSTER_AUTHORIZATION_FAILED")
     return ErrorCode(ERRORS[error].code)
 
@@ -43,8 +44,8 @@ def unauthorized(frame: Frame) -> ErrorCode:
 @dataclass(frozen=True, slots=True)
 class Block:
     """Refuse: with the API's authorization error. Most clients then give up; one that asks again and again is
-    slowed down: from the sixth refusal in a row on, klamm waits before it reads the next request, at first 10 ms,
-    then twice as long each time, up to 5 s.
+    slowed down: from the sixth refusal in a row on, klamm waits before it reads the next request, at first
+    10 ms, then twice as long each time, up to 5 s. Metadata still names the brokers, and none of the topics.
     """
 
     name: ClassVar[str] = "block"
@@ -61,7 +62,7 @@ class Block:
             return [Mute()]
         if frame.api.name in OPEN:
             return []
-        return self.refusals.slowed(frame, Error(unauthorized(frame)).act(frame, draw))
+        return self.refusals.refuse(frame, unauthorized(frame))
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +77,7 @@ class Deny:
     refusals: Refusals = field(default_factory=Refusals, init=False, compare=False, repr=False)
 
     def act(self, frame: Frame, draw: Draw) -> Iterable[Order]:
-        return self.refusals.slowed(frame, Error(self.error).act(frame, draw))
+        return self.refusals.refuse(frame, self.error)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,6 @@ from typing import Any, ClassVar, Literal
 
 from klamm.decoders import records
 from klamm.decoders.records import RecordsError
-from klamm.rules.actions.error import Error
 from klamm.rules.actions.refusals import Refusals
 from klamm.rules.actions.refuse import OPEN, POLICY_VIOLATION
 from klamm.rules.frame import Frame
@@ -54,7 +53,7 @@ class Require:
         if reason is None or frame.api.name in OPEN:
             return []
         said = Log(f"refused: {reason}", {"version": frame.version, "client_id": frame.client_id})
-        return [said, *self.refusals.slowed(frame, Error(self.error).act(frame, draw))]
+        return [said, *self.refusals.refuse(frame, self.error)]
 
     def _wrong(self, frame: Frame) -> Iterator[str]:
         """What is not as it must be."""

@@ -28,7 +28,7 @@ def announced(answer: Frame, ns: int) -> list[Order]:
 
 
 def throttled(frame: Frame, ns: int) -> list[Order]:
-    """The client is told to wait, and its next requests on the connection wait, whether it heeds that or not."""
+    """The client is told to wait, and its next request on the connection is read when the time is over."""
     if frame.side == "response":
         return [MuteChannel(ns), *announced(frame, ns)]
     told = [OnAnswer(lambda answer: throttled(answer, ns))] if is_answered(frame) else []
@@ -53,8 +53,8 @@ class Throttle:
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """A limit in requests or bytes a second. A client that exceeds it is throttled as by a broker's quota: its
-    answers tell it how long to wait, and its next requests on the connection wait so long.
+    """A limit in requests or bytes a second. A client that exceeds it is throttled as by a broker's quota:
+    answers tell it how long to wait, and its next request on the connection waits so long.
     """
 
     name: ClassVar[str] = "rate"

@@ -46,10 +46,10 @@ def _send(producer: Producer, topic: str, index: int) -> KafkaError | None:
     reports: list[tuple[KafkaError | None, Message]] = []
     try:
         producer.produce(topic, value=str(index), on_delivery=lambda *report: reports.append(report))
+        while not reports:
+            producer.poll(0.1)
     except KafkaException as refused:
         return _not_sent(refused, index, begin)
-    while not reports:
-        producer.poll(0.1)
     error, message = reports[0]
     if error:
         _failure("produce", error, begin, i=index)

@@ -139,7 +139,7 @@ FAULTS = (
         "Produce",
         "",
         ({"api": "Produce", "topic": "{name}", "throttle": "1s", "times": 1},),
-        ("waits as long as it was told", "succeeds"),
+        ("is held back as long as it was told", "succeeds"),
         options={"n": 3},
         unlogged=True,
     ),
@@ -196,7 +196,6 @@ FINAL = Difference(("asks again", "succeeds"), "it takes the error as final")
 NO_REBOOTSTRAP = ("goes back to the bootstrap address",)
 OLD_METADATA = Difference(NO_REBOOTSTRAP, "its Metadata requests are older than version 13")
 NOT_TOLD = ("tells the application that it is not authenticated",)
-WAITS = ("waits as long as it was told",)
 KNOWN_DIFFERENCES = {
     ("CORRUPT_MESSAGE on Produce", "aiokafka"): FINAL,
     ("CORRUPT_MESSAGE on Produce", "franz-go"): FINAL,
@@ -206,10 +205,6 @@ KNOWN_DIFFERENCES = {
     ("REBOOTSTRAP_REQUIRED on Metadata", "kafka-python"): Difference(
         NO_REBOOTSTRAP, "it goes on with the brokers that it knows"
     ),
-    ("throttled for 1 s on Produce", "librdkafka"): Difference(
-        WAITS, "it only reports the time: brokers before 2.0 waited themselves"
-    ),
-    ("throttled for 1 s on Produce", "aiokafka"): Difference(WAITS, "it does not use throttle_time_ms"),
     ("UNKNOWN_MEMBER_ID on Heartbeat", "franz-go"): Difference(
         ("has an empty member id", "succeeds"),
         "it joins with its old id, which the broker still knows, and tells the application of the error",

@@ -175,7 +175,7 @@ FACTS: dict[str, Callable[[Seen], bool]] = {
     "joins again": _later("JoinGroup"),
     "keeps its member id": lambda seen: not seen.hits[f"{seen.topic} anew"],
     "has an empty member id": lambda seen: bool(seen.hits[f"{seen.topic} anew"]),
-    "waits as long as it was told": _waits,
+    "is held back as long as it was told": _waits,
     "goes back to the bootstrap address": _bootstraps,
     "succeeds": _succeeds,
     "each record is stored once": lambda seen: sorted(seen.stored) == sorted(

@@ -74,7 +74,11 @@ def test_a_rate_holds_a_client_back_as_a_broker_s_quota_does(kafka: Cluster, tmp
         kafka.bootstrap(), "127.0.0.1", tmp_path / "klamm.log", "--rules", str(rules)
     ) as klamm:
         by_klamm = each(klamm.bootstrap)
-    with quota(kafka, "librdkafka-reactions"), quota(kafka, "java-reactions"), quota(kafka, "franz-go-reactions"):
+    with (
+        quota(kafka, "librdkafka-reactions"),
+        quota(kafka, "java-reactions"),
+        quota(kafka, "franz-go-reactions"),
+    ):
         by_broker = each(kafka.bootstrap())
     print(f"{by_klamm=}\n{by_broker=}")
     for client in CLIENTS:

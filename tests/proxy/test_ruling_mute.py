@@ -1,9 +1,9 @@
-"""Throttled connections: their requests wait behind the one that was throttled, in order, and for each anew."""
+"""Throttled connections: requests wait behind the one that was throttled, in order, and for each anew."""
 
 from typing import Any
 
 from klamm.decoders import decode
-from tests.fakes.waiting import eventually, on_uvloop
+from tests.fakes.waiting import on_uvloop
 from tests.proxy.faulty import beat, produced, under
 from tests.proxy.ruled import Talk, act, rule, ruled
 from tests.proxy.traffic import exchange, produce
@@ -61,15 +61,24 @@ def test_an_answer_of_klamm_s_own_is_throttled_as_one_of_the_broker() -> None:
 
 @on_uvloop
 async def test_a_client_that_does_not_heed_the_throttle_time_is_slowed_all_the_same() -> None:
-    async with under("    - {api: Produce, throttle: 60ms}") as (edge, client, broker):
-        for _ in range(3):
+    async with under("    - {api: Produce, throttle: 700ms}") as (edge, client, broker):
+        for _ in range(2):
             client.send("Produce", 9, produced())
-        other = await edge.client(1)
-        assert await beat(other) == "NONE"
+        assert (await client.answer("Produce", 9))["throttle_time_ms"] == 700
+        (link,) = await edge.links(1)
+        assert link.session.muted
         assert len(broker.requests("Produce")) == 1
-        await eventually(lambda: len(broker.requests("Produce")) == 3)
-        for _ in range(3):
-            assert (await client.answer("Produce", 9))["throttle_time_ms"] == 60
+        assert (await client.answer("Produce", 9))["throttle_time_ms"] == 700
+        assert len(broker.requests("Produce")) == 2
+
+
+@on_uvloop
+async def test_a_muted_connection_holds_no_other_back() -> None:
+    async with under("    - {client: app, api: Produce, throttle: 30s}") as (edge, client, _):
+        await client.ask("Produce", 9, produced())
+        client.send("Heartbeat", 4, {"group_id": "g"})
+        assert await beat(await edge.client(1)) == "NONE"
+        assert client.received == b""
 
 
 @on_uvloop

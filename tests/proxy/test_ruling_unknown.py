@@ -51,7 +51,9 @@ def test_what_needs_the_header_only_acts(name: str) -> None:
 
 
 @pytest.mark.parametrize("selector", [{"group": Glob("g")}, {"topic": Glob("orders")}])
-def test_a_rule_that_asks_for_something_in_the_body_says_once_that_it_cannot(selector: dict[str, Glob]) -> None:
+def test_a_rule_that_asks_for_something_in_the_body_says_once_that_it_cannot(
+    selector: dict[str, Glob],
+) -> None:
     at = on(of_txn("delay", 300 * MS, **selector))
     for _ in range(3):
         talk = Talk(at)

@@ -6,8 +6,8 @@ import pytest
 
 from klamm.rules.actions import ACTIONS
 from klamm.rules.actions.refusals import CLIENTS_KEPT, FORGOTTEN_NS, FREE, LONGEST_NS
-from klamm.rules.verdict import Answer, MuteChannel
-from tests.rules.acting import MS, S, asks, produces
+from klamm.rules.verdict import Answer, Edit, MuteChannel
+from tests.rules.acting import MS, S, answers, asks, edit, on_answer, produces
 
 GROUP = {"group_id": "g"}
 REFUSING: list[dict[str, Any]] = [{"block": {}}, {"deny": {}}, {"require": {"client_id": ("team-*",)}}]
@@ -55,6 +55,34 @@ def test_a_request_of_which_only_a_part_is_refused_costs_nothing() -> None:
         orders = list(block.act(request, float))
         assert orders
         assert not any(isinstance(order, MuteChannel | Answer) for order in orders)
+
+
+@pytest.mark.parametrize("version", [1, 8, 12, 13])
+def test_blocked_clients_hear_of_the_brokers_and_that_their_topics_are_not_theirs(version: int) -> None:
+    request = asks("Metadata", version, {"topics": [{"name": "orders"}]})
+    orders = list(ACTIONS["block"]().act(request, float))
+    assert edit(orders, request)["topics"] == []
+    brokers = [{"node_id": 1, "host": "b", "port": 9092}]
+    answer = answers(request, {"brokers": brokers})
+    told = edit(on_answer(orders, answer), answer)
+    assert [broker["node_id"] for broker in told["brokers"]] == [1]
+    assert [(topic["name"], topic["error_code"]) for topic in told["topics"]] == [("orders", 29)]
+    assert told.get("error_code", 0) == 0
+
+
+def test_a_blocked_client_that_asks_for_all_topics_hears_of_none_and_for_none_as_always() -> None:
+    block = ACTIONS["block"]()
+    every = asks("Metadata", 12, {"topics": None})
+    (order,) = block.act(every, float)
+    assert isinstance(order, Edit)
+    assert order.values["topics"] == []
+    assert list(block.act(asks("Metadata", 12, {"topics": []}), float)) == []
+
+
+def test_clients_that_ask_for_forbidden_topics_again_and_again_are_slowed_down() -> None:
+    block, request = ACTIONS["block"](), asks("Metadata", 12, {"topics": [{"name": "orders"}]})
+    found = [isinstance(next(iter(block.act(request, float))), MuteChannel) for _ in range(FREE + 1)]
+    assert found == [False] * FREE + [True]
 
 
 def test_a_refusal_s_wait_is_bounded_however_many_there_are() -> None:

@@ -25,14 +25,8 @@ RUNS = [
     for name in ready.names()
     for client in WORKLOADS
 ]
-KNOWN_TO_MISS = {
-    ("quota-throttling", "librdkafka"): {
-        ("throttled", "Produce: requests a second at least 0.1 and at most 10, after 5 s"),
-    },
-}
-WHY = {
-    ("quota-throttling", "librdkafka"): "it only reports the time: brokers before 2.0 waited themselves",
-}
+KNOWN_TO_MISS: dict[tuple[str, str], set[tuple[str, str]]] = {}
+WHY: dict[tuple[str, str], str] = {}
 Runs = Mapping[tuple[str, str], "Future[Outcome]"]
 
 
