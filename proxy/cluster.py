@@ -39,6 +39,11 @@ if TYPE_CHECKING:
 BACKLOG = 1024
 MORE_ROOM = "each takes two open files: raise limits.connections, or the limit of the system (ulimit -n)"
 REFRESH_S = 30.0  # between two looks at the cluster
+APART = {  # the fields beside the cluster that are limited apart in the log; of other kinds the api
+    "broker_unreachable": ("broker",),
+    "unknown_api": ("key",),
+    "unknown_version": ("key", "version"),
+}
 RETRY_FIRST_S, RETRY_LAST_S = 0.5, 15.0  # while the bootstrap servers do not answer
 
 
@@ -170,7 +175,8 @@ class Proxied:
         fields["connection"] = str(Address(*link.client_address))
         if api:
             fields["api"] = api
-        self.log.event(kind, message, "warning", **fields)
+        per = tuple(fields.get(name) for name in ("cluster", *APART.get(kind, ("api",))))
+        self.log.event(kind, message, "warning", per=per, **fields)
 
     def exchange(self, link: Link, fields: dict[str, Any], sinks: Sinks) -> None:
         fields["cluster"], fields["broker"] = self.settings.name, broker_label(link.target)

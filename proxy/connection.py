@@ -153,16 +153,16 @@ class Connection:
         self.over |= {"client", "broker"} if last[0] == "mute" else {last[1]}
         return True
 
-    def problem(self, kind: str, api: str, message: str) -> None:
-        """Count it and say it; the traffic goes on."""
+    def problem(self, kind: str, api: str, message: str, more: dict[str, Any] | None = None) -> None:
+        """Count it and say it, with `more` fields; the traffic goes on."""
         self.ground.stats.problems[self.ground.cluster, api, kind] += 1
-        self.effects.append(("problem", kind, api, message))
+        self.effects.append(("problem", kind, api, message, more))
 
-    def close(self, kind: str, api: str, message: str) -> None:
+    def close(self, kind: str, api: str, message: str, more: dict[str, Any] | None = None) -> None:
         """Count it, say it, and end both sides once what came before has gone out."""
         self.ground.stats.problems[self.ground.cluster, api, kind] += 1
         self.closing = True
-        self.effects.append(("close", kind, api, message))
+        self.effects.append(("close", kind, api, message, more))
 
     def refuse(self, plan: Plan, reason: str) -> None:
         """A response that may carry addresses cannot be rewritten: better no answer than one that

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from klamm.decoders.compile import UNREADABLE
 from klamm.decoders.sasl_tokens import GSSAPI_FIRST, Tokens
@@ -281,9 +281,9 @@ class Requests:
             if connection.ruling is not None:
                 connection.ruling.rule(flow)
         if plan.refuse is not None:
-            connection.close("unknown_version", plan.name, plan.refuse)
+            connection.close("unknown_version", plan.name, plan.refuse, _named(plan))
             return CLOSE
-        if plan.answer:
+        if plan.answer:  # a client negotiates with its newest ApiVersions first (KIP-511): no problem
             return self._answer(plan, correlation, end <= size)
         if flow.rules[0] is not None:
             return self._ruled(flow, data, pos, body, end, correlation, now)
@@ -343,10 +343,9 @@ class Requests:
         )
         if len(self.known) > 1024:  # a client that makes up versions
             self.known.clear()
-        if plan.unknown is not None and code not in self.known:
-            connection.problem(
-                "unknown_api" if plan.name == "unknown" else "unknown_version", plan.name, plan.unknown
-            )
+        if plan.unknown is not None and code not in self.known and not (plan.refuse or plan.answer):
+            kind = "unknown_api" if plan.name == "unknown" else "unknown_version"
+            connection.problem(kind, plan.name, plan.unknown, _named(plan))
         flow = self.known[code] = Flow(plan, lane)
         return flow
 
@@ -389,3 +388,8 @@ class Requests:
             tokens.from_client()
             pos += 4 + length
         return pos
+
+
+def _named(plan: Plan) -> dict[str, Any]:
+    """Fields of a log line about an API or version that klamm does not know."""
+    return {"key": plan.key, "version": plan.version}

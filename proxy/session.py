@@ -7,7 +7,7 @@ object (all of it goes on as it came: the common case) or a list of effects, to 
     ("bind",)                              listeners are missing for nodes in the topology; call bound() when
                                            there are
     ("exchange", {field: value}, sinks)    for the log, and for those who watch
-    ("problem", kind, api, message)        for the log
+    ("problem", kind, api, message, fields or None)    for the log
     ("event", kind, api, message, fields)  for the log
     ("hold", side, until_ns)               what is sent to this side from here on waits until then
     ("shape", side, Shape, draw)           and flows like this
@@ -16,7 +16,7 @@ object (all of it goes on as it came: the common case) or a list of effects, to 
     ("keep", correlation_id)               a capture keeps this exchange
     ("pause", side, Held)                  what is sent to this side from here on waits for `resolve`
     ("cut", side, how)                     end both sides when what was sent to this one is out
-    ("close", kind, api, message)          send what is under way, then close both sides
+    ("close", kind, api, message, fields or None)      send what is under way, then close both sides
 
 A response belongs to the oldest request, and its correlation id must say so. Bytes that nobody may change are
 never kept, except a header that is not whole. A stream gives the same bytes, events and closes however it is

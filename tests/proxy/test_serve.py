@@ -19,6 +19,8 @@ from typing import Any
 import pytest
 import uvloop
 
+from klamm.decoders import API
+from klamm.decoders.headers import request_frame
 from klamm.proxy import config
 from klamm.proxy import serve as serving
 from klamm.proxy.serve import CannotServe, Proxy
@@ -157,6 +159,34 @@ async def test_bad_input_is_a_line_and_a_count_and_good_traffic_goes_on(tmp_path
             assert (line["cluster"], line["broker"], line["level"]) == ("kafka", "1", "warning")
             assert line["connection"].startswith("127.0.0.1:")
             assert len(klamm.lines("bad_size")) == 1  # of a kind, once a minute
+
+
+@on_uvloop
+async def test_unknown_versions_have_a_line_for_each_api_and_version_and_negotiation_has_none(
+    tmp_path: Path,
+) -> None:
+    async with Broker(Cluster(), 1).listening() as broker:
+        del broker.answers["Heartbeat"]
+        async with run(tmp_path / "log", f"127.0.0.1:{broker.port}") as klamm:
+            await klamm.announced()
+            for key, version in [(18, 99), (12, 99), (12, 99), (12, 98), (16, 99), (3, 99)]:
+                client = await connect("127.0.0.1", klamm.port + 2)
+                client.transport.write(request_frame(API[key], version, 1, "app", b""))
+                if key == API["ApiVersions"].key:
+                    await client.frame()  # klamm answers with its own range
+                client.send_fin()
+                await client.ended()
+                client.close()
+            await eventually(lambda: len(klamm.lines("unknown_version")) >= 4)
+            told = [(line["api"], line["version"]) for line in klamm.lines("unknown_version")]
+            assert told == [("Heartbeat", 99), ("Heartbeat", 98), ("ListGroups", 99), ("Metadata", 99)]
+            rows = json.loads((await klamm.get("/v1/counters"))[1])["problems"]
+            counts = {(row["api"], row["kind"]): row["count"] for row in rows}
+            assert counts == {
+                ("Heartbeat", "unknown_version"): 3,
+                ("ListGroups", "unknown_version"): 1,
+                ("Metadata", "unknown_version"): 1,
+            }
 
 
 @on_uvloop
