@@ -22,7 +22,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--admin", metavar="HOST:PORT", default=os.environ.get("KLAMM_ADMIN", ADMIN), help=text
     )
-    text = "what it wants to be shown beyond its own machine [KLAMM_TOKEN_FILE]"
+    text = "file with the admin token [KLAMM_TOKEN_FILE]"
     default = os.environ.get("KLAMM_TOKEN_FILE")
     parser.add_argument("--token-file", metavar="FILE", default=default, help=text)
 

@@ -76,7 +76,9 @@ def _cluster_faults(cluster: Cluster) -> Iterator[tuple[Path, str]]:
                 yield ("ports", str(node)), f"port {port} is the bootstrap port of this cluster"
         for broker in cluster.bootstrap:
             if isinstance(broker, Address) and broker.host in hosts and broker.port in listen.ports:
-                yield ("bootstrap",), f"{broker} is a port that klamm itself listens on ({listen})"
+                change = "narrow" if broker.port > listen.first + 1 else "move"
+                taken = f"{listen.ports[0]}-{listen.ports[-1]}"
+                yield ("bootstrap",), f"{broker} lies in klamm's range {taken}; {change} --listen"
 
 
 class _Claim(NamedTuple):

@@ -65,9 +65,7 @@ def add_parser(subparsers: Any) -> None:
     play.add_argument(
         "--admin", default=ADMIN, metavar="HOST:PORT", help=f"the klamm to play it on [{ADMIN}]"
     )
-    play.add_argument(
-        "--token-file", metavar="FILE", help="what klamm wants to be shown, in a file [nothing]"
-    )
+    play.add_argument("--token-file", metavar="FILE", help="file with the admin token [none]")
     text = "so many times as fast: phases get shorter, limits stay [1]"
     play.add_argument("--speed", type=speed, default=1.0, metavar="N", help=text)
     text = "a parameter of the scenario; repeatable"

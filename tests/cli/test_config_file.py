@@ -269,8 +269,8 @@ MISTAKES = {
     "klamm before itself": (
         "clusters: [{bootstrap: localhost:19095, listen: 0.0.0.0:19092}]",
         [
-            "1:24: clusters[0].bootstrap: localhost:19095 is a port that klamm itself listens on "
-            "(0.0.0.0:19092)"
+            "1:24: clusters[0].bootstrap: localhost:19095 lies in klamm's range 19092-19191; "
+            "narrow --listen"
         ],
     ),
     "files": (

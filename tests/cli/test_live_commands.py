@@ -167,6 +167,12 @@ def test_tail_prints_exchanges_as_lines_trees_bytes_and_json(it: Api, says: Says
     assert (code, errors.startswith("klamm: where: can hold for no API: ")) == (2, True)
 
 
+@pytest.mark.parametrize("command", [("rules", "list"), ("tail",), ("down",), ("scenario", "run")])
+def test_help_says_what_the_token_file_is(says: Says, command: tuple[str, ...]) -> None:
+    code, help_text, _ = says(*command, "--help")
+    assert (code, "file with the admin token [" in " ".join(help_text.split())) == (0, True)
+
+
 def test_the_token_file_is_read(says: Says, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "token").write_text("secret\n")
     with in_thread(token="secret") as running:

@@ -132,7 +132,11 @@ def test_the_mistakes_of_all_options_and_of_the_file_are_reported_together(folde
         ("a:1 --advertise 0.0.0.0", "--advertise: clients cannot connect to 0.0.0.0: name this machine"),
         (
             "127.0.0.1:19092",
-            "BOOTSTRAP: 127.0.0.1:19092 is a port that klamm itself listens on (127.0.0.1:19092)",
+            "BOOTSTRAP: 127.0.0.1:19092 lies in klamm's range 19092-19191; move --listen",
+        ),
+        (
+            "127.0.0.1:21401 --listen 127.0.0.1:21330",
+            "BOOTSTRAP: 127.0.0.1:21401 lies in klamm's range 21330-21429; narrow --listen",
         ),
         (
             "a:1 --admin 127.0.0.1:20005 --listen 0.0.0.0:20000",
