@@ -20,7 +20,7 @@ from klamm.client.types import Capture as Told
 from klamm.decoders.schema import Side as Direction
 from klamm.proxy import config
 from klamm.proxy.connection import Effect
-from klamm.proxy.log import EventLog
+from klamm.proxy.log import EventLog, Level
 from klamm.rules.expressions import parse
 
 if TYPE_CHECKING:
@@ -109,11 +109,14 @@ class Captures:
 
 
 def _saying(log: EventLog) -> Callable[[str, str], None]:
-    """What the writer's thread has to say, said on the loop."""
+    """What the writer's thread has to say, said on the loop. A recovery is a warning, since these are limited:
+    a disk at the edge of full fails and recovers each second.
+    """
     loop = asyncio.get_running_loop()
 
     def say(kind: str, message: str) -> None:
-        loop.call_soon_threadsafe(lambda: log.event(kind, message, "error", per=kind))
+        level: Level = "warning" if kind == "capture_recovered" else "error"
+        loop.call_soon_threadsafe(lambda: log.event(kind, message, level, per=kind))
 
     return say
 

@@ -36,6 +36,7 @@ class Counters:
     written_bytes: int = 0  # to the disk
     failures: int = 0  # of the disk
     last_error: str = ""
+    failing: bool = False  # the disk took nothing at the last try
 
 
 class Scribe:
@@ -56,6 +57,7 @@ class Scribe:
         self._retry_s = 0.0
         self._unwritten = 0  # frames, since the last that was written
         self._failed = False
+        self._failing_since_s = 0.0
 
     def take(self, entries: Iterable[Entry]) -> None:
         """What happened, in that order."""
@@ -136,6 +138,8 @@ class Scribe:
             self._guarded(self._writer.write, [told, *rows])
             if not self._failed:
                 self._guarded(self._writer.flush)
+            if not self._failed:
+                self._recovered(told.lost)
         if not self._failed:
             self.counters.rows += len(rows)
 
@@ -146,9 +150,20 @@ class Scribe:
             self.counters.failures += 1
             self.counters.last_error = _said(problem)
             self._lose(*self._writer.abandon())
-            self._failed, self._retry_s = True, self._clock() + RETRY_S
+            now_s = self._clock()
+            if not self.counters.failing:
+                self._failing_since_s = now_s
+            self._failed = self.counters.failing = True
+            self._retry_s = now_s + RETRY_S
             self._say("capture_failed", f"{self._writer.folder}: {self.counters.last_error}")
         self.counters.segments, self.counters.written_bytes = self._writer.sealed, self._writer.written_bytes
+
+    def _recovered(self, lost: int) -> None:
+        """The disk takes rows again; `lost` frames could not be written since it failed."""
+        self.counters.failing = False
+        after = f"after {self._clock() - self._failing_since_s:.0f} s"
+        frames = "1 frame" if lost == 1 else f"{lost:,} frames"
+        self._say("capture_recovered", f"{self._writer.folder}: written again {after}, {frames} lost meanwhile")
 
     def _lose(self, frames: int, told: int) -> None:
         """`told`: they were counted as lost before."""

@@ -31,7 +31,8 @@ def heartbeat(number: int) -> bytes:
 def keeper_in(folder: Path, said: list[str] | None = None, queue_bytes: int = 1 << 20) -> Keeper:
     """Started, and with connection 1 open."""
     writer = Writer(folder, origin())
-    scribe = Scribe(writer, Keeping(), lambda kind, message: (said or []).append(f"{kind}: {message}"))
+    lines = [] if said is None else said
+    scribe = Scribe(writer, Keeping(), lambda kind, message: lines.append(f"{kind}: {message}"))
     keeper = Keeper(scribe, queue_bytes)
     keeper.start()
     keeper.opened(Connection(writer.origin.capture, 1, "main", "1", "10.0.0.7:50000"), time.time_ns())
@@ -54,7 +55,8 @@ def keep_until_killed(folder: Path) -> None:
 def keep_while_the_disk_fails(folder: Path, how: str) -> None:
     """In a mount namespace of its own. Prints what came of it as JSON."""
     run("mount", "-t", "tmpfs", "-o", "size=1m", "none", folder)
-    keeper = keeper_in(folder, [])
+    said: list[str] = []
+    keeper = keeper_in(folder, said)
     number = send(keeper, 0, lambda: keeper.counters.rows > 100)
     if how == "full":
         ballast = folder / ".ballast"
@@ -88,6 +90,7 @@ def keep_while_the_disk_fails(folder: Path, how: str) -> None:
         "frames": [row.correlation_id for row in rows_read if row.kind == "frame"],
         "lost": [[row.lost, row.text] for row in rows_read if row.kind == "lost"],
         "problems": reading.problems,
+        "said": said,
     }
     print(json.dumps(told))
 

@@ -1,6 +1,7 @@
 """What a capture goes through: processes that are killed, disks that fail."""
 
 import json
+import re
 import subprocess
 import sys
 import time
@@ -93,3 +94,9 @@ def test_a_disk_that_fails_costs_what_comes_meanwhile_and_is_told_in_the_capture
     assert kept[-1] == sent - 1
     assert told["after"]["lost_frames"] == sum(lost for lost, _ in told["lost"]) == sent - len(kept) > 0
     assert all(told["during"]["last_error"] in text for _, text in told["lost"])
+    assert told["during"]["failing"]
+    assert not told["after"]["failing"]
+    recovered = re.compile(rf"capture_recovered: {tmp_path}: written again after \d+ s, ([\d,]+) frames? lost.*")
+    lost = [int(found[1].replace(",", "")) for line in told["said"] if (found := recovered.fullmatch(line))]
+    assert lost == [count for count, _ in told["lost"]]
+    assert told["said"][-1].startswith("capture_recovered")
