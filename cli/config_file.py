@@ -7,7 +7,7 @@ from pathlib import Path as FilePath
 from typing import NamedTuple
 
 from klamm.cli.scalars import scalars
-from klamm.proxy.config import Address, Admin, Cluster, Config, Limits, Listen, Tls
+from klamm.proxy.config import Address, Admin, Cluster, Config, Limits, Listen, Metrics, Tls
 from klamm.proxy.loopback import is_loopback
 from klamm.rules.typed_yaml import BROKEN, ConfigError, Document, Mistake, Path, Place, read_file
 
@@ -56,7 +56,7 @@ def faults(config: Config) -> Iterator[tuple[Path, str]]:
             yield (*path, "name"), f"clusters[{names[cluster.name]}] has the name {cluster.name!r} already"
         for key, reason in _cluster_faults(cluster):
             yield path + key, reason
-    yield from _port_faults(list(_claims(config.admin, clusters)))
+    yield from _port_faults(list(_claims(config, clusters)))
     yield from _admin_faults(config.admin)
     yield from _limit_faults(config.limits)
 
@@ -91,13 +91,22 @@ class _Claim(NamedTuple):
     cluster: int | None = None
 
 
-def _claims(admin: Admin, clusters: list[tuple[int, Cluster]]) -> Iterator[_Claim]:
+def _claims(config: Config, clusters: list[tuple[int, Cluster]]) -> Iterator[_Claim]:
     """In the order of right: what comes later is what has to move."""
-    if isinstance(admin, Admin) and isinstance(admin.listen, Address) and admin.listen.port:
-        yield _Claim(("admin",), "admin", admin.listen.host, _one(admin.listen.port))
+    http: list[tuple[Path, str, object]] = [
+        (("admin",), "admin", config.admin.listen if isinstance(config.admin, Admin) else None),
+        (
+            ("metrics", "listen"),
+            "metrics",
+            config.metrics.listen if isinstance(config.metrics, Metrics) else None,
+        ),
+    ]
+    for path, owner, address in http:
+        if isinstance(address, Address) and address.port:
+            yield _Claim(path, owner, address.host, _one(address.port))
     ready = [(index, cluster) for index, cluster in clusters if isinstance(cluster.listen, Listen)]
     for index, cluster in ready:
-        path: Path = ("clusters", index, "listen")
+        path = ("clusters", index, "listen")
         yield _Claim(path, f"cluster {cluster.name}", cluster.listen.host, cluster.listen.ports, index)
     for index, cluster in ready:
         for node, port in cluster.ports.items() if isinstance(cluster.ports, Mapping) else ():
@@ -114,7 +123,9 @@ def _one(port: int) -> range:
 def _port_faults(claims: list[_Claim]) -> Iterator[tuple[Path, str]]:
     for number, late in enumerate(claims):
         for early in claims[:number]:
-            inside_its_own_range = early.cluster == late.cluster and early.path[-1] == "listen"
+            inside_its_own_range = (
+                early.cluster is not None and early.cluster == late.cluster and early.path[-1] == "listen"
+            )
             if _meet(early, late) and not inside_its_own_range:
                 yield late.path, _clash(early, late)
                 break
@@ -142,10 +153,11 @@ def _admin_faults(admin: Admin) -> Iterator[tuple[Path, str]]:
     if not isinstance(admin, Admin) or not isinstance(admin.listen, Address) or admin.token_file is not None:
         return
     if not is_loopback(admin.listen.host):
+        can = "see the traffic" if admin.read_only else "see the traffic and change what klamm does"
         yield (
             ("admin",),
-            f"others than this machine can reach {admin.listen}, and change what klamm does: "
-            "add --admin-token-file FILE",
+            f"others than this machine can reach {admin.listen}, and {can}: add --admin-token-file FILE; "
+            "for metrics and health alone there is --metrics HOST:PORT",
         )
 
 

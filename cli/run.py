@@ -52,13 +52,14 @@ OPTIONS = [  # option, its value (empty: none is taken), help with the default i
     ("--map", "ADVERTISED=REACHABLE", "reach a broker that advertises HOST:PORT elsewhere; repeatable"),
     ("--upstream-tls", "", "TLS to the brokers"),
     ("--upstream-ca", "FILE", "certificates to trust [the system's]; implies --upstream-tls"),
-    ("--admin", "HOST:PORT", "metrics and health over HTTP, or none [127.0.0.1:19091]"),
+    ("--admin", "HOST:PORT", "the admin API, metrics and health over HTTP, or none [127.0.0.1:19091]"),
     (
         "--admin-token-file",
         "FILE",
         "callers of the admin API show it; needed beyond this machine [none]",
     ),
     ("--read-only", "", "refuse all changes through the admin API"),
+    ("--metrics", "HOST:PORT", "metrics and health alone, as for a pod's probes; needs no token [none]"),
     ("--log", "API,...", "a line per request and response of these APIs, or of all [none]"),
     ("--log-format", "FORMAT", "json, console, or auto: console on a terminal [auto]"),
     ("--metering", "LEVEL", "header, or full: errors and topics too [full]"),
@@ -94,12 +95,7 @@ def run(arguments: argparse.Namespace) -> int:
     from klamm.proxy.serve import CannotServe, serve  # brings in uvloop, which a mistake does not need
 
     try:
-        serve(
-            config,
-            lambda proxy, admin: print(
-                banner(list(proxy.clusters()), admin, proxy.rules.said(), config.capture), flush=True
-            ),
-        )
+        serve(config, lambda greeting: print(banner(greeting), flush=True))
     except ConfigError as error:
         return _wrong(error)
     except CannotServe as error:
@@ -141,7 +137,11 @@ class _Overrides:
             clusters=self.clusters(config.clusters),
             admin=self.admin(config.admin),
             log=self.section(config.log, "log", log),
-            metrics=self.section(config.metrics, "metrics", {"level": ("--metering", ("header", "full"))}),
+            metrics=self.section(
+                config.metrics,
+                "metrics",
+                {"level": ("--metering", ("header", "full")), "listen": ("--metrics", Address)},
+            ),
             rules=self.rules(config.rules),
             capture=self.capture(config.capture),
         )

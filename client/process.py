@@ -13,7 +13,7 @@ from pathlib import Path
 READY_S = 30.0
 STOPPED_S = 10.0
 LOOK_S = 0.02
-SAID = re.compile(r"bootstrap\.servers=(\S+)[\s\S]*http://(\S+?)/\s")
+SAID = re.compile(r"bootstrap\.\w+=(\S+)[\s\S]*http://(\S+?)/\s")
 
 # Even a parent that is killed leaves no klamm behind (Linux: PR_SET_PDEATHSIG is 1, SIGTERM 15).
 RUN = """\

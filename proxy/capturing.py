@@ -109,8 +109,8 @@ class Captures:
 
 
 def _saying(log: EventLog) -> Callable[[str, str], None]:
-    """What the writer's thread has to say, said on the loop. A recovery is a warning, since these are limited:
-    a disk at the edge of full fails and recovers each second.
+    """What the writer's thread has to say, said on the loop. A recovery is a warning, since these are limited
+    in the log: a disk at the edge of full fails and recovers each second.
     """
     loop = asyncio.get_running_loop()
 

@@ -9,15 +9,15 @@ from collections.abc import Awaitable, Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
 from klamm.proxy import config
+from klamm.proxy.asking import Asking
+from klamm.proxy.broker_watch import BrokerWatch
 from klamm.proxy.config import Address
 from klamm.proxy.connection import Ground
 from klamm.proxy.dialling import ANY_ADDRESS, Dialler
 from klamm.proxy.discovery import (
     Found,
-    Unanswered,
     Way,
     about_sasl,
-    discover,
     why_not_bound,
 )
 from klamm.proxy.intercept import Intercept
@@ -84,13 +84,13 @@ class Proxied:
         self.exchanged: Callable[[dict[str, Any], Sinks], None] = lambda fields, sinks: log.exchange(fields)
         self.capturing: Capturing | None = None
         self.servers: dict[NodeKey | None, asyncio.Server] = {}
-        self.dialled: set[tuple[NodeKey, Address]] = set()
-        self.answered: Address | None = None  # the bootstrap server, or broker, that answered last
+        self.watch = BrokerWatch(settings.name, self.topology, self.dialler, log)
+        self.asking = Asking(settings.name, self.dialler, log)
         self.tasks: set[asyncio.Task[None]] = set()
         self.binding = asyncio.Lock()
         self.bootstrap_port = listen.first
         self.ready = False
-        self.asks_sasl = False
+        self.asks_sasl = self.is_controller = False
         self.had_client = False
         self.reason = f"bootstrap servers {', '.join(map(str, settings.bootstrap))} have not answered yet"
         self.announced = asyncio.Event()
@@ -155,7 +155,7 @@ class Proxied:
             except OSError as error:
                 failures.append(str(error))
             else:
-                self.answered = address
+                self.asking.answered = address
                 return transport
         self._count_unreachable()
         raise OSError("; ".join(failures) or "no broker is known")
@@ -260,11 +260,8 @@ class Proxied:
             for node in self.topology.nodes.values()
             if node.key.kind == "broker"
         ]
-        first = [] if self.answered is None else [self.answered]
+        first = [] if self.asking.answered is None else [self.asking.answered]
         return list(dict.fromkeys([*first, *self.settings.bootstrap, *known]))
-
-    async def _ask(self, address: Address) -> Found:
-        return await discover(self.dialler.reachable(address), self.way)
 
     async def follow(self) -> None:
         """Find the cluster, let clients in, and keep looking at it for as long as klamm runs."""
@@ -274,6 +271,7 @@ class Proxied:
             await self._dial_new()
             await asyncio.sleep(REFRESH_S)
             try:
+                await self.watch.look(REFRESH_S)
                 if not self.asks_sasl:
                     await self._look_again()
                 await self.bind()  # a port that was taken may be free by now
@@ -282,7 +280,7 @@ class Proxied:
 
     async def _look_again(self) -> None:
         try:
-            self._learn(await self._ask_any())
+            self._learn(await self.asking.ask_any(self._candidates()))
         except OSError as error:
             if self.ready:
                 self.log.event("unreachable", f"{error}; trying again", "error", cluster=self.settings.name)
@@ -294,9 +292,10 @@ class Proxied:
 
     async def _find(self) -> None:
         wait_s, said = RETRY_FIRST_S, ""
+        patience = self.asking.patience()
         while True:
             try:
-                found = await self._ask_any()
+                found = await self.asking.ask_any(self._candidates())
                 break
             except OSError as error:
                 self.reason = str(error)
@@ -305,25 +304,17 @@ class Proxied:
                     self.log.event(
                         "unreachable", f"{said}; trying again", "error", cluster=self.settings.name, per=said
                     )
+            finally:
+                patience.cancel()
             await asyncio.sleep(wait_s)
             wait_s = min(2 * wait_s, RETRY_LAST_S)
         self._learn(found)
-        self.asks_sasl = found.asks_sasl
+        self.asks_sasl, self.is_controller = found.asks_sasl, found.is_controller
+        if found.is_controller:
+            self.asking.say_controller()
         if found.asks_sasl:
             self.log.event("sasl", about_sasl(found.mechanisms), "warning", cluster=self.settings.name)
         await self.bind()
-
-    async def _ask_any(self) -> Found:
-        failures: list[str] = []
-        for address in self._candidates():
-            try:
-                found = await self._ask(address)
-            except OSError as error:
-                failures.append(str(error))
-            else:
-                self.answered = address
-                return found
-        raise Unanswered("no bootstrap server answers: " + "; ".join(failures))
 
     def _learn(self, found: Found) -> None:
         if found.cluster_id is not None and self.topology.cluster_id not in (None, found.cluster_id):
@@ -344,25 +335,7 @@ class Proxied:
             self.log.event("topology", change, level, cluster=self.settings.name, per=key)
 
     async def _dial_new(self) -> None:
-        """What would fail later for a client is said now, of every broker and address once. Controllers are
-        often on a network of their own, and asked for by few.
-        """
-        brokers = [node for node in self.topology.nodes.values() if node.key.kind == "broker"]
-        new = {(node.key, Address(node.host, node.port)) for node in brokers} - self.dialled
-        self.dialled |= new
-        await asyncio.gather(*(self._try(key, address) for key, address in new))
-
-    async def _try(self, key: NodeKey, advertised: Address) -> None:
-        try:
-            if self.asks_sasl:
-                (await self.dialler.dial(advertised, asyncio.Protocol)).close()
-            else:
-                await self._ask(advertised)
-        except OSError as error:
-            said = f"broker {key}, advertised as {advertised}, cannot be used: {error}"
-            if self.dialler.reachable(advertised) == advertised and "--" not in str(error):
-                said += f"; if klamm reaches it elsewhere, say --map {advertised}=HOST:PORT"
-            self.log.event("broker_unreachable", said, "warning", cluster=self.settings.name, per=key)
+        await self.watch.meet(self.watch.dial if self.asks_sasl else self.asking.ask)
 
     # What it tells.
 
@@ -381,7 +354,8 @@ class Proxied:
             self.topology.cluster_id,
             self.ready,
             self.reason,
-            tuple(NodeState.of(node, host) for node in nodes),
+            tuple(NodeState.of(node, host, self.watch.up(node)) for node in nodes),
+            self.is_controller and all(node.key.kind == "controller" for node in nodes),
         )
 
     def in_flight(self) -> Counter[tuple[str, str]]:

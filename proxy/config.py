@@ -114,7 +114,7 @@ class Log:
 
 @dataclass(frozen=True, slots=True)
 class Metrics:
-    """What is counted."""
+    """What is counted, and where it is shown to those who may see nothing else."""
 
     level: Literal["full", "header"] = "full"
     """header: requests, bytes and latency per API, client and broker. full: errors and topics too."""
@@ -122,6 +122,8 @@ class Metrics:
     """Distinct topic labels; what comes later counts as "other"."""
     clients: Count = Count(200)
     """Distinct client labels, likewise."""
+    listen: Address | None = None
+    """A listener for /metrics, /healthz and /readyz alone, beside the admin API's; None: there is none."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,21 +3,31 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from klamm.proxy.config import Address
 from klamm.proxy.discovery import UNDIALLED, Way, why_unreachable
 
+NO_FILES = (errno.EMFILE, errno.ENFILE)
 ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 
 
+def lacks_files(error: BaseException | None) -> bool:
+    """Was nothing dialled for want of a file? That says nothing of the broker."""
+    return isinstance(error, OSError) and (error.errno in NO_FILES or lacks_files(error.__cause__))
+
+
 class Dialler:
-    """`own`: where klamm's listeners are, and what was found to lead there."""
+    """`own`: where klamm's listeners are, and what was found to lead there. `attempted` is told of each
+    attempt whether it connected.
+    """
 
     def __init__(self, way: Way, reached_at: Mapping[Address, Address]) -> None:
         self.way, self.reached_at = way, reached_at
         self.own: set[tuple[str, int]] = set()
+        self.attempted: Callable[[Address, bool], None] = lambda advertised, connected: None
 
     def reachable(self, address: Address) -> Address:
         """Where klamm reaches what a broker advertises."""
@@ -37,11 +47,14 @@ class Dialler:
             async with asyncio.timeout(way.timeout_s):
                 transport, _ = await loop.create_connection(make, *address, **tls)
         except UNDIALLED as error:
+            if not lacks_files(error):
+                self.attempted(advertised, False)
             raise OSError(why_unreachable(address, error, way)) from error
         if self._is_own(transport):
             self.own.add(address)
             transport.abort()
             raise OSError(circular)
+        self.attempted(advertised, True)
         return transport
 
     def _is_own(self, transport: asyncio.Transport) -> bool:

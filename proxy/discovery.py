@@ -8,7 +8,7 @@ import os
 import socket
 import ssl
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from klamm.decoders import API, DecodeError, EncodeError, UnknownApi, encode
@@ -60,13 +60,15 @@ class Way(NamedTuple):
 @dataclass(slots=True)
 class Found:
     """`asks_sasl`: the node would not name its cluster to a stranger; then klamm learns from what clients are
-    told. `mechanisms` are SASL's, where it named them.
+    told. `mechanisms` are SASL's, where it named them. `is_controller`: the node serves no producers or
+    consumers, and names no brokers.
     """
 
     nodes: dict[NodeKey, Address] = field(default_factory=dict)
     cluster_id: str | None = None
     asks_sasl: bool = False
     mechanisms: tuple[str, ...] = ()
+    is_controller: bool = False
 
 
 class Conversation:
@@ -187,7 +189,8 @@ async def _discover(address: Address, way: Way) -> Found:
             return await _of_controller(conversation, offered)
         raise Unanswered(f"{address} offers neither Metadata nor DescribeCluster: is it Kafka?")
     except CLOSED:
-        return await _of_reticent_broker(address, way, offered)
+        found = await _of_reticent_broker(address, way, offered)
+        return replace(found, is_controller=METADATA not in offered)
     finally:
         conversation.close()
 
@@ -227,7 +230,7 @@ async def _of_broker(conversation: Conversation, offered: dict[int, int]) -> Fou
 async def _of_controller(conversation: Conversation, offered: dict[int, int]) -> Found:
     asked = {"endpoint_type": CONTROLLERS} if offered[DESCRIBE_CLUSTER] >= 1 else {}
     answer = await conversation.ask(DESCRIBE_CLUSTER, offered[DESCRIBE_CLUSTER], asked)
-    found = Found(cluster_id=answer["cluster_id"])
+    found = Found(cluster_id=answer["cluster_id"], is_controller=True)
     for row in answer["brokers"]:
         found.nodes[NodeKey("controller", row["broker_id"])] = Address(row["host"], row["port"])
     return found

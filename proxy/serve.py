@@ -13,10 +13,11 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import uvloop
 
+from klamm.proxy import config
 from klamm.proxy.cluster import Proxied
 from klamm.proxy.config import ALL_APIS, Address, Cluster, Config
 from klamm.proxy.exchanges import Exchanges
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from klamm.client.types import Capture
     from klamm.proxy.admin_routes import Control
     from klamm.proxy.capturing import Captures
+    from klamm.proxy.http_server import HttpServer
 
 LONELY_S = 15.0  # without a client: time to say how clients find klamm
 GC_THRESHOLD = (50_000, 20, 100)  # the hot path makes tuples that die young; nothing in it makes cycles
@@ -40,7 +42,23 @@ SWITCH_S = (
 
 SPARE_FILES = 64  # of klamm's own, apart from two a connection: listeners, the log, the admin server
 
-Announce = Callable[["Proxy", Address | None], None]
+TOGETHER_S = 0.5  # clusters that are there soon after the first are announced with it
+
+
+class Greeting(NamedTuple):
+    """Clusters whose clients may come from now on. `first`: none was announced before, and the rest, which is
+    the process's own, has not been said either.
+    """
+
+    clusters: list[ClusterState]
+    first: bool
+    admin: Address | None
+    metrics: Address | None
+    rules: str
+    capture: config.Capture | None
+
+
+Announce = Callable[[Greeting], None]
 
 
 class CannotServe(Exception):
@@ -64,6 +82,8 @@ class Proxy:
         self.intercept = Intercept(self.rules.book.acts)
         self.rules.book.loaded = self.intercept.review
         self._made: Captures | None = None
+        self._admin: HttpServer | None = None
+        self._metrics: HttpServer | None = None
         self.proxied: list[Proxied] = []
         for settings in config.clusters:
             try:
@@ -106,18 +126,11 @@ class Proxy:
         loop.set_exception_handler(self._defect)
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, stop.set)
-        admin = None
-        if self.config.admin.listen is not None:
-            from klamm.proxy import admin as admin_server  # 12 MB that only those pay who want it
-
-            try:
-                admin = await admin_server.start(self, *self.config.admin.listen, self._control())
-            except OSError as error:
-                raise CannotServe(error.strerror) from error
+        await self._serve_http()
         self._begin_capture()
         followers = [loop.create_task(proxied.follow()) for proxied in self.proxied]
         ruler = loop.create_task(self.rules.follow())
-        greeter = loop.create_task(self._greet(announce, admin.address if admin else None))
+        greeter = loop.create_task(self._greet(announce))
         sys.setswitchinterval(SWITCH_S)
         gc.collect()
         gc.freeze()
@@ -139,8 +152,26 @@ class Proxy:
                 await proxied.stop()
             if self._made is not None:
                 await self._made.end()
+            for server in (self._admin, self._metrics):
+                if server is not None:
+                    await server.close()
+
+    async def _serve_http(self) -> None:
+        """What is asked over HTTP, where it is wanted. Raises CannotServe."""
+        admin, metrics = self.config.admin.listen, self.config.metrics.listen
+        try:
             if admin is not None:
-                await admin.close()
+                from klamm.proxy import admin as admin_server  # 12 MB that only those pay who want it
+
+                self._admin = await admin_server.start(self, *admin, self._control())
+            if metrics is not None:
+                from klamm.proxy import health
+
+                self._metrics = await health.start(self, metrics)
+        except OSError as error:
+            if self._admin is not None:
+                await self._admin.close()
+            raise CannotServe(error.strerror) from error
 
     def captures(self) -> Captures:
         """Made when they are wanted first."""
@@ -183,18 +214,39 @@ class Proxy:
             token,
         )
 
-    async def _greet(self, announce: Announce, admin: Address | None) -> None:
-        for proxied in self.proxied:
-            await proxied.announced.wait()
-        announce(self, admin)
+    async def _greet(self, announce: Announce) -> None:
+        """Each cluster when it is there; one that does not answer hides no other."""
+        loop = asyncio.get_running_loop()
+        waiting = {loop.create_task(proxied.announced.wait()): proxied for proxied in self.proxied}
+        lonely: list[asyncio.Task[None]] = []
+        first = True
+        try:
+            while waiting:
+                await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+                await asyncio.wait(waiting, timeout=TOGETHER_S)
+                there = [proxied for task, proxied in waiting.items() if task.done()]
+                waiting = {task: proxied for task, proxied in waiting.items() if not task.done()}
+                announce(self._greeting(there, first))
+                lonely += [loop.create_task(self._say_lonely(proxied)) for proxied in there]
+                first = False
+            await asyncio.gather(*lonely)
+        finally:
+            for task in (*waiting, *lonely):
+                task.cancel()
+
+    def _greeting(self, there: list[Proxied], first: bool) -> Greeting:
+        admin = None if self._admin is None else self._admin.address
+        metrics = None if self._metrics is None else self._metrics.address
+        states = [proxied.state() for proxied in there]
+        return Greeting(states, first, admin, metrics, self.rules.said(), self.config.capture)
+
+    async def _say_lonely(self, proxied: Proxied) -> None:
         await asyncio.sleep(LONELY_S)
-        for proxied in self.proxied:
-            if not proxied.had_client:
-                where = f"no client yet on {proxied.listening()}"
-                message = (
-                    f"{where}: clients find klamm when their bootstrap.servers names it, not the brokers"
-                )
-                self.log.event("lonely", message, "warning", cluster=proxied.settings.name)
+        if proxied.had_client:
+            return
+        where = f"no client yet on {proxied.listening()}"
+        message = f"{where}: clients find klamm when their bootstrap.servers names it, not the brokers"
+        self.log.event("lonely", message, "warning", cluster=proxied.settings.name)
 
 
 def tls_error(settings: Cluster, error: OSError | ssl.SSLError) -> str:

@@ -23,22 +23,27 @@ NO_ERRORS: Counter[int] = Counter()  # shared by the copies of the many lanes wi
 
 @dataclass(frozen=True, slots=True)
 class NodeState:
-    """A broker or controller as the cluster names it, and klamm's listener for it; both are "host:port"."""
+    """A broker or controller as the cluster names it, and klamm's listener for it; both are "host:port".
+    `up`: whether the last attempt to connect to it succeeded; None: there was none.
+    """
 
     kind: Literal["broker", "controller"]
     node_id: int
     upstream: str
     listening: str
+    up: bool | None = None
 
     @classmethod
-    def of(cls, node: Node, host: str) -> NodeState:
+    def of(cls, node: Node, host: str, up: bool | None) -> NodeState:
         listening = str(Address(host, node.listen_port)) if node.listen_port else ""
-        return cls(node.key.kind, node.key.node_id, str(Address(node.host, node.port)), listening)
+        return cls(node.key.kind, node.key.node_id, str(Address(node.host, node.port)), listening, up)
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterState:
-    """`bootstrap` is where klamm finds the cluster, `listening` where clients do; `reason`: why not ready."""
+    """`bootstrap` is where klamm finds the cluster, `listening` where clients do; `reason`: why not ready.
+    `controllers_only`: klamm was given a controller's address, which names no broker.
+    """
 
     name: str
     bootstrap: tuple[str, ...]
@@ -47,6 +52,7 @@ class ClusterState:
     ready: bool = False
     reason: str = ""
     nodes: tuple[NodeState, ...] = ()
+    controllers_only: bool = False
 
 
 @dataclass(frozen=True, slots=True)

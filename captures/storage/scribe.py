@@ -161,9 +161,10 @@ class Scribe:
     def _recovered(self, lost: int) -> None:
         """The disk takes rows again; `lost` frames could not be written since it failed."""
         self.counters.failing = False
-        after = f"after {self._clock() - self._failing_since_s:.0f} s"
+        after_s = self._clock() - self._failing_since_s
         frames = "1 frame" if lost == 1 else f"{lost:,} frames"
-        self._say("capture_recovered", f"{self._writer.folder}: written again {after}, {frames} lost meanwhile")
+        message = f"{self._writer.folder}: written again after {after_s:.0f} s, {frames} lost meanwhile"
+        self._say("capture_recovered", message)
 
     def _lose(self, frames: int, told: int) -> None:
         """`told`: they were counted as lost before."""

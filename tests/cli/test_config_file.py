@@ -45,7 +45,7 @@ clusters:
     tls: true
 admin: none
 log: {apis: [produce, LISTOFFSETS], format: json, file: klamm.log}
-metrics: {level: header, topics: 0, clients: 7}
+metrics: {level: header, topics: 0, clients: 7, listen: "0.0.0.0:9090"}
 limits: {frame_bytes: 100MB, held_frame_bytes: 65536, connections: 99}
 """
     orders = Cluster(
@@ -67,7 +67,7 @@ limits: {frame_bytes: 100MB, held_frame_bytes: 65536, connections: 99}
         clusters=(orders, other),
         admin=Admin(None),
         log=Log(("Produce", "ListOffsets"), "json", "klamm.log"),
-        metrics=Metrics("header", 0, 7),
+        metrics=Metrics("header", 0, 7, Address("0.0.0.0", 9090)),
         limits=Limits(100_000_000, 65536, 99),
     )
 
@@ -136,7 +136,7 @@ MISTAKES = {
     ),
     "text instead of a mapping": (
         ONE + "metrics: full",
-        ["2:10: metrics: must be a mapping with level, topics, clients, not one value"],
+        ["2:10: metrics: must be a mapping with level, topics, clients, listen, not one value"],
     ),
     "a list instead of text": (
         "clusters: [{bootstrap: a:1, listen: [b:20000]}]",
@@ -268,10 +268,7 @@ MISTAKES = {
     ),
     "klamm before itself": (
         "clusters: [{bootstrap: localhost:19095, listen: 0.0.0.0:19092}]",
-        [
-            "1:24: clusters[0].bootstrap: localhost:19095 lies in klamm's range 19092-19191; "
-            "narrow --listen"
-        ],
+        ["1:24: clusters[0].bootstrap: localhost:19095 lies in klamm's range 19092-19191; narrow --listen"],
     ),
     "files": (
         "clusters: [{bootstrap: a:1, tls: {ca: ca.pem, key: .}}]\nlog: {file: nowhere/klamm.log}",

@@ -52,7 +52,8 @@ def test_the_bootstrap_servers_are_all_it_needs() -> None:
 def test_every_option_has_its_place() -> None:
     options = (
         "a:1 --listen 0.0.0.0:20000-20050 --advertise klamm.example.com --map x:1=y:2 --map [::1]:1=z:3 "
-        "--upstream-ca ca.pem --admin none --log produce,Fetch --log-format console --metering header"
+        "--upstream-ca ca.pem --admin none --log produce,Fetch --log-format console --metering header "
+        "--metrics 0.0.0.0:9090"
     )
     cluster = Cluster(
         bootstrap=(Address("a", 1),),
@@ -61,7 +62,8 @@ def test_every_option_has_its_place() -> None:
         map={Address("x", 1): Address("y", 2), Address("::1", 1): Address("z", 3)},
         tls=Tls(ca="ca.pem"),
     )
-    expected = Config((cluster,), Admin(None), Log(("Produce", "Fetch"), "console"), Metrics("header"))
+    metrics = Metrics("header", listen=Address("0.0.0.0", 9090))
+    expected = Config((cluster,), Admin(None), Log(("Produce", "Fetch"), "console"), metrics)
     assert configured(options) == expected
 
 
@@ -142,6 +144,15 @@ def test_the_mistakes_of_all_options_and_of_the_file_are_reported_together(folde
             "a:1 --admin 127.0.0.1:20005 --listen 0.0.0.0:20000",
             "--listen: ports 20000-20099 meet those of admin (20005): "
             "give each a range of its own, such as 0.0.0.0:20006-20105",
+        ),
+        (
+            "a:1 --metrics 0.0.0.0:19091",
+            "--metrics: port 19091 is taken by admin (19091)",
+        ),
+        (
+            "a:1 --metrics 0.0.0.0:19100 --listen 127.0.0.1:19092",
+            "--listen: ports 19092-19191 meet those of metrics (19100): "
+            "give each a range of its own, such as 127.0.0.1:19101-19200",
         ),
         ("a:1 --seed 7", "--seed: there are no rules: add --rules FILE"),
         ("a:1 --rules no.yaml", "--rules: cannot read no.yaml: No such file or directory"),

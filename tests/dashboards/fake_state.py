@@ -83,7 +83,9 @@ class FakeState:
         self.stats.problems["demo", "Fetch", "body does not decode"] = self.seconds // 20
 
     def clusters(self) -> list[ClusterState]:
-        nodes = tuple(NodeState("broker", n, f"kafka-{n}:9092", f"127.0.0.1:{19092 + n}") for n in (1, 2, 3))
+        nodes = tuple(
+            NodeState("broker", n, f"kafka-{n}:9092", f"127.0.0.1:{19092 + n}", n != 3) for n in (1, 2, 3)
+        )
         bootstrap = ("kafka-1:9092", "kafka-2:9092")
         if not self.ready:
             return [

@@ -51,3 +51,14 @@ def test_a_broker_that_speaks_tls_is_answered_with_the_option_to_add(
 ) -> None:
     with klamm_in_front_of(kafka.bootstrap("SASL_SSL"), inside.host, log, ready=False) as klamm:
         wait_for(lambda: b"--upstream-tls" in log.read_bytes(), "a line with the option", [klamm.process])
+
+
+def test_a_controllers_port_is_named_as_one_with_what_to_give_instead(
+    kafka: Cluster, inside: Namespace, log: Path
+) -> None:
+    where = f"127.0.0.1:{kafka.controller_port}"
+    with klamm_in_front_of(where, inside.host, log) as klamm:
+        wait_for(lambda: b"give klamm a broker's address, as" in log.read_bytes(), "banner", [klamm.process])
+        assert f"bootstrap.controllers={klamm.bootstrap}" in log.read_text()
+        assert f"{where} is a controller, which serves no producers or consumers" in log.read_text()
+        assert "bootstrap.servers=" not in log.read_text()

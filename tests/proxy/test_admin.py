@@ -89,9 +89,11 @@ def test_counters_are_json_with_every_lane_and_its_place() -> None:
                     "node_id": n,
                     "upstream": f"kafka-{n}:9092",
                     "listening": f"127.0.0.1:{19092 + n}",
+                    "up": n != 3,
                 }
                 for n in (1, 2, 3)
             ],
+            "controllers_only": False,
         }
         assert found["connections"][0] == {"cluster": "demo", "broker": "1", "open": 4, "opened": 6}
         assert found["in_flight"][0] == {"cluster": "demo", "broker": "1", "count": 3}

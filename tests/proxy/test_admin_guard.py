@@ -107,7 +107,11 @@ def test_an_address_that_others_reach_needs_a_token(tmp_path: Path) -> None:
     (tmp_path / "token").write_text("secret\n")
     file = tmp_path / "klamm.yaml"
     file.write_text("clusters: [{bootstrap: a:1}]\nadmin: 0.0.0.0:19091\n")
-    with pytest.raises(ConfigError, match="others than this machine can reach"):
+    advice = "add --admin-token-file FILE; for metrics and health alone there is --metrics HOST:PORT"
+    with pytest.raises(ConfigError, match="see the traffic and change what klamm does: " + advice):
+        load(str(file))
+    file.write_text("clusters: [{bootstrap: a:1}]\nadmin: {listen: 0.0.0.0:19091, read_only: true}\n")
+    with pytest.raises(ConfigError, match="can reach 0.0.0.0:19091, and see the traffic: " + advice):
         load(str(file))
     file.write_text("clusters: [{bootstrap: a:1}]\nadmin: {listen: 0.0.0.0:19091, token_file: token}\n")
     assert load(str(file)).admin.token_file == str(tmp_path / "token")

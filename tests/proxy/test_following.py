@@ -10,8 +10,11 @@ from typing import Any
 
 import pytest
 
+from klamm.cli.banner import banner
+from klamm.proxy import asking
 from klamm.proxy import cluster as edge_of_cluster
 from klamm.proxy.log import EventLog
+from klamm.proxy.serve import Greeting
 from klamm.proxy.topology import NodeKey
 from tests.fakes.broker import Broker, Cluster, Connection, Request, closes, metadata
 from tests.fakes.edge import cluster, edge, proxied, started
@@ -45,6 +48,55 @@ async def test_a_cluster_that_is_down_is_said_once_and_asked_again_until_it_answ
         async with Broker(Cluster(), 1).listening(port=where[1]):
             await made.announced.wait()
             assert (made.state().ready, made.state().reason) == (True, "")
+            assert (await (await klamm.client()).ask("Heartbeat", 4, {}))["error_code"] == 0
+
+
+@on_uvloop
+async def test_a_host_that_takes_connections_and_is_silent_is_named_soon(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(asking, "SILENT_S", 0.02)
+    async with Broker(Cluster(), 1).listening() as broker:
+        broker.answers.clear()
+        made, log = proxied(broker, connect_timeout_s=0.1)
+        async with started(made, log, ready=False) as klamm:
+            [line] = await klamm.said("waiting")
+            where = f"{broker.host}:{broker.port}"
+            assert line.message == f"{where} has not answered for 0.02 s; klamm waits for it"
+            [refused] = (await klamm.said("unreachable"))[:1]
+            assert f"{where} accepts connections and does not answer within 0.2 s" in refused.message
+            await broker.asked("ApiVersions", 3)
+            assert len(log.of("waiting")) == 1
+
+
+@on_uvloop
+async def test_a_controller_is_named_as_one_with_what_to_give_instead() -> None:
+    nodes = Cluster(hidden={"Metadata"}, controllers={3000: ("127.0.0.1", 1)})
+    async with Broker(nodes, 3000).listening() as controller:
+        async with edge(controller) as klamm:
+            [line] = klamm.log.of("controller")
+            where = f"{controller.host}:{controller.port}"
+            assert line.message == (
+                f"{where} is a controller, which serves no producers or consumers and names no brokers: "
+                "give klamm a broker's address, as in its advertised.listeners"
+            )
+            state = klamm.proxied.state()
+            assert (state.controllers_only, state.ready) == (True, True)
+            said = banner(Greeting([state], False, None, None, "", None))
+            assert f"bootstrap.controllers={state.listening}" in said
+            assert "bootstrap.servers" not in said
+            assert "give klamm a broker's address" in said
+
+
+@on_uvloop
+async def test_a_broker_is_asked_rather_than_a_controller_that_is_named_before_it() -> None:
+    nodes = Cluster(hidden={"Metadata"}, controllers={3000: ("127.0.0.1", 1)})
+    async with Broker(nodes, 3000).listening() as controller, Broker(Cluster(), 1).listening() as broker:
+        async with edge([(one.host, one.port) for one in (controller, broker)]) as klamm:
+            assert klamm.log.of("controller") == []
+            state = klamm.proxied.state()
+            assert [node.node_id for node in state.nodes if node.kind == "broker"] == [1]
+            assert not state.controllers_only
             assert (await (await klamm.client()).ask("Heartbeat", 4, {}))["error_code"] == 0
 
 
@@ -137,7 +189,7 @@ async def test_sasl_passes_through_and_brokers_are_learned_from_what_clients_are
             follower = await klamm.client(1)
             await follower.ask("Heartbeat", 4, {})
             asked = len(broker.requests("Metadata"))
-            await eventually(lambda: klamm.proxied.dialled)
+            await eventually(lambda: klamm.proxied.watch.dialled)
             assert len(broker.requests("Metadata")) == asked  # klamm itself does not ask again
 
 

@@ -74,8 +74,10 @@ async def run(
     before: tuple[str, ...] = (),
 ) -> AsyncIterator[Run]:
     first, admin = free_ports(room + 1), free_ports()
-    ports = ["--listen", f"127.0.0.1:{first}-{first + room}", "--admin", f"127.0.0.1:{admin}"]
-    process = Process([*before, str(COMMAND), "run", ",".join(bootstrap), *ports, *options], log)
+    ports = ["--admin", f"127.0.0.1:{admin}"]
+    if bootstrap:
+        ports += [",".join(bootstrap), "--listen", f"127.0.0.1:{first}-{first + room}"]
+    process = Process([*before, str(COMMAND), "run", *ports, *options], log)
     try:
         yield Run(process, first, admin)
     finally:
