@@ -115,7 +115,7 @@ class Exchange(Struct, frozen=True, omit_defaults=True):
 
 class Capture(Struct, frozen=True):
     """The capture that runs. `waiting_bytes` wait for the disk; what was dropped found no room there, and
-    `lost_frames` are known to be missing in it. `failures` are the disk's.
+    `lost_frames` are known to be missing in it. `failures` are the disk's; `failing`: it takes nothing now.
     """
 
     name: str
@@ -129,6 +129,7 @@ class Capture(Struct, frozen=True):
     lost_frames: int
     failures: int
     last_error: str
+    failing: bool = False
 
 
 class CaptureWish(Struct, frozen=True, forbid_unknown_fields=True):

@@ -50,6 +50,7 @@ class BrokerWatch:
     async def look(self, quiet_s: float) -> None:
         """Dial the brokers that nobody has for so long."""
         brokers = {_address(node): node.key for node in self._brokers()}
+        self.dialled &= {(key, address) for address, key in brokers.items()}
         self.attempts = {address: last for address, last in self.attempts.items() if address in brokers}
         since = monotonic() - quiet_s
         quiet = [address for address, (_, at) in self.attempts.items() if at <= since]

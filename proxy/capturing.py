@@ -67,6 +67,7 @@ class Capturing:
             lost_frames=counters.lost_frames,
             failures=counters.failures,
             last_error=counters.last_error,
+            failing=counters.failing,
         )
 
     def start(self) -> None:

@@ -106,15 +106,18 @@ class Proxied:
         self.stats.opened[where] += 1
         if not self.room or self.stats.connections.total() <= self.room:
             return True
-        self.stats.problems[self.settings.name, "", "too_many_connections"] += 1
+        self._count_problem(link.target, "too_many_connections")
         self.say(link, "too_many_connections", "", f"more than {self.room}; {MORE_ROOM}")
         return False
 
     def closed(self, link: Link, reason: str) -> None:
         if link in self.links:
             del self.links[link]
-            self.stats.connections[self.settings.name, broker_label(link.target)] -= 1
+            where = self.settings.name, broker_label(link.target)
+            self.stats.connections[where] -= 1
             self.stats.closed[self.settings.name, reason] += 1
+            for (api, client_id), count in link.unanswered().items():
+                self.stats.unanswered[*where, api, client_id, reason] += count
             self.intercept.forget(link)
 
     def session(self, link: Link) -> Session:
@@ -146,7 +149,7 @@ class Proxied:
             try:
                 return await self.dialler.dial(Address(node.host, node.port), make)
             except OSError:
-                self._count_unreachable()
+                self._count_problem(link.target, "broker_unreachable")
                 raise
         failures: list[str] = []
         for address in self._candidates():
@@ -157,11 +160,11 @@ class Proxied:
             else:
                 self.asking.answered = address
                 return transport
-        self._count_unreachable()
+        self._count_problem(None, "broker_unreachable")
         raise OSError("; ".join(failures) or "no broker is known")
 
-    def _count_unreachable(self) -> None:
-        self.stats.problems[self.settings.name, "", "broker_unreachable"] += 1
+    def _count_problem(self, target: NodeKey | None, kind: str) -> None:
+        self.stats.problems[self.settings.name, broker_label(target), "", kind] += 1
 
     async def bind(self) -> None:
         """A listener for every node that has none."""
@@ -175,7 +178,7 @@ class Proxied:
         fields["connection"] = str(Address(*link.client_address))
         if api:
             fields["api"] = api
-        per = tuple(fields.get(name) for name in ("cluster", *APART.get(kind, ("api",))))
+        per = tuple(fields.get(name) for name in ("cluster", "rule", *APART.get(kind, ("api",))))
         self.log.event(kind, message, "warning", per=per, **fields)
 
     def exchange(self, link: Link, fields: dict[str, Any], sinks: Sinks) -> None:
@@ -184,7 +187,7 @@ class Proxied:
         self.exchanged(fields, sinks)
 
     def failed(self, link: Link, error: Exception) -> None:
-        self.stats.problems[self.settings.name, "", "defect"] += 1
+        self._count_problem(link.target, "defect")
         self._defect(error, connection=str(Address(*link.client_address)))
 
     def _defect(self, error: BaseException, **fields: Any) -> None:

@@ -155,12 +155,12 @@ class Connection:
 
     def problem(self, kind: str, api: str, message: str, more: dict[str, Any] | None = None) -> None:
         """Count it and say it, with `more` fields; the traffic goes on."""
-        self.ground.stats.problems[self.ground.cluster, api, kind] += 1
+        self.ground.stats.problems[self.ground.cluster, self.broker, api, kind] += 1
         self.effects.append(("problem", kind, api, message, more))
 
     def close(self, kind: str, api: str, message: str, more: dict[str, Any] | None = None) -> None:
         """Count it, say it, and end both sides once what came before has gone out."""
-        self.ground.stats.problems[self.ground.cluster, api, kind] += 1
+        self.ground.stats.problems[self.ground.cluster, self.broker, api, kind] += 1
         self.closing = True
         self.effects.append(("close", kind, api, message, more))
 

@@ -23,8 +23,9 @@ from prometheus_client.registry import Collector
 
 from klamm.client.types import Capture
 from klamm.decoders.error_codes import error_name
-from klamm.proxy.snapshot import RuleState, Snapshot
+from klamm.proxy.snapshot import Snapshot
 from klamm.proxy.stats import BOUNDS_NS, OWN_BOUNDS_NS, Histogram, Stats
+from klamm.proxy.topology import NodeKey, broker_label
 
 NS = 1_000_000_000
 
@@ -55,7 +56,7 @@ class _Families(Collector):
         yield from _requests(self.snapshot.stats)
         yield from _topics(self.snapshot.stats)
         yield from _connections(self.snapshot)
-        yield from _rules(self.snapshot.rules)
+        yield from _rules(self.snapshot)
 
 
 def _process(snapshot: Snapshot) -> Iterator[Metric]:
@@ -63,9 +64,20 @@ def _process(snapshot: Snapshot) -> Iterator[Metric]:
     yield from PROCESS_COLLECTOR.collect()
     yield _gauge(
         "klamm_cluster_ready",
-        "1 when every known broker of the cluster has its listener, else 0.",
+        "1 when klamm has found the cluster, its port is open, and its last look was answered, else 0.",
         ("cluster",),
         (((cluster.name,), cluster.ready) for cluster in snapshot.clusters),
+    )
+    yield _gauge(
+        "klamm_broker_up",
+        "1 when the last attempt to connect to the broker succeeded, a client's or klamm's own, else 0.",
+        BROKER,
+        (
+            ((cluster.name, broker_label(NodeKey(node.kind, node.node_id))), node.up)
+            for cluster in snapshot.clusters
+            for node in cluster.nodes
+            if node.up is not None
+        ),
     )
     yield _counter(
         "klamm_log_lines_dropped",
@@ -80,13 +92,17 @@ def _process(snapshot: Snapshot) -> Iterator[Metric]:
 def _capture(capture: Capture) -> Iterator[Metric]:
     for name, description, slot in (
         ("klamm_capture_rows", "Frames and events given to the capture that runs.", "rows"),
-        ("klamm_capture_dropped_bytes", "What the capture's queue had no room for.", "dropped_bytes"),
+        ("klamm_capture_segments", "Segments of it that are whole.", "segments"),
+        ("klamm_capture_dropped_bytes", "Bytes that its queue had no room for.", "dropped_bytes"),
         ("klamm_capture_lost_frames", "Frames that are known to be missing in it.", "lost_frames"),
         ("klamm_capture_failures", "Failures of the disk that it is written to.", "failures"),
     ):
         yield _counter(name, description, (), [((), getattr(capture, slot))])
-    waiting = [((), capture.waiting_bytes)]
-    yield _gauge("klamm_capture_waiting_bytes", "What waits to be written.", (), waiting)
+    for name, description, value in (
+        ("klamm_capture_waiting_bytes", "Bytes that wait to be written.", capture.waiting_bytes),
+        ("klamm_capture_failing", "1 while the disk takes nothing, else 0.", capture.failing),
+    ):
+        yield _gauge(name, description, (), [((), value)])
 
 
 def _requests(stats: Stats) -> Iterator[Metric]:
@@ -94,11 +110,22 @@ def _requests(stats: Stats) -> Iterator[Metric]:
     for name, description, slot in (
         ("klamm_requests", "Requests from clients.", "requests"),
         ("klamm_responses", "Responses from brokers.", "responses"),
-        ("klamm_requests_unanswered", "Requests that expect no response: Produce with acks=0.", "unanswered"),
         ("klamm_request_bytes", "Bytes of requests, sizes and headers included.", "request_bytes"),
         ("klamm_response_bytes", "Bytes of responses, sizes and headers included.", "response_bytes"),
     ):
         yield _counter(name, description, LANE, ((labels, getattr(lane, slot)) for labels, lane in lanes))
+    yield _counter(
+        "klamm_requests_one_way",
+        "Requests that expect no response: Produce with acks=0.",
+        LANE,
+        ((labels, lane.one_way) for labels, lane in lanes),
+    )
+    yield _counter(
+        "klamm_requests_unanswered",
+        "Requests whose connection ended before their response came, and why it ended.",
+        (*API, "client_id", "reason"),
+        stats.unanswered.items(),
+    )
 
     errors: Counter[Labels] = Counter()
     own_answers: Counter[Labels] = Counter()
@@ -190,25 +217,52 @@ def _connections(snapshot: Snapshot) -> Iterator[Metric]:
     yield _counter(
         "klamm_problems",
         "What klamm could not read or would not pass, by kind; api is empty where it is unknown.",
-        ("cluster", "api", "kind"),
+        ("cluster", "broker", "api", "kind"),
         stats.problems.items(),
     )
 
 
-def _rules(rules: Iterable[RuleState]) -> Iterator[Metric]:
-    rows = list(rules)
+def _rules(snapshot: Snapshot) -> Iterator[Metric]:
+    counts = snapshot.rule_counts
+    yield _gauge(
+        "klamm_rules_active",
+        "Rules that act now, of the file and by hand: switched on, not dry, and not over.",
+        ("origin",),
+        [(("file",), counts.file), (("hand",), counts.hand)],
+    )
+    yield _gauge(
+        "klamm_rules_without_end",
+        "Rules by hand among them that end only when somebody removes them.",
+        (),
+        [((), counts.without_end)],
+    )
+    yield _gauge(
+        "klamm_rule_file_rejected",
+        "1 while the rule file on disk has mistakes, and the rules of before stay in force, else 0.",
+        (),
+        [] if counts.file_rejected is None else [((), counts.file_rejected)],
+    )
+    yield _gauge(
+        "klamm_frames_paused",
+        "Frames that rules have paused, and that wait for somebody's decision.",
+        (),
+        [((), snapshot.frames_paused)],
+    )
     for name, description, slot in (
         ("klamm_rule_matches", "Frames or connections that a rule selects.", "matches"),
         ("klamm_rule_hits", "Matches on which the rule acted, or would have, were it not dry.", "hits"),
         ("klamm_rule_failures", "Actions of the rule that failed: the frame went on as it was.", "failures"),
     ):
-        yield _counter(name, description, ("rule",), (((row.name,), getattr(row, slot)) for row in rows))
+        rows = (((row.name,), getattr(row, slot)) for row in snapshot.rules)
+        yield _counter(name, description, ("rule",), rows)
 
 
 def _counter(name: str, description: str, labels: Sequence[str], rows: Rows) -> Metric:
+    """A series of several labels appears when there is something to count; the few others from the start."""
     family = CounterMetricFamily(name, description, labels=labels)
     for values, count in rows:
-        family.add_metric(values, count)
+        if count or len(labels) < 2:
+            family.add_metric(values, count)
     return family
 
 
@@ -224,6 +278,8 @@ def _histograms(
 ) -> Metric:
     family = HistogramMetricFamily(name, description, labels=labels)
     for values, histogram in rows.items():
+        if not any(histogram.buckets):  # twenty series that say nothing
+            continue
         bounds = [*(repr(bound / NS) for bound in histogram.bounds), "+Inf"]
         buckets = list(zip(bounds, accumulate(histogram.buckets), strict=True))
         family.add_metric(values, buckets, histogram.total_ns / NS)

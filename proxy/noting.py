@@ -110,7 +110,7 @@ def count(flow: Flow, times: int, size: int) -> None:
     for topic in note.topics:
         topic.requests += times
     if not note.answered:
-        lane.unanswered += times
+        lane.one_way += times
         for sink in note.watchers:
             if sink.full:
                 sink.missed(times)

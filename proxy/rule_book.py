@@ -11,6 +11,7 @@ import msgspec
 
 from klamm.client.types import Mistake
 from klamm.client.types import Rule as Told
+from klamm.proxy.snapshot import RuleCounts
 from klamm.rules.actions import ACTIONS
 from klamm.rules.engine import Engine
 from klamm.rules.nearest import suggestion
@@ -88,6 +89,15 @@ class RuleBook:
                 expires=None if ends is None else wall + (ends - now) / S,
                 made_by=by_hand.made_by if by_hand else "",
             )
+
+    def counts(self) -> RuleCounts:
+        """Of the rules that act now."""
+        now = self.clock()
+        acting = [tally.rule for tally in self.engine.tallies if tally.rule.enabled and not tally.over(now)]
+        names = [rule.name for rule in acting if not rule.dry and rule.name not in self.watching]
+        by_hand = [self.hand[name] for name in names if name in self.hand]
+        without_end = sum(made.ends_ns is None for made in by_hand)
+        return RuleCounts(len(names) - len(by_hand), len(by_hand), without_end)
 
     def told(self, name: str) -> Told:
         """One of them. Raises Refused."""

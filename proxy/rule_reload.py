@@ -36,6 +36,7 @@ class RuleReload:
     def __init__(self, settings: Rules | None, log: EventSink) -> None:
         self.settings, self.log = settings, log
         self.source = ""
+        self.rejected = None if settings is None else False  # does the file on disk have mistakes?
         self.loaded: Identities = {}
         self.waiting: Identities = {}
         seed = settings.seed if settings is not None else 0
@@ -77,6 +78,7 @@ class RuleReload:
         """Read the files again; with mistakes the rules stay as they are."""
         assert self.settings is not None
         found = await asyncio.to_thread(self._read, self.settings)
+        self.rejected = bool(found.mistakes)
         if found.mistakes:
             texts = [str(mistake) for mistake in found.mistakes]
             more = f"; and {len(texts) - SHOWN} more" if len(texts) > SHOWN else ""

@@ -24,7 +24,7 @@ from klamm.proxy.exchanges import Exchanges
 from klamm.proxy.intercept import Intercept
 from klamm.proxy.log import EventLog, open_log
 from klamm.proxy.rule_reload import RuleReload
-from klamm.proxy.snapshot import ClusterState, RuleState
+from klamm.proxy.snapshot import ClusterState, RuleCounts, RuleState
 from klamm.proxy.stats import Stats
 from klamm.rules.plan import Planner, Wishes
 
@@ -107,6 +107,12 @@ class Proxy:
     def rule_states(self) -> Sequence[RuleState]:
         watching = self.rules.book.watching
         return [RuleState.of(t) for t in self.rules.engine.tallies if t.rule.name not in watching]
+
+    def rule_counts(self) -> RuleCounts:
+        return replace(self.rules.book.counts(), file_rejected=self.rules.rejected)
+
+    def frames_paused(self) -> int:
+        return len(self.intercept.waiting)
 
     def log_dropped(self) -> int:
         return self.log.dropped

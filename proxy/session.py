@@ -25,6 +25,8 @@ cut.
 
 from __future__ import annotations
 
+from collections import Counter
+
 from klamm.proxy.connection import Connection, Effect, Ground
 from klamm.proxy.held import Decision, Held
 from klamm.proxy.requests import Requests
@@ -79,6 +81,16 @@ class Session:
 
     def in_flight(self) -> int:
         return sum(len(run.ids) for run in self.connection.in_flight) - self.connection.turn
+
+    def unanswered(self) -> Counter[tuple[str, str]]:
+        """The same, by API and client id, without what klamm itself asked or would have answered."""
+        found: Counter[tuple[str, str]] = Counter()
+        answered = self.connection.turn  # of the oldest run
+        for run in self.connection.in_flight:
+            if run.flow is not None and not (run.fate is not None and run.fate.swallow):
+                found[run.flow.lane.api, run.flow.lane.client_id] += len(run.ids) - answered
+            answered = 0
+        return found
 
     def client_closed(self) -> list[Effect]:
         """The client has sent its last byte. A request that is cut short goes on as far as it came."""

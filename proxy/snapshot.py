@@ -69,6 +69,19 @@ class RuleState:
         return cls(tally.rule.name, tally.matches, tally.hits, tally.failures)
 
 
+@dataclass(frozen=True, slots=True)
+class RuleCounts:
+    """How many rules act now, of the file and by hand: they are switched on, not dry, and not over.
+    `without_end`: those by hand that nothing but a person ends. `file_rejected`: the file on disk has
+    mistakes, and the rules of before are in force; None: there is no file.
+    """
+
+    file: int = 0
+    hand: int = 0
+    without_end: int = 0
+    file_rejected: bool | None = None
+
+
 class State(Protocol):
     """What a running proxy tells about itself. Called on the loop: the methods return at once."""
 
@@ -90,6 +103,11 @@ class State(Protocol):
     def rule_states(self) -> Sequence[RuleState]:
         """The rules in force, in the order of their file."""
 
+    def rule_counts(self) -> RuleCounts: ...
+
+    def frames_paused(self) -> int:
+        """Frames that wait for somebody's decision."""
+
     def log_dropped(self) -> int:
         """Log lines that were dropped because the queue was full, ever."""
 
@@ -110,6 +128,8 @@ class Snapshot:
     stats: Stats
     in_flight: Mapping[tuple[str, str], int]
     rules: tuple[RuleState, ...]
+    rule_counts: RuleCounts
+    frames_paused: int
     log_dropped: int
     capture: Capture | None
 
@@ -126,6 +146,8 @@ async def take(state: State) -> Snapshot:
         stats=await _copy_of(state.stats),
         in_flight=dict(state.in_flight()),
         rules=tuple(state.rule_states()),
+        rule_counts=state.rule_counts(),
+        frames_paused=state.frames_paused(),
         log_dropped=state.log_dropped(),
         capture=state.capture_state(),
     )
@@ -138,6 +160,7 @@ async def _copy_of(stats: Stats) -> Stats:
     copy.closed = Counter(stats.closed)
     copy.software = Counter(stats.software)
     copy.problems = Counter(stats.problems)
+    copy.unanswered = Counter(stats.unanswered)
     for turn, (key, lane) in enumerate(list(stats.lanes.items())):
         if turn % TURN == TURN - 1:
             await asyncio.sleep(0)
@@ -156,7 +179,7 @@ def _copy_of_lane(lane: Lane) -> Lane:
     copy = Lane.__new__(Lane)
     copy.cluster, copy.broker, copy.client_id = lane.cluster, lane.broker, lane.client_id
     copy.api, copy.version = lane.api, lane.version
-    copy.requests, copy.responses, copy.unanswered = lane.requests, lane.responses, lane.unanswered
+    copy.requests, copy.responses, copy.one_way = lane.requests, lane.responses, lane.one_way
     copy.request_bytes, copy.response_bytes = lane.request_bytes, lane.response_bytes
     copy.latency, copy.own = _copy_of_histogram(lane.latency), _copy_of_histogram(lane.own)
     copy.errors = Counter(lane.errors) if lane.errors else NO_ERRORS

@@ -42,13 +42,13 @@ class Histogram:
 
 
 class Lane:
-    """One (cluster, broker, client, API, version). `unanswered`: requests that expect no response
+    """One (cluster, broker, client, API, version). `one_way`: requests that expect no response
     (acks=0).
     """
 
     __slots__ = (
-        "api", "broker", "client_id", "cluster", "errors", "latency", "own", "own_answers", "own_errors",
-        "request_bytes", "requests", "response_bytes", "responses", "unanswered", "version",
+        "api", "broker", "client_id", "cluster", "errors", "latency", "one_way", "own", "own_answers",
+        "own_errors", "request_bytes", "requests", "response_bytes", "responses", "version",
     )  # fmt: skip
 
     def __init__(self, cluster: str, broker: str, client_id: str, api: str, version: int) -> None:
@@ -59,7 +59,7 @@ class Lane:
             api,
             version,
         )
-        self.requests = self.responses = self.unanswered = self.request_bytes = self.response_bytes = 0
+        self.requests = self.responses = self.one_way = self.request_bytes = self.response_bytes = 0
         self.latency = Histogram(
             BOUNDS_NS
         )  # from a request's arrival to its response's, as the broker took it
@@ -98,7 +98,12 @@ class Stats:
         self.software: Counter[tuple[str, str, str]] = (
             Counter()
         )  # (cluster, name, version) -> connections that said so, ever
-        self.problems: Counter[tuple[str, str, str]] = Counter()  # (cluster, API or "", kind) -> ever
+        self.problems: Counter[tuple[str, str, str, str]] = (
+            Counter()
+        )  # (cluster, broker, API or "", kind) -> ever
+        self.unanswered: Counter[tuple[str, str, str, str, str]] = (
+            Counter()
+        )  # (cluster, broker, API, client id, why the connection ended) -> requests, ever
 
     def lane(self, cluster: str, broker: str, client_id: str | None, api: str, version: int) -> Lane:
         client = _bounded(client_id or UNNAMED, client_id or UNNAMED, self.clients, self.max_clients)

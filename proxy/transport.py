@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from functools import partial
 from time import monotonic_ns
@@ -369,6 +370,10 @@ class Link:
                 sockets.reset(side.transport)
             else:
                 side.transport.close()
+
+    def unanswered(self) -> Counter[tuple[str, str]]:
+        """Requests that wait for their answers, by API and client id."""
+        return Counter() if self.broker is None else self.session.unanswered()
 
     def refuse(self, reason: str) -> None:
         self._finish(reason, reset=True)

@@ -73,7 +73,7 @@ def sample(
             row["requests"],
             row["responses"] + row["own_answers"],
             sum(row["errors"].values()) + sum(row["own_errors"].values()),
-            row["unanswered"],
+            row["one_way"],
             tuple((bound, count) for bound, count in buckets if count),
         )
         lanes[key] = lanes[key].plus(counted) if key in lanes else counted

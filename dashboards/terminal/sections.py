@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -138,10 +139,13 @@ def errors(window: Window, current: Counters) -> Section:
 def problems(_: Window, current: Counters) -> Section:
     """What klamm could not read or would not pass, ever."""
     columns = (Column("PROBLEM", None), Column("total", 7))
+    found: Counter[str] = Counter()
+    for row in current["problems"]:
+        found[f"{row['kind']}  {row['api'] or row['broker']}".rstrip()] += row["count"]
     rows = [
-        [Text(f"{row['kind']}  {row['api']}".rstrip(), "yellow"), _number(row["count"])]
-        for row in sorted(current["problems"], key=lambda row: (-row["count"], row["kind"], row["api"]))
-        if row["count"]
+        [Text(name, "yellow"), _number(count)]
+        for name, count in sorted(found.items(), key=lambda item: (-item[1], item[0]))
+        if count
     ]
     return Section(columns, rows or [_instead(columns, "none")])
 

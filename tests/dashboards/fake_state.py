@@ -7,8 +7,9 @@ from typing import Any, Literal
 
 import msgspec
 
+from klamm.client.types import Capture
 from klamm.proxy.counters import counters
-from klamm.proxy.snapshot import ClusterState, NodeState, RuleState, take
+from klamm.proxy.snapshot import ClusterState, NodeState, RuleCounts, RuleState, take
 from klamm.proxy.stats import Stats
 
 STARTED_AT = 1_700_000_000.0
@@ -39,10 +40,12 @@ class FakeState:
         self.metering: Literal["full", "header"] = metering
         self.stats = Stats()
         self.ready = True
+        self.capture: Capture | None = None
         self.seconds = 0
         for broker in ("1", "2", "3"):
             self.stats.connections["demo", broker] = 4
             self.stats.opened["demo", broker] = 6
+        self.stats.unanswered["demo", "3", "Fetch", "billing-1", "reset by broker"] = 2
         self.stats.closed["demo", "client closed"] = 6
         for name, version, connections in SOFTWARE:
             self.stats.software["demo", name, version] = connections
@@ -80,7 +83,7 @@ class FakeState:
                         named.latency.add(latency_ns)
                         named.errors.update(codes)
         self.seconds += seconds
-        self.stats.problems["demo", "Fetch", "body does not decode"] = self.seconds // 20
+        self.stats.problems["demo", "1", "Fetch", "body does not decode"] = self.seconds // 20
 
     def clusters(self) -> list[ClusterState]:
         nodes = tuple(
@@ -101,11 +104,17 @@ class FakeState:
     def rule_states(self) -> list[RuleState]:
         return [RuleState("refuse-orders", 40, 3, 1)]
 
+    def rule_counts(self) -> RuleCounts:
+        return RuleCounts(2, 1, 1, True)
+
+    def frames_paused(self) -> int:
+        return 4
+
     def log_dropped(self) -> int:
         return 0
 
-    def capture_state(self) -> None:
-        return None
+    def capture_state(self) -> Capture | None:
+        return self.capture
 
 
 def answer(state: FakeState) -> dict[str, Any]:

@@ -129,7 +129,7 @@ class Edge:
     def problems(self) -> dict[str, int]:
         """Counted problems by kind."""
         found: dict[str, int] = {}
-        for (_, _, kind), count in self.stats.problems.items():
+        for (*_, kind), count in self.stats.problems.items():
             found[kind] = found.get(kind, 0) + count
         return found
 

@@ -109,7 +109,19 @@ def test_counters_are_json_with_every_lane_and_its_place() -> None:
             for n in found["lanes"]
             if (n["client_id"], n["api"], n["broker"]) == ("reporting", "Metadata", "1")
         )
-        assert (lane["requests"], lane["responses"], lane["unanswered"]) == (10, 10, 0)
+        assert (lane["requests"], lane["responses"], lane["one_way"]) == (10, 10, 0)
+        assert found["unanswered"] == [
+            {
+                "cluster": "demo",
+                "broker": "3",
+                "api": "Fetch",
+                "client_id": "billing-1",
+                "reason": "reset by broker",
+                "count": 2,
+            }
+        ]
+        assert found["rule_counts"] == {"file": 2, "hand": 1, "without_end": 1, "file_rejected": True}
+        assert found["frames_paused"] == 4
         assert (lane["request_bytes"], lane["response_bytes"]) == (800, 5_000)
         assert lane["errors"] == {"UNKNOWN_TOPIC_OR_PARTITION": 10}
         assert sum(lane["latency"]["buckets"]) == 10

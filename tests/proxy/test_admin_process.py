@@ -65,7 +65,7 @@ async def test_an_address_that_others_reach_is_not_served_without_a_token(tmp_pa
     async with run(tmp_path / "log", "127.0.0.1:1", options=("--admin", "0.0.0.0:0")) as klamm:
         await eventually(lambda: not klamm.process.running)
         first = klamm.text().splitlines()[0]
-        assert first.startswith("--admin: others than this machine can reach 0.0.0.0:0, and change")
+        assert first.startswith("--admin: others than this machine can reach 0.0.0.0:0, and see the traffic")
 
 
 @on_uvloop

@@ -6,6 +6,8 @@ import pytest
 
 from klamm.client import Refused
 from klamm.proxy.rule_book import LASTING_NS, LINGER_NS, S
+from klamm.proxy.snapshot import RuleCounts
+from klamm.rules.rule import Rule
 from klamm.rules.rule_file import read_text
 from tests.fakes.waiting import on_uvloop
 from tests.proxy.admin_api import api
@@ -99,6 +101,30 @@ async def test_rules_by_hand_end_after_ten_minutes_or_as_they_say_and_some_never
         assert it.book.expire() == names[1:2]
         assert [rule.name for rule in await it.klamm.rules()] == names[2:]
         assert (await it.klamm.rules())[0].expires is None
+
+
+@on_uvloop
+async def test_rules_that_act_now_and_those_without_an_end_are_counted() -> None:
+    now = 0
+    async with api(clock=lambda: now) as it:
+        book = it.book
+        book.of_file(read_text(FILE, "rules.yaml"))
+        book.watch(Rule("watching", ()))
+        assert book.counts() == RuleCounts(file=1)
+        for written in (
+            {"api": "Heartbeat", "delay": "1ms", "name": "ten-minutes"},
+            {"api": "Heartbeat", "delay": "1ms", "name": "forever", "for": "forever"},
+            {"api": "Heartbeat", "delay": "1ms", "name": "short", "for": "1s"},
+            {"api": "Heartbeat", "delay": "1ms", "name": "dry", "dry": True, "for": "forever"},
+        ):
+            await it.klamm.add_rule(written)
+        assert book.counts() == RuleCounts(file=1, hand=3, without_end=1)
+        now = 2 * S
+        assert book.counts() == RuleCounts(file=1, hand=2, without_end=1)
+        await it.klamm.switch_rule("forever", False)
+        assert book.counts() == RuleCounts(file=1, hand=1)
+        book.off()
+        assert book.counts() == RuleCounts()
 
 
 @on_uvloop

@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from prometheus_client import Metric
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
+from klamm.client.types import Capture
 from klamm.proxy.counters import counters
 from klamm.proxy.metrics import render
 from klamm.proxy.snapshot import TURN, Snapshot, take
@@ -22,10 +24,16 @@ DOCS = Path(__file__).parents[2] / "docs" / "metrics.md"
 OPENMETRICS = "application/openmetrics-text; version=1.0.0,text/plain;q=0.5"
 
 
+CAPTURE = Capture("c", "capture", "blank", None, 9, 1, 300, 20, 3, 2, "No space left on device", True)
+
+
 @pytest.fixture(scope="module")
 def snapshot() -> Snapshot:
+    """With something in all that klamm counts."""
     state = FakeState()
     state.run(30)
+    state.stats.lane("demo", "1", "legacy-importer", "Produce", 9).one_way = 5
+    state.capture = CAPTURE
     return asyncio.run(take(state))
 
 
@@ -94,6 +102,48 @@ def test_rules_are_counted_by_their_names() -> None:
     assert counters(snapshot)["rules"] == [{"name": "refuse-orders", "matches": 40, "hits": 3, "failures": 1}]
 
 
+def test_requests_that_nobody_answered_are_told_from_those_that_expect_no_answer(snapshot: Snapshot) -> None:
+    lane = {"cluster": "demo", "api": "Fetch", "broker": "3", "client_id": "billing-1"}
+    assert value(snapshot, "klamm_requests_unanswered_total", **lane, reason="reset by broker") == 2
+    lane = {"cluster": "demo", "api": "Produce", "broker": "1", "client_id": "legacy-importer"}
+    assert value(snapshot, "klamm_requests_one_way_total", **lane, version="9") == 5
+
+
+def test_rules_that_act_and_frames_that_wait_are_gauges(snapshot: Snapshot) -> None:
+    assert value(snapshot, "klamm_rules_active", origin="file") == 2
+    assert value(snapshot, "klamm_rules_active", origin="hand") == 1
+    assert value(snapshot, "klamm_rules_without_end") == 1
+    assert value(snapshot, "klamm_rule_file_rejected") == 1
+    assert value(snapshot, "klamm_frames_paused") == 4
+
+
+def test_brokers_are_up_down_or_left_out_while_nobody_has_tried(snapshot: Snapshot) -> None:
+    found = samples(parse_text(render(snapshot, "")[0].decode()))
+    up = {dict(labels)["broker"]: v for (name, labels), v in found.items() if name == "klamm_broker_up"}
+    assert up == {"1": 1, "2": 1, "3": 0}
+    (cluster,) = snapshot.clusters
+    untried = replace(cluster, nodes=(replace(cluster.nodes[0], up=None),))
+    text = render(replace(snapshot, clusters=(untried,)), "")[0].decode()
+    assert "klamm_broker_up{" not in text
+
+
+def test_series_of_several_labels_appear_when_there_is_something_to_count() -> None:
+    state = FakeState()
+    state.run(1)
+    for client in range(50):
+        state.stats.lane("demo", "1", f"idle-{client}", "Metadata", 9).requests = 1
+        state.stats.topic("demo", f"topic-{client}", "Fetch")
+    state.stats.connections["demo", "1"] = 0
+    found = samples(parse_text(render(asyncio.run(take(state)), "")[0].decode()))
+    zero = {name for (name, _), v in found.items() if v == 0 and name.startswith("klamm_")}
+    buckets = {name for name in zero if name.endswith("_bucket")}
+    assert zero - buckets == {"klamm_broker_up", "klamm_connections_open", "klamm_log_lines_dropped_total"}
+    for name, labels in found:
+        if name in buckets:  # of a histogram in which something was counted
+            without = tuple(label for label in labels if label[0] != "le")
+            assert found[name.replace("_bucket", "_count"), without] > 0
+
+
 def test_a_cluster_that_is_not_ready_says_so() -> None:
     state = FakeState()
     state.ready = False
@@ -141,13 +191,34 @@ def test_the_documentation_lists_every_metric_with_its_type_and_labels(snapshot:
         labels = {label for sample in family.samples for label in sample.labels} - {"le"}
         exported[name] = (family.type, labels)
     row = re.compile(
-        r"^\| `(?P<name>(?:klamm|process)_\w+)` \| (?P<type>\w+) \| (?P<labels>[^|]*)\|", re.MULTILINE
+        r"^\| `(?P<name>(?:klamm|process|python)_\w+)` \| (?P<type>\w+) \| (?P<labels>[^|]*)\|", re.MULTILINE
     )
     documented = {
         match["name"]: (match["type"], set(re.findall(r"`(\w+)`", match["labels"])))
         for match in row.finditer(DOCS.read_text())
     }
     assert documented == exported
+
+
+def test_every_page_names_metrics_as_they_are(snapshot: Snapshot) -> None:
+    families = list(parse_text(render(snapshot, "")[0].decode()))
+    there = {sample.name for family in families for sample in family.samples} | {f.name for f in families}
+    there -= {family.name for family in families if family.type == "counter"}  # whose series end in _total
+    pages = [*DOCS.parent.glob("*.md"), DOCS.parents[1] / "README.md"]
+    for page in pages:
+        named = set(re.findall(r"\b(klamm_[a-z]+_[a-z_]+)\b", page.read_text()))
+        assert named <= there, page.name
+
+
+def test_the_documentation_lists_every_field_of_the_counters(snapshot: Snapshot) -> None:
+    page = DOCS.read_text().partition("## /v1/counters")[2]
+    rows = re.findall(r"^\| ((?:`\w+`(?:, )?)+) \| (.+) \|$", page, re.MULTILINE)
+    documented = {name for names, _ in rows for name in re.findall(r"`(\w+)`", names)}
+    found = counters(snapshot)
+    assert documented == set(found)
+    told = {name: text for names, text in rows for name in re.findall(r"`(\w+)`", names)}
+    for field in ("lanes", "topics", "connections", "problems", "unanswered", "clusters", "rules"):
+        assert set(found[field][0]) <= set(re.findall(r"`(\w+)`", told[field])), field
 
 
 def test_a_snapshot_holds_what_was_counted_and_nothing_that_comes_later() -> None:

@@ -94,12 +94,14 @@ def test_with_a_mistake_the_rules_stay_and_the_log_says_why_once(tmp_path: Path)
         written(tmp_path, WRONG)
         assert await looked(reload)
         assert reload.engine.tallies == before
+        assert reload.rejected
         (line,) = log.of("rules_rejected")
         assert f"{tmp_path}/rules.yaml:2:29: rules[0].error: unknown error 'UNKNOWN_MEMBER'" in line.message
         assert not await looked(reload)
         written(tmp_path, OTHER)
         assert await looked(reload)
         assert reload.engine.tallies != before
+        assert reload.rejected is False
 
     asyncio.run(go())
 

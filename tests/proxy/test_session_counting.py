@@ -24,7 +24,7 @@ def test_errors_topics_and_latency_are_counted_per_lane() -> None:
         at,
     )
     lane = at.stats.lanes["test", "1", "app", "Produce", 9]
-    assert (lane.requests, lane.responses, lane.unanswered) == (3, 2, 1)
+    assert (lane.requests, lane.responses, lane.one_way) == (3, 2, 1)
     assert lane.request_bytes == sum(
         len(produce(9, i, acks=a).request) for i, a in ((1, -1), (2, -1), (4, 0))
     )
@@ -90,7 +90,7 @@ def counted(at: Ground) -> object:
         key: (
             lane.requests,
             lane.responses,
-            lane.unanswered,
+            lane.one_way,
             lane.request_bytes,
             lane.response_bytes,
             lane.errors,

@@ -35,7 +35,7 @@ def counters(
         "broker": "2",
         "requests": requests,
         "responses": responses,
-        "unanswered": 0,
+        "one_way": 0,
         "errors": {},
         "own_answers": 0,
         "own_errors": {},

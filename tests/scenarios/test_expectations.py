@@ -96,7 +96,7 @@ def test_an_expectation_has_words(kind: str) -> None:
 
 def test_a_sample_takes_answers_of_klamm_and_errors_of_both() -> None:
     said = counters(requests=7, responses=4)
-    said["lanes"][0] |= {"own_answers": 2, "errors": {"X": 1}, "own_errors": {"Y": 2}, "unanswered": 1}
+    said["lanes"][0] |= {"own_answers": 2, "errors": {"X": 1}, "own_errors": {"Y": 2}, "one_way": 1}
     (tally,) = sample(said, 1.0, {}, {}).lanes.values()
     assert (tally.requests, tally.answers, tally.errors, tally.due, tally.good) == (7, 6, 3, 6, 3)
 

@@ -1,0 +1,152 @@
+"""Which brokers are up, as attempts to connect tell; and the answers that are lost with a connection."""
+
+from __future__ import annotations
+
+import pytest
+
+from klamm.proxy import cluster as edge_of_cluster
+from tests.fakes.broker import Broker
+from tests.fakes.edge import Edge, cluster
+from tests.fakes.waiting import eventually, on_uvloop, turns
+
+BEAT = {"group_id": "g"}
+
+
+def up(klamm: Edge) -> dict[int, bool | None]:
+    return {node.node_id: node.up for node in klamm.proxied.state().nodes}
+
+
+@on_uvloop
+async def test_a_broker_is_up_once_klamm_has_connected_to_it() -> None:
+    async with cluster(2) as (klamm, _):
+        assert up(klamm) == {1: True, 2: True}
+        klamm.proxied.topology.learn("broker", 3, "127.0.0.1", 1)
+        assert up(klamm) == {1: True, 2: True, 3: None}
+
+
+@on_uvloop
+async def test_a_client_that_is_led_to_a_dead_broker_shows_that_it_is_down_and_up_again() -> None:
+    async with cluster(2) as (klamm, [_, second]):
+        await second.stop()
+        assert up(klamm)[2]  # nobody has tried yet
+        assert await (await klamm.client(2)).ended() == "RST"
+        assert up(klamm) == {1: True, 2: False}
+        assert klamm.stats.problems["kafka", "2", "", "broker_unreachable"] == 1
+        [line] = klamm.log.of("broker_unreachable")
+        assert line.fields["broker"] == "2"
+        assert klamm.proxied.ready  # which says nothing of one broker
+        await second.start(port=second.port)
+        assert (await (await klamm.client(2)).ask("Heartbeat", 4, BEAT))["error_code"] == 0
+        assert up(klamm) == {1: True, 2: True}
+        [line] = klamm.log.of("broker_reachable")
+        where = f"127.0.0.1:{second.port}"
+        assert (line.level, line.message) == ("info", f"broker 2 at {where} can be reached again")
+
+
+@on_uvloop
+async def test_klamm_sees_a_broker_die_and_come_back_without_any_client(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(edge_of_cluster, "REFRESH_S", 0.02)
+    async with cluster(2) as (klamm, [first, second]):
+        await second.stop()
+        [line] = await klamm.said("broker_unreachable")
+        assert (line.fields["broker"], up(klamm)) == ("2", {1: True, 2: False})
+        await looks(first, 3)
+        assert len(klamm.log.of("broker_unreachable")) == 1  # said as it changes
+        await second.start(port=second.port)
+        await klamm.said("broker_reachable")
+        assert up(klamm) == {1: True, 2: True}
+
+
+async def looks(broker: Broker, times: int) -> None:
+    """Wait for that many refreshes."""
+    await broker.asked("Metadata", len(broker.requests("Metadata")) + times)
+
+
+@on_uvloop
+async def test_klamm_dials_no_broker_that_somebody_else_has_dialled_lately() -> None:
+    async with cluster(2) as (klamm, [first, second]):
+        made = len(first.connections), len(second.connections)
+        await klamm.proxied.watch.look(3600)
+        assert (len(first.connections), len(second.connections)) == made
+        await klamm.proxied.watch.look(0)
+        await first.until(lambda: len(first.connections) == made[0] + 1)
+        await second.until(lambda: len(second.connections) == made[1] + 1)
+
+
+@on_uvloop
+async def test_what_klamm_remembers_of_addresses_does_not_grow_as_nodes_move() -> None:
+    async with cluster(1) as (klamm, _):
+        watch = klamm.proxied.watch
+        for port in range(1, 100):
+            klamm.proxied.topology.learn("broker", 2, "127.0.0.1", port)
+            await watch.meet(watch.dial)
+        await watch.look(3600)
+        assert len(watch.attempts) == len(watch.dialled) == 2
+        assert up(klamm) == {1: True, 2: False}
+
+
+def lost(klamm: Edge) -> dict[tuple[str, ...], int]:
+    return dict(klamm.stats.unanswered)
+
+
+@on_uvloop
+async def test_requests_that_nobody_answered_are_counted_with_why_their_connection_ended() -> None:
+    async with cluster() as (klamm, [broker]):
+        client = await klamm.client(1)
+        await client.ask("Heartbeat", 4, BEAT)
+        del broker.answers["Heartbeat"]
+        for _ in range(3):
+            client.send("Heartbeat", 4, BEAT)
+        client.send("Produce", 9, {"acks": 0, "topic_data": []})
+        await broker.asked("Produce")
+        broker.connections[-1].reset()
+        await client.ended()
+        await klamm.empty()
+        assert lost(klamm) == {("kafka", "1", "Heartbeat", "app", "reset by broker"): 3}
+        [lane] = [one for one in klamm.stats.lanes.values() if one.api == "Produce"]
+        assert (lane.requests, lane.one_way) == (1, 1)
+
+
+@on_uvloop
+async def test_an_answer_that_came_is_not_lost() -> None:
+    async with cluster() as (klamm, _):
+        client = await klamm.client(1)
+        for _ in range(5):
+            client.send("Heartbeat", 4, BEAT)
+        for _ in range(5):
+            await client.answer("Heartbeat", 4)
+        client.send("Heartbeat", 4, BEAT)
+        await client.answer("Heartbeat", 4)
+        client.close()
+        await klamm.empty()
+        assert lost(klamm) == {}
+
+
+@on_uvloop
+async def test_a_client_that_leaves_its_last_fetch_behind_is_told_apart_by_the_reason() -> None:
+    async with cluster() as (klamm, [broker]):
+        broker.answers["Fetch"] = lambda connection, request: None
+        client = await klamm.client(1)
+        client.send("Fetch", 12, {"topics": []})
+        await broker.asked("Fetch")
+        client.close()
+        await klamm.empty()
+        assert lost(klamm) == {("kafka", "1", "Fetch", "app", "closed by client"): 1}
+
+
+@on_uvloop
+async def test_an_answer_that_klamm_itself_owed_is_not_the_brokers_to_lose() -> None:
+    async with cluster() as (klamm, [broker]):
+        klamm.rule("  - {api: Heartbeat, error: REBALANCE_IN_PROGRESS}")
+        del broker.answers["Metadata"]
+        client = await klamm.client(1)
+        client.send("Metadata", 12, {"topics": []})
+        client.send("Heartbeat", 4, BEAT)
+        await broker.asked("Metadata")
+        await eventually(lambda: [link.session.in_flight() for link in klamm.proxied.links] == [2])
+        await turns()
+        client.close()
+        await klamm.empty()
+        assert lost(klamm) == {("kafka", "1", "Metadata", "app", "closed by client"): 1}
