@@ -1,5 +1,6 @@
 """Brokers die, move and join while clients work through klamm: nothing that was acknowledged is lost."""
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -61,6 +62,12 @@ def _listeners(klamm: Klamm) -> dict[int, tuple[str, int]]:
     return {broker["node_id"]: (broker["host"], broker["port"]) for broker in brokers}
 
 
+def _down(klamm: Klamm) -> set[str]:
+    """The brokers of which klamm's metrics say that they are down."""
+    series = re.findall(r'klamm_broker_up{broker="(\w+)",cluster="kafka"} 0.0', klamm.get("/metrics"))
+    return set(series)
+
+
 def _written(cluster: Cluster, topic: str) -> int:
     """Records in the topic now, asked for on the brokers themselves; 0 while a leader is missing."""
     reader = Consumer({"bootstrap.servers": cluster.bootstrap(), "group.id": "watcher", "log_level": 0})
@@ -109,8 +116,10 @@ def test_brokers_die_move_and_join_and_nothing_acknowledged_is_lost(
     try:
         until(0.1)
         fragile.kill(2)
+        wait_for(lambda: _down(in_front) == {"2"}, "broker 2 down in the metrics")
         until(0.3)
         fragile.start([2])
+        wait_for(lambda: _down(in_front) == set(), "broker 2 up in the metrics")
         until(0.5)
         fragile.start([JOINING])
         topics.move(fragile.bootstrap(), "survives", 0, [JOINING, 2, 3])
@@ -130,6 +139,9 @@ def test_brokers_die_move_and_join_and_nothing_acknowledged_is_lost(
     produced, consumed = lines[transaction]
     assert produced["failed"] == []
     assert consumed["digest"] == records.digest(records.expected("committed", "seed", range(COUNT)))
+
+    unanswered = [row for row in in_front.counters()["unanswered"] if row["broker"] == "2"]
+    assert any(row["reason"] in ("closed by broker", "reset by broker") for row in unanswered), unanswered
 
     after = _listeners(in_front)
     assert {node_id: after[node_id] for node_id in before} == before
