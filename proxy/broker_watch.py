@@ -35,26 +35,27 @@ class BrokerWatch:
         before = self.attempts.get(address)
         self.attempts[address] = connected, monotonic()
         if connected and before is not None and not before[0]:
-            for node in (node for node in self._brokers() if _address(node) == address):
-                message = f"broker {node.key} at {address} can be reached again"
-                self.log.event("broker_reachable", message, cluster=self.cluster, broker=str(node.key))
+            for key in (node.key for node in self.topology.nodes.values() if _address(node) == address):
+                message = f"{_named(key)} at {address} can be reached again"
+                self.log.event("broker_reachable", message, cluster=self.cluster, broker=str(key))
 
     async def meet(self, ask: Callable[[Address], Awaitable[object]]) -> None:
         """What would fail later for a client is said now, of every broker and address once. Controllers are
         often on a network of their own, and asked for by few.
         """
-        new = {(node.key, _address(node)) for node in self._brokers()} - self.dialled
+        brokers = [node for node in self.topology.nodes.values() if node.key.kind == "broker"]
+        new = {(node.key, _address(node)) for node in brokers} - self.dialled
         self.dialled |= new
         await asyncio.gather(*(self._try(key, address, ask) for key, address in new))
 
     async def look(self, quiet_s: float) -> None:
-        """Dial the brokers that nobody has for so long."""
-        brokers = {_address(node): node.key for node in self._brokers()}
-        self.dialled &= {(key, address) for address, key in brokers.items()}
-        self.attempts = {address: last for address, last in self.attempts.items() if address in brokers}
+        """Dial the nodes that somebody has dialled once, and nobody for so long."""
+        nodes = {_address(node): node.key for node in self.topology.nodes.values()}
+        self.dialled &= {(key, address) for address, key in nodes.items()}
+        self.attempts = {address: last for address, last in self.attempts.items() if address in nodes}
         since = monotonic() - quiet_s
         quiet = [address for address, (_, at) in self.attempts.items() if at <= since]
-        await asyncio.gather(*(self._try(brokers[address], address, self.dial) for address in quiet))
+        await asyncio.gather(*(self._try(nodes[address], address, self.dial) for address in quiet))
 
     async def dial(self, address: Address) -> None:
         """No more than that. Raises OSError."""
@@ -69,7 +70,7 @@ class BrokerWatch:
                 self.attempted(address, False)
             if known_as_down:
                 return
-            said = f"broker {key}, advertised as {address}, cannot be used: {error}"
+            said = f"{_named(key)}, advertised as {address}, cannot be used: {error}"
             if self.dialler.reachable(address) == address and "--" not in str(error):
                 said += f"; if klamm reaches it elsewhere, say --map {address}=HOST:PORT"
             fields = {"cluster": self.cluster, "broker": str(key)}
@@ -77,9 +78,10 @@ class BrokerWatch:
         else:
             self.attempted(address, True)
 
-    def _brokers(self) -> list[Node]:
-        return [node for node in self.topology.nodes.values() if node.key.kind == "broker"]
-
 
 def _address(node: Node) -> Address:
     return Address(node.host, node.port)
+
+
+def _named(key: NodeKey) -> str:
+    return f"{key.kind} {key.node_id}"

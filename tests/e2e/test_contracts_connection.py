@@ -40,7 +40,7 @@ def leader(kafka: Cluster, paths: Paths) -> Address:
 def provoked(kafka: Cluster, inside: Namespace, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Klamm]:
     """A klamm that has to meet problems here."""
     log = tmp_path_factory.mktemp("provoked") / "klamm.log"
-    foreseen = klamm_process.FORESEEN | {"unknown_version", "truncated"}
+    foreseen = klamm_process.FORESEEN | {"truncated"}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(klamm_process, "FORESEEN", foreseen)
         with klamm_in_front_of(kafka.bootstrap(), inside.host, log) as klamm:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from klamm.proxy import cluster as edge_of_cluster
-from tests.fakes.broker import Broker
+from klamm.proxy.topology import NodeKey
+from tests.fakes.broker import Broker, Cluster
 from tests.fakes.edge import Edge, cluster
 from tests.fakes.waiting import eventually, on_uvloop, turns
 
@@ -85,6 +86,27 @@ async def test_what_klamm_remembers_of_addresses_does_not_grow_as_nodes_move() -
         await watch.look(3600)
         assert len(watch.attempts) == len(watch.dialled) == 2
         assert up(klamm) == {1: True, 2: False}
+
+
+@on_uvloop
+async def test_a_controller_is_dialled_only_after_a_client_was_led_to_it() -> None:
+    async with cluster() as (klamm, [broker]):
+        async with Broker(Cluster(), 1).listening() as controller:
+            broker.cluster.controllers[1] = (controller.host, controller.port)
+            await (await klamm.client(1)).ask("DescribeCluster", 1, {"endpoint_type": 2})
+            watch, key = klamm.proxied.watch, NodeKey("controller", 1)
+            node = klamm.proxied.topology.nodes[key]
+            await watch.meet(watch.dial)
+            await watch.look(0)
+            assert (watch.up(node), controller.connections) == (None, [])
+            client = await klamm.client(1, kind="controller")
+            await client.ask("Heartbeat", 4, BEAT)
+            assert watch.up(node)
+        await watch.look(0)
+        assert watch.up(node) is False
+        [line] = klamm.log.of("broker_unreachable")
+        assert line.message.startswith("controller 1, advertised as ")
+        assert line.fields["broker"] == "controller 1"
 
 
 def lost(klamm: Edge) -> dict[tuple[str, ...], int]:
