@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 from collections.abc import Callable, Iterable
 from functools import wraps
 from typing import TYPE_CHECKING
 
 from klamm.cli.saying import WrongWord, say
 from klamm.rules.expressions import Expression, ExpressionError, parse
+from klamm.rules.expressions.names import KNOWN, constant
 
 if TYPE_CHECKING:
     from klamm.captures.storage.following import Following
     from klamm.captures.storage.reading import Reading
 
 FINE, LOST, USAGE = 0, 1, 2
+SIGNS = re.compile(r"""[=<>!]=|[<>&|()"']|[ ](and|or|not|in|is|[-=+*/])[ ]|^not[ ]""")  # seldom in paths
 
 
 def telling(command: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Namespace], int]:
@@ -45,10 +48,14 @@ def words(found: Iterable[str]) -> tuple[list[str], str | None]:
     others: list[str] = []
     for word in found:
         (there if _exists(word) else others).append(word)
+    paths = [word for word in others if not _is_meant_as_expression(word)]
+    if not there and paths:
+        raise WrongWord(f"{_absent(paths[0])}; the first word is a capture: a file or a folder")
     if not there:
-        raise WrongWord(f"{_absent(others[0])}; the first word is a capture: a file or a folder")
+        expression(others[0])
+        raise WrongWord(f"name a capture, a file or a folder, before {others[0]!r}")
     if len(others) > 1:
-        raise WrongWord(_absent(others[0]))
+        raise WrongWord(_absent(paths[0]) if paths else f"two expressions: join them with and: {others[1]!r}")
     return there, others[0] if others else None
 
 
@@ -60,10 +67,15 @@ def expression(text: str | None) -> Expression | None:
         found = parse(text)
         found.apis()
     except ExpressionError as wrong:
+        if _is_meant_as_expression(text):
+            raise WrongWord(str(wrong)) from None
         raise WrongWord(f"{_absent(text)}, and no expression: {wrong}") from None
-    except ValueError as wrong:
-        raise WrongWord(f"{_absent(text)}, and an expression that {wrong}") from None
     return found
+
+
+def _is_meant_as_expression(word: str) -> bool:
+    """Rather than as a path."""
+    return SIGNS.search(word) is not None or word in KNOWN or constant(word) is not None
 
 
 def captures(paths: Iterable[str]) -> list[str]:

@@ -215,7 +215,7 @@ def expression(text: str) -> Filter:
     try:
         parse(text).apis()
     except ExpressionError as wrong:
-        raise ValueError(f"{wrong.reason} (column {wrong.column})") from None
+        raise ValueError(str(wrong)) from None
     return Filter(text)
 
 

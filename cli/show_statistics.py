@@ -125,7 +125,8 @@ def _besides(sums: Sums, errors: ErrorCounts | None) -> Iterator[str]:
     if sums.kinds["token"]:
         yield f"\nSASL tokens: {sums.kinds['token']:,}"
     for text, count in sums.lost.most_common():
-        yield f"\nlost: {count:,} frame{'s' * (count != 1)}{f': {printable(text)}' if text else ''}"
+        frames = f"lost: {count:,} frame{'s' * (count != 1)}" if count or not text else ""
+        yield "\n" + ": ".join(filter(None, (frames, printable(text))))
 
 
 def _object(sums: Sums, errors: dict[tuple[int, int], Counter[str]], headers: bool) -> dict[str, Any]:

@@ -109,22 +109,21 @@ def _api(name: str) -> str:
 
 def _check(where: str, apis: tuple[str, ...]) -> None:
     from klamm.decoders import API
-    from klamm.rules.expressions import ExpressionError, parse
+    from klamm.rules.expressions import SIDES, ExpressionError, parse
 
     try:
         parsed = parse(where)
     except ExpressionError as wrong:
         raise ValueError(f"where: {wrong}") from None
     meant = [api for api in API if not apis or any(fnmatchcase(api.name, pattern) for pattern in apis)]
-    misfits = [
-        parsed.fits(api, version, side)
+    fits = any(
+        parsed.misfit(api, version, side) is None
         for api in meant
         for version in api.versions
-        for side in ("request", "response")
-    ]
-    reasons = [reason for reason in misfits if reason is not None]
-    if misfits and len(reasons) == len(misfits):
-        raise ValueError(f"where: {next((each for each in reasons if 'did you mean' in each), reasons[0])}")
+        for side in SIDES
+    )
+    if meant and not fits:
+        raise ValueError(f"where: {parsed.nowhere(meant)}")
 
 
 def _error(name: str) -> str:

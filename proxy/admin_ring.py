@@ -99,8 +99,6 @@ def _condition(text: str, path: str) -> Expression:
         where = parse(text)
         where.apis()
     except ExpressionError as wrong:
-        raise Refused(422, str(wrong), [Mistake(path, f"{wrong.reason} (column {wrong.column})")]) from None
-    except ValueError as wrong:
         raise Refused(422, str(wrong), [Mistake(path, str(wrong))]) from None
     return where
 

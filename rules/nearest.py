@@ -11,8 +11,10 @@ LISTED = 12  # words; more than these are not worth reading in an error
 def nearest(word: str, words: Iterable[str]) -> str | None:
     """The closest of `words`, whatever its case; None where nothing comes close."""
     by_fold = {known.casefold(): known for known in words}
-    found = get_close_matches(word.casefold(), by_fold, 1)
-    return by_fold[found[0]] if found else None
+    meant = word.casefold()
+    found = get_close_matches(meant, by_fold)
+    swapped = [one for one in found if sorted(one) == sorted(meant)]  # acsk is acks rather than rack
+    return by_fold[(swapped or found)[0]] if found else None
 
 
 def suggestion(word: str, words: Iterable[str]) -> str:

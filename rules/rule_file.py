@@ -21,7 +21,7 @@ from klamm.rules.rule import Action, Rule, When
 from klamm.rules.typed_yaml import BROKEN, Document, Mistake, Path, Place, read, read_file
 from klamm.rules.written import file_type, scalars, steps
 
-IN_TEXT = re.compile(r"column (\d+): (.*)", re.DOTALL)
+IN_TEXT = re.compile(r"(.*) \(column (\d+)\)(.*)", re.DOTALL)
 
 
 @dataclass
@@ -160,9 +160,9 @@ def _with_actions(mistake: Mistake, actions: Mapping[str, type[Action]]) -> Mist
 def _mistake(path: Path, reason: str, document: Document) -> Mistake:
     """A reason that says at which column of a text it shows has its place there."""
     inside = IN_TEXT.fullmatch(reason)
-    if inside is None:
+    if inside is None or path not in document.texts:
         return Mistake(document.place_of(path), path, reason)
-    return Mistake(document.place_of(path, int(inside[1])), path, inside[2])
+    return Mistake(document.place_of(path, int(inside[2])), path, inside[1] + inside[3])
 
 
 def _rule(rule: Any, do: Sequence[Action], reached: Reach, taken: set[str]) -> Rule:

@@ -23,7 +23,7 @@ from klamm.captures.storage.segments import (
     summary_of,
 )
 
-CUT = "writing was cut short here, by a kill or by a disk that failed: what came last is missing"
+CUT = "the capture ends abruptly: its last moments may be missing"  # a kill, or a disk that failed
 EMPTY_BYTES = 64 << 10  # up to here, a file without a whole batch is deleted
 
 

@@ -34,9 +34,7 @@ WIDE_BANDS: tuple[tuple[tuple[Draw, ...], int], ...] = (
 NARROW_SHARES = {1: (1,), 2: (5, 4)}
 WIDE_SHARES = {2: (5, 3), 3: (5, 2, 2)}
 
-FOOTNOTE = (
-    "latency at the broker; in rows of mixed APIs without Fetch, JoinGroup, SyncGroup: they wait for news"
-)
+FOOTNOTE = "latencies of clients, topics and brokers leave out long polls (Fetch, JoinGroup, SyncGroup)"
 
 
 def frame(

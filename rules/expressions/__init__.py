@@ -5,21 +5,22 @@ A whitelisted part of Python's expressions, never evaluated by Python; docs/expr
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 from klamm.decoders import API, DecodeError
 from klamm.decoders.compile import Path
 from klamm.decoders.schema import Api, Side
-from klamm.rules.expressions.failure import ExpressionError
+from klamm.rules.expressions import unknown
+from klamm.rules.expressions.failure import Absent, ExpressionError
 from klamm.rules.expressions.meaning import Fitted, fitted
 from klamm.rules.expressions.syntax import parsed
 from klamm.rules.expressions.tree import Node
 from klamm.rules.expressions.varying import varies
 from klamm.rules.frame import Frame
 
-__all__ = ["Expression", "ExpressionError", "Fitted", "parse"]
+__all__ = ["SIDES", "Expression", "ExpressionError", "Fitted", "parse"]
 
 SIDES: tuple[Side, ...] = ("request", "response")
 
@@ -59,18 +60,32 @@ class Expression:
         return False
 
     def apis(self) -> frozenset[int]:
-        """The APIs for which it can hold; empty: all. Raises ValueError for none."""
-        reasons: list[str] = []
-        found = set()
-        for api in API:
-            misfits = [self.fits(api, api.versions.last, side) for side in SIDES]
-            if None in misfits:
-                found.add(api.key)
-            else:
-                reasons += filter(None, misfits)
+        """The APIs for which it can hold; empty: all. Raises ExpressionError for none."""
+        found = {
+            api.key for api in API if any(self.misfit(api, api.versions.last, side) is None for side in SIDES)
+        }
         if not found:
-            raise ValueError(f"can hold for no API: {reasons[0]}")
+            raise self.nowhere(API)
         return frozenset() if len(found) == len(API) else frozenset(found)
+
+    def nowhere(self, apis: Iterable[Api]) -> ExpressionError:
+        """Why it can hold for none of these: the mistake that is one wherever the names fit, else what is
+        missing where the most of it fits.
+        """
+        try:
+            unknown.check(self.tree, fields=True)
+        except ExpressionError as wrong:
+            return wrong
+        misfits = (self.misfit(api, api.versions.last, side) for api in apis for side in SIDES)
+        reasons = [reason for reason in misfits if reason is not None]
+        for comparison, reason in unknown.unquoted(self.tree):
+            alone = Expression(comparison)
+            if all(alone.misfit(api, api.versions.last, side) for api in API for side in SIDES):
+                return reason
+        found = max(reasons, key=lambda one: (not isinstance(one, Absent), one.column, bool(one.advice)))
+        if not isinstance(found, Absent):
+            return found
+        return Absent(f"can hold for no API: {found.wrong}", found.column, found.advice)
 
     def by_request(self, api: Api) -> bool:
         """Does what a request says up to its records decide it, whatever comes after, in every version?"""
@@ -84,10 +99,15 @@ class Expression:
 
     def fits(self, api: Api, version: int, side: Side) -> str | None:
         """Why it is no condition on such frames; None if it is one."""
+        wrong = self.misfit(api, version, side)
+        return None if wrong is None else str(wrong)
+
+    def misfit(self, api: Api, version: int, side: Side) -> ExpressionError | None:
+        """The same as an error."""
         try:
             self.fitted(api, version, side)
         except ExpressionError as wrong:
-            return str(wrong)
+            return wrong
         return None
 
     def paths(self, api: Api, version: int, side: Side) -> tuple[Path, ...]:
@@ -113,10 +133,12 @@ class Expression:
                 made = wrong
             self._made[key] = made
         if isinstance(made, ExpressionError):
-            raise ExpressionError(made.reason, made.column)
+            raise type(made)(made.wrong, made.column, made.advice)
         return made
 
 
 def parse(text: str) -> Expression:
     """Raises ExpressionError, and nothing else, in bounded time."""
-    return Expression(parsed(text))
+    tree = parsed(text)
+    unknown.check(tree, fields=False)
+    return Expression(tree)

@@ -9,10 +9,11 @@ from typing import Any, NamedTuple
 from klamm.decoders import layout
 from klamm.decoders.compile import UNREADABLE, Path, Pick, pick
 from klamm.decoders.schema import Api, Field, Side, default_of, members, present, walk
-from klamm.rules.expressions.failure import ExpressionError
+from klamm.rules.expressions.failure import Absent, ExpressionError
 from klamm.rules.expressions.kinds import OF_FIELDS, SAID, Kind
 from klamm.rules.expressions.logic import Get
 from klamm.rules.expressions.tree import Member, Node
+from klamm.rules.expressions.unknown import is_field
 from klamm.rules.frame import Frame
 from klamm.rules.nearest import suggestion
 
@@ -94,7 +95,7 @@ class Body:
             raise ExpressionError(f"{said} is {SAID[place.kind]}, and has no fields", at)
         named = [f for f in place.fields if f.name == name]
         if not named:
-            raise ExpressionError(self._unknown(place, name, words), at)
+            raise self._absent(place, name, at, words)
         f = next((f for f in named if self.version in f.versions), named[-1])
         there = place.there and self.version in f.versions
         default = place.default.get(name) if isinstance(place.default, dict) else None
@@ -108,17 +109,17 @@ class Body:
             self.source, path, OF_FIELDS[f.kind], members(f), element, place.variables, there, default
         )
 
-    def _unknown(self, place: Place, name: str, words: Iterable[str]) -> str:
-        if name.casefold() in ("null", "nil", "none"):
-            return f"{name} is not known here: write `is None`"
-        if not name.islower():
-            return f"no error and no API is named {name}{suggestion(name, words)}"
+    def _absent(self, place: Place, name: str, column: int, words: Iterable[str]) -> Absent:
         said = f"{self.api.name} {self.side}s have no {'.'.join((*place.path, name))}"
+        if not place.path and not is_field(name):
+            said = f'unknown field "{name}"'
         newest = min(self.api.versions.last, max(self.version, self.api.versions.first))
         below = [path for path, _ in walk(self.api.fields(self.side), newest) if path[-1] == name]
         if below and not place.path:
-            return f"{said}, only {'.'.join(below[0])}"
-        return said + suggestion(name, dict.fromkeys((*(f.name for f in place.fields), *words)))
+            return Absent(f"{said}, only {'.'.join(below[0])}", column)
+        return Absent(
+            said, column, suggestion(name, dict.fromkeys((*(f.name for f in place.fields), *words)))
+        )
 
     def get(self, place: Place) -> Get:
         """A field's value, or an array of values, where the variables stand."""

@@ -83,13 +83,14 @@ def _apart(one: Made, other: Made) -> str:
     for made in (one, other):
         if made.kind == "array":
             return f"{made.node} is an array: write any(... for x in {made.node})"
-    said = f"{one.node} is {SAID[one.kind]}, {other.node} is {SAID[other.kind]}: they cannot be compared"
-    if isinstance(other.node, Constant):
-        if (one.kind, other.kind) == ("text", "number"):
-            return said + f'; write "{other.node}"'
-        if (one.kind, other.kind) == ("number", "text") and _is_number(other.node.value):
-            return said + f"; write {other.node.value}"
-    return said
+    for made, value in ((one, other), (other, one)):
+        if isinstance(value.node, Constant) and not isinstance(made.node, Constant):
+            if (made.kind, value.kind) == ("text", "number"):
+                return f'{made.node} is text: write "{value.node}"'
+            if (made.kind, value.kind) == ("number", "text") and _is_number(value.node.value):
+                quoted = "drop the quotes" if value.node.value.isdecimal() else f"write {value.node.value}"
+                return f"{made.node} is a number: {quoted}"
+    return f"{one.node} is {SAID[one.kind]}, {other.node} is {SAID[other.kind]}: they cannot be compared"
 
 
 def _is_number(text: str) -> bool:

@@ -1,11 +1,26 @@
-"""What is wrong with an expression, and where."""
+"""Why an expression is wrong, and where."""
 
 from __future__ import annotations
 
 
 class ExpressionError(ValueError):
-    """`column` counts from 1. An expression may be right for one API and version, and wrong for another."""
+    """`column` counts from 1; `advice` says what to write instead, where `wrong` does not. An expression may be
+    right for one API and version, and wrong for another.
+    """
 
-    def __init__(self, reason: str, column: int) -> None:
-        self.reason, self.column = reason, column
-        super().__init__(f"column {column}: {reason}")
+    def __init__(self, wrong: str, column: int, advice: str = "") -> None:
+        self.wrong, self.column, self.advice = wrong, column, advice
+        super().__init__(self.at(f" (column {column})"))
+
+    @property
+    def reason(self) -> str:
+        """Without the column."""
+        return self.at("")
+
+    def at(self, place: str) -> str:
+        """With another place than the column."""
+        return f"{self.wrong}{place}{self.advice}"
+
+
+class Absent(ExpressionError):
+    """Frames of this side of the API have no such thing; others may."""

@@ -75,7 +75,10 @@ class _Making:
         self.scope = scope
 
     def condition(self, node: Node) -> Get:
-        return self.make(node).read_as("boolean", ": compare it with something")
+        made = self.make(node)
+        if made.kind not in ("boolean", "json"):
+            raise ExpressionError(_as_condition(made), node.column)
+        return made.read_as("boolean")
 
     def make(self, node: Node) -> Made:
         match node:
@@ -193,6 +196,24 @@ class _Making:
                 elements = self.scope.bodies[place.source].elements(place)
                 get = logic.turns(variable, elements, get, is_any)
         return get
+
+
+def _as_condition(made: Made) -> str:
+    """How to write what was meant by a value that stands where a condition should."""
+    node, kind = made.node, made.kind
+    match node:
+        case Constant(_, "text", name) if name:
+            return f"write api == {name}"
+        case Constant(_, "number", name) if name:
+            return f"write error == {name}"
+        case Name(name) if name in names.AS_CONDITION:
+            return f"write {names.AS_CONDITION[name]}"
+    if kind == "array":
+        return f"{node} is an array: write any(... for x in {node})"
+    form = {"number": f"{node} > 0", "text": f'{node} == "..."', "bytes": f'{node} == "..."'}.get(kind)
+    if form is None or isinstance(node, Constant):
+        return f"{node} is {SAID[kind]}, not a condition"
+    return f"{node} is {SAID[kind]}: compare it, as in {form}"
 
 
 def _inside(value: Any, key: str | int) -> Any:

@@ -67,6 +67,14 @@ MARKED: dict[str, tuple[str, Kind]] = {
     "partition": (PARTITION, "number"),
     "group": (GROUP, "text"),
 }
+# How to ask for what is no condition by itself.
+AS_CONDITION = {
+    "error": "error != NONE",
+    "topic": 'topic == "orders"',
+    "partition": "partition == 0",
+    "group": 'group == "billing"',
+    "api": "api == Produce",
+}
 RECORD: dict[str, Kind] = {
     "key": "bytes", "value": "bytes", "offset": "number", "timestamp": "number", "headers": "headers",
 }  # fmt: skip

@@ -10,10 +10,11 @@ from klamm.rules.expressions import logic, names, several
 from klamm.rules.expressions.body import Body, Place
 from klamm.rules.expressions.comparing import Made
 from klamm.rules.expressions.content import header, of_record
-from klamm.rules.expressions.failure import ExpressionError
+from klamm.rules.expressions.failure import Absent, ExpressionError
 from klamm.rules.expressions.kinds import SAID
 from klamm.rules.expressions.logic import Get
 from klamm.rules.expressions.tree import Item, Loop, Member, Name, Node
+from klamm.rules.expressions.unknown import LITERALS
 
 
 class Scope:
@@ -38,9 +39,7 @@ class Scope:
                 return self.bodies[names.ROOTS[name] if self.side == "response" else 0].root
             case Name(name) if name not in names.KNOWN:
                 body = self.bodies[0]
-                words = [*self.places, *names.KNOWN, *names.ROOTS, "True", "False", "None"]
-                words += [] if name.islower() else names.constants()
-                return body.step(body.root, name, node, words)
+                return body.step(body.root, name, node, [*self.places, *names.KNOWN, *names.ROOTS, *LITERALS])
             case Member(of, name):
                 place = self.place(of)
                 return place and self.bodies[place.source].step(place, name, node)
@@ -62,7 +61,7 @@ class Scope:
             case Name(name):
                 known = names.EXCHANGE[name]
                 if self.side not in known.sides:
-                    raise ExpressionError(f"{name} is known of a {known.sides[0]} only", node.column)
+                    raise Absent(f"{name} is known of a {known.sides[0]} only", node.column)
                 of = known.of
                 return Made(node, known.kind, lambda looking: of(looking.frame))
             case Member(Name("record"), name):
@@ -106,12 +105,12 @@ class Scope:
 
     def _one_of(self, name: str, column: int) -> Get:
         if self.compared is None:
-            raise ExpressionError(f"{name} may be several: compare it with something", column)
+            raise ExpressionError(f"write {names.AS_CONDITION[name]}", column)
         variable = self.compared.setdefault(name, self.variable())
         return lambda looking: looking.at[variable]
 
     def _reads_records(self, column: int) -> None:
         body = self.bodies[0]
         if not body.ever(RECORDS):
-            raise ExpressionError(f"{body.api.name} {body.side}s carry no records", column)
+            raise Absent(f"{body.api.name} {body.side}s carry no records", column)
         self.records = True

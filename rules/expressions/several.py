@@ -8,7 +8,7 @@ from typing import Any
 from klamm.decoders.compile import Path
 from klamm.decoders.schema import TOPIC, TOPIC_ID
 from klamm.rules.expressions.body import UNKNOWN, Body, Looking, spread
-from klamm.rules.expressions.failure import ExpressionError
+from klamm.rules.expressions.failure import Absent
 from klamm.rules.expressions.logic import Get
 from klamm.rules.expressions.names import MARKED
 from klamm.rules.parts import NIL, UNASKED
@@ -22,7 +22,7 @@ def values(bodies: Sequence[Body], name: str, at: int) -> Callable[[Looking], li
     marks = (mark, TOPIC_ID) if mark == TOPIC else (mark,)
     body = next((body for body in bodies if any(map(body.ever, marks))), None)
     if body is None or (name == "error" and body.side == "request"):
-        raise ExpressionError(f"{bodies[0].api.name} {bodies[0].side}s name no {name}", at)
+        raise Absent(f"{bodies[0].api.name} {bodies[0].side}s name no {name}", at)
     columns: dict[Path, list[tuple[Get, int, Any]]] = {}
     for each in marks:
         for found in body.marked(each):

@@ -6,7 +6,7 @@ import ast
 import math
 import warnings
 
-from klamm.rules.expressions import names
+from klamm.rules.expressions import names, unknown
 from klamm.rules.expressions.failure import ExpressionError
 from klamm.rules.expressions.kinds import Kind
 from klamm.rules.expressions.tree import (
@@ -179,16 +179,16 @@ class _Syntax:
                 raise self.wrong(second, "`is` is for None only: write ==")
             return IsNone(first, signs[0] == "is not", column=column)
         if isinstance(second, ast.List | ast.Tuple | ast.Set) and signs[0] in ("in", "not in"):
-            return Compare(first, ((signs[0], self.listed(second)),), column=column)
+            return Compare(first, ((signs[0], self.listed(second, first, signs[0])),), column=column)
         return Compare(first, tuple(zip(signs, map(self.node, node.comparators), strict=True)), column=column)
 
-    def listed(self, node: ast.List | ast.Tuple | ast.Set) -> Listed:
+    def listed(self, node: ast.List | ast.Tuple | ast.Set, first: Node, sign: str) -> Listed:
         if not node.elts:
             raise self.wrong(node, "an empty list: nothing is in it")
         items = tuple(map(self.node, node.elts))
-        for item, made in zip(node.elts, items, strict=True):
+        for made in items:
             if not isinstance(made, Constant):
-                raise self.wrong(item, f"{made} is not a constant; a list holds constants only")
+                raise unknown.in_list(first, sign, made)
         return Listed(items, column=self.column(node))  # type: ignore[arg-type]
 
     def call(self, node: ast.Call) -> Node:

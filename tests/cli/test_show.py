@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from klamm.captures.captured import Captured
+from klamm.captures.storage.leftovers import CUT
 from klamm.captures.storage.reading import read
 from klamm.cli import main, show
 from klamm.decoders import records
@@ -211,6 +212,12 @@ def test_stats_say_what_was_lost_and_what_has_no_answer(tmp_path: Path, says: Sa
     assert "without an answer: 1 request\n" in out
 
 
+def test_a_capture_that_was_cut_short_says_so(tmp_path: Path, says: Says) -> None:
+    path = str(written(tmp_path / "a.arrow", [*Talk().heartbeat().rows, lost(0, CUT, at_ms=1)]))
+    assert "\nthe capture ends abruptly: its last moments may be missing\n" in says(path, "--stats")[1]
+    assert "... the capture ends abruptly: its last moments may be missing\n" in says(path)[1]
+
+
 def test_output_cuts_and_merges(tmp_path: Path, says: Says) -> None:
     one = Talk(of=connection(run="a")).opened().heartbeat(27).metadata().closed("done")
     other = Talk(of=connection(run="b"), now_ms=0.5, client_id="other").heartbeat(27)
@@ -259,9 +266,17 @@ def test_output_does_not_touch_what_is_there(capture: Path, says: Says) -> None:
         (("a.arrow", "nothing", "api == Fetch"), "'nothing' is no file or folder"),
         (
             ("a.arrow", "gruop == 1"),
-            "'gruop == 1' is no file or folder, and an expression that can hold for no",
+            'unknown field "gruop" (column 1); did you mean group?',
         ),
-        (("a.arrow", "api =="), "'api ==' is no file or folder, and no expression: column"),
+        (("a.arrow", "api =="), "not an expression: invalid syntax (column"),
+        (("latency > 5",), 'unknown field "latency" (column 1); did you mean latency_ms?'),
+        (("latency_ms > 5",), "name a capture, a file or a folder, before 'latency_ms > 5'"),
+        (("a.arrow", "api == produce"), "API names are case-sensitive: Produce (column 8)"),
+        (("a.arrow", "topic == orders"), 'text needs quotes: topic == "orders" (column 10)'),
+        (("a.arrow", 'latency_ms > "5"'), "latency_ms is a number: drop the quotes (column 1)"),
+        (("a.arrow", "error"), "write error != NONE (column 1)"),
+        (("a.arrow", "api == Fetch", "version > 3"), "two expressions: join them with and: 'version > 3'"),
+        (("a.arrow", "tpics"), "'tpics' is no file or folder, and no expression: unknown field"),
         (("a.arrow", "--headers"), "--headers is of --stats: say both"),
         (
             ("a.arrow", "--stats", "api == Fetch"),

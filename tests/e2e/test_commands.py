@@ -198,7 +198,9 @@ def tail(it: Desk) -> None:
     assert re.search(r'"order \d+"', marked)
     (line,) = it.says("tail", "-n", "1", "--json", f'client_id == "{BILLING}"').lines
     assert json.loads(line)["client_id"] == BILLING
-    assert it.says("tail", "acsk == 1").err.startswith("klamm: where: can hold for no API: ")
+    assert it.says("tail", "acsk == 1").err.startswith(
+        'klamm: where: unknown field "acsk" (column 1); did you mean acks?'
+    )
 
 
 def inject(it: Desk) -> None:

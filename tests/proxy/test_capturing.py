@@ -172,7 +172,7 @@ async def test_connections_that_were_there_before_are_taken_up(tmp_path: Path) -
     [
         ({"folder": "/proc/klamm"}, "nothing can be captured into"),
         ({"folder": "x", "filter": "size >"}, "column"),
-        ({"folder": "x", "filter": "no_such_field == 1"}, "can hold for no API"),
+        ({"folder": "x", "filter": "no_such_field == 1"}, 'unknown field "no_such_field"'),
     ],
 )
 @on_uvloop

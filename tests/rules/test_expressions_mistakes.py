@@ -1,5 +1,6 @@
 """What is wrong with an expression is said with its column; no text does anything else."""
 
+import re
 import time
 from pathlib import Path
 
@@ -13,6 +14,10 @@ from klamm.rules.expressions import ExpressionError, parse
 # Pairs of lines: an expression over a Metadata 12 response, and what is said of it.
 LINES = Path(__file__).with_suffix(".txt").read_text().splitlines()
 MISTAKES = list(zip(LINES[::2], LINES[1::2], strict=True))
+PAGE = (Path(__file__).parent.parent.parent / "docs" / "expressions.md").read_text()
+GUIDE = re.findall(
+    r"^\| `(.*)` \| `(.*)` \|$", PAGE.partition("| written | told |")[2].partition("\n\n")[0], re.M
+)
 
 NESTED = {
     "parentheses": "(" * 1500 + "1" + ")" * 1500,
@@ -60,6 +65,17 @@ def test_a_mistake_is_named_with_what_to_do(text: str, message: str) -> None:
     assert said(text) == message.strip()
 
 
+@pytest.mark.parametrize(("text", "message"), GUIDE)
+def test_the_guide_tells_what_is_said_of_mistakes(text: str, message: str) -> None:
+    with pytest.raises(ExpressionError) as wrong:
+        parse(text).apis()
+    assert str(wrong.value) == message
+
+
+def test_the_guide_has_mistakes() -> None:
+    assert len(GUIDE) == 7
+
+
 @pytest.mark.parametrize("text", sorted(OUTSIDE, key=ascii), ids=ascii)
 def test_what_is_no_part_of_the_language_is_refused(text: str) -> None:
     assert said(text) is not None
@@ -93,7 +109,8 @@ def test_a_pattern_does_not_backtrack() -> None:
 def test_whatever_the_text_it_is_an_expression_or_an_error_with_its_column(text: str) -> None:
     message = said(text)
     if message is not None:
-        assert 1 <= int(message.split()[1].rstrip(":")) <= len(text) + 1
+        columns = re.findall(r"\(column (\d+)\)", message)
+        assert 1 <= int(columns[-1]) <= len(text) + 1
     else:
         tree = parse(text)
         assert parse(str(tree)) == tree
@@ -106,4 +123,31 @@ def test_whatever_the_text_it_is_an_expression_or_an_error_with_its_column(text:
 def test_columns_count_characters(text: str) -> None:
     message = said(text)
     assert message is not None
-    assert message.startswith(f"column {text.index('controler') + 1}: ")
+    assert f'unknown field "controler_id" (column {text.index("controler") + 1}); did you mean' in message
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("acsk == 1", 'unknown field "acsk" (column 1); did you mean acks?'),
+        ("topic == users", 'text needs quotes: topic == "users" (column 10)'),  # a field of another API
+        ('latency_ms > "5"', "latency_ms is a number: drop the quotes (column 1)"),  # not known of requests
+        (
+            "acks == 1 and controller_id == 1",
+            "can hold for no API: Produce requests have no controller_id (column 15)",
+        ),
+        (
+            "any(p.index > 3 for t in topic_data for p in t.partition_dat)",
+            "can hold for no API: Produce requests have no topic_data.partition_dat (column 46); did you mean "
+            "partition_data?",
+        ),
+        (
+            "record.size == 3",
+            "a record has no size; known are key, value, offset, timestamp, headers (column 1)",
+        ),
+    ],
+)
+def test_what_can_hold_for_no_api_is_said_of_the_one_that_was_meant(text: str, message: str) -> None:
+    with pytest.raises(ExpressionError) as wrong:
+        parse(text).apis()
+    assert str(wrong.value) == message

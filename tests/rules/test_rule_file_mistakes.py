@@ -225,7 +225,7 @@ MISTAKES = {
     ),
     "an unknown field": (
         "- {api: Produce, where: ack == 1, drop: true}",
-        "2:27: rules[0].where: Produce requests have no ack; did you mean acks?",
+        '2:27: rules[0].where: unknown field "ack"; did you mean acks?',
     ),
     "a field of another kind": (
         "- {api: Produce, where: acks == 'all', drop: true}",
