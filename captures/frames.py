@@ -72,7 +72,7 @@ class Framing:
         peer = self.peers.get(of)
         if peer is None:
             key = f"{of.cluster}/{of.broker}/{of.client}/{of.number}"
-            peer = self.peers[of] = Peer(of.cluster, of.broker, of.client, key)
+            peer = self.peers[of] = Peer(of.cluster, of.broker, of.client, key, of.number)
         return peer
 
     def learn(self, response: Frame) -> None:

@@ -36,6 +36,7 @@ EXAMPLES = """\
 examples:
   klamm show capture/
   klamm show capture/ 'error != NONE and topic == "orders"' -v
+  klamm show capture/ 'connection == 12'
   klamm show capture/ --stats
   klamm show monday/ tuesday/ 'client_id == "billing"' -o billing/
 

@@ -59,6 +59,7 @@ def as_exchange(one: Framed, bodies: str = "none") -> Exchange:
         "cluster": of.cluster if of else "",
         "broker": of.broker if of else "",
         "connection": of.client if of else "",
+        "connection_id": of.number if of else 0,
         "origin": "klamm" if response is not None and response.fate == "made" else "broker",
         "request_bytes": 0 if request is None else request.size + SIZE,
         "response_bytes": None if response is None else response.size + SIZE,

@@ -28,6 +28,7 @@ EXAMPLES = """\
 examples:
   klamm tail
   klamm tail 'topic == "orders" and latency_ms > 100'
+  klamm tail 'connection == 12'
   klamm tail -v 'api == Metadata'
 """
 

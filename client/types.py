@@ -90,7 +90,8 @@ class Body(Struct, frozen=True):
 
 class Exchange(Struct, frozen=True, omit_defaults=True):
     """A request and its response. `errors` counts names; `origin` is who answered. `response_bytes` is null
-    where no answer was due. `correlation_id` is known where no filter looked at bodies.
+    where no answer was due. `correlation_id` is known where no filter looked at bodies; `connection_id` is
+    the `id` of the Connection.
     """
 
     time: float
@@ -105,6 +106,7 @@ class Exchange(Struct, frozen=True, omit_defaults=True):
     response_bytes: int | None
     latency_ms: float | None
     id: int = 0
+    connection_id: int = 0
     correlation_id: int | None = None
     topics: dict[str, list[int]] = field(default_factory=dict)
     group: str | None = None

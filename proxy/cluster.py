@@ -101,6 +101,7 @@ class Proxied:
         """False if there is no room for it."""
         self.had_client = True
         self.links[link] = opened_now()
+        link.number = self.links[link].number
         where = self.settings.name, broker_label(link.target)
         self.stats.connections[where] += 1
         self.stats.opened[where] += 1
@@ -122,14 +123,15 @@ class Proxied:
 
     def session(self, link: Link) -> Session:
         host = self.settings.advertise or link.local_address[0]
-        return Session(self.ground, broker_label(link.target), host, str(Address(*link.client_address)))
+        client = str(Address(*link.client_address))
+        return Session(self.ground, broker_label(link.target), host, client, link.number)
 
     def tap(self, link: Link, mid_stream: bool = False) -> Tap | None:
         if self.capturing is None:
             return None
         client = str(Address(*link.client_address))
-        number, broker = self.links[link].number, broker_label(link.target)
-        return self.capturing.tap(link, number, self.settings.name, broker, client, mid_stream)
+        broker = broker_label(link.target)
+        return self.capturing.tap(link, link.number, self.settings.name, broker, client, mid_stream)
 
     def capture(self, capturing: Capturing | None) -> None:
         """From now on into this one, of connections that are there too; None: no more."""
@@ -183,7 +185,7 @@ class Proxied:
 
     def exchange(self, link: Link, fields: dict[str, Any], sinks: Sinks) -> None:
         fields["cluster"], fields["broker"] = self.settings.name, broker_label(link.target)
-        fields["connection"] = str(Address(*link.client_address))
+        fields["connection"], fields["connection_id"] = str(Address(*link.client_address)), link.number
         self.exchanged(fields, sinks)
 
     def failed(self, link: Link, error: Exception) -> None:

@@ -38,6 +38,10 @@ class Entry(NamedTuple):
 
 
 EXCHANGE = "exchange"
+# What a line of an exchange names, and the field that it has it from.
+NAMED = (
+    ("client", "client_id"), ("broker", "broker"), ("connection", "connection_id"), ("group", "group"),
+)  # fmt: skip
 
 
 def json_line(entry: Entry) -> bytes:
@@ -109,7 +113,7 @@ def console_line(entry: Entry, colour: bool) -> bytes:
 
 def _exchange_words(said: Mapping[str, Any], paint: Callable[[str, str], str]) -> Iterable[str]:
     yield f"{paint(str(said['api']), BOLD)} v{said['version']}"
-    for label, key in (("client", "client_id"), ("broker", "broker"), ("group", "group")):
+    for label, key in NAMED:
         if said.get(key) is not None:
             yield f"{label}={shown(said[key])}"
     topics = said.get("topics") or {}

@@ -37,13 +37,15 @@ from klamm.proxy.ruling import Ruling
 
 class Session:
     """`broker` labels the node at the other end; `advertise` is the host that stands for every node of
-    the cluster.
+    the cluster. `number` is the connection's.
     """
 
-    def __init__(self, ground: Ground, broker: str, advertise: str, client_address: str = "") -> None:
+    def __init__(
+        self, ground: Ground, broker: str, advertise: str, client_address: str = "", number: int = 0
+    ) -> None:
         self.connection = Connection(ground, broker, advertise)
         if ground.engine is not None:
-            peer = ground.engine.peer(ground.cluster, broker, client_address)
+            peer = ground.engine.peer(ground.cluster, broker, client_address, number)
             self.connection.ruling = Ruling(self.connection, ground.engine, peer)
         self.requests = Requests(self.connection)
         self.responses = Responses(self.connection)

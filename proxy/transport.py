@@ -80,6 +80,7 @@ class Link:
         self.host, self.target, self.client = host, target, client
         self.broker: BrokerSide | None = None
         self.session: Session
+        self.number = 0  # of the connection, once it is counted
         self.client_address = self.local_address = ("", 0)
         self.reason: str | None = None
         self.stalled = False  # by a rule: it has no broker, and hears nothing

@@ -73,11 +73,11 @@ class Engine:
         self.unread.clear()
         self.revision += 1
 
-    def peer(self, cluster: str, broker: str, client_address: str) -> Peer:
+    def peer(self, cluster: str, broker: str, client_address: str, number: int = 0) -> Peer:
         """A new connection."""
         of = cluster, broker, client_address.rpartition(":")[0]
         self.connections[of] += 1
-        return Peer(cluster, broker, client_address, f"{'/'.join(of)}/{self.connections[of]}")
+        return Peer(cluster, broker, client_address, f"{'/'.join(of)}/{self.connections[of]}", number)
 
     def concerned(
         self, api: Api, version: int, side: Side, peer: Peer, client_id: str | None

@@ -17,13 +17,14 @@ Part = Mapping[str, Any]
 @dataclass(frozen=True, slots=True)
 class Peer:
     """Who is at the two ends of a connection. `key` names it the same in every run: cluster, broker, and
-    which of the connections from one client host it is.
+    which of the connections from one client host it is. `number` is that of `klamm connections` and captures.
     """
 
     cluster: str
     broker: str  # "2", "controller 1", or "bootstrap"
     client_address: str  # host:port
     key: str
+    number: int = 0
 
 
 class Frame:

@@ -143,7 +143,9 @@ class Trial:
         talk = self.talks.get(of)
         if talk is None:
             gate = Gate(
-                self.engine, self.engine.peer(of.cluster, of.broker, of.client), self.framing.topics.get
+                self.engine,
+                self.engine.peer(of.cluster, of.broker, of.client, of.number),
+                self.framing.topics.get,
             )
             talk = self.talks[of] = _Talk(gate)
             frame = Frame(API["ApiVersions"], 0, "request", b"", None, gate.peer, row.time_ns)

@@ -17,6 +17,7 @@ from klamm.rules.frame import Frame, Peer
 SETTLED = frozenset({"api", "version", "side"})
 NOBODY = Peer("", "", "", "")
 ADDRESS = "left(client, length(client) - length(substring_index(client, ':', -1)) - 1)"
+PORT = "try_cast(substring_index(client, ':', -1) AS INT)"
 
 
 class Asked(NamedTuple):
@@ -56,7 +57,11 @@ def of_exchange(name: str, of: Asked) -> Value:
             return Value(NULL, kind)
         case "client":
             return Value(ADDRESS, kind)
-        case "latency_ms":
+        case "client_port":
+            return Value(PORT, kind, 0, 2**31 - 1, True)
+        case "connection":
+            return Value(name, kind, 0, 2**63 - 1, True)
+        case "latency_ms" | "duration":
             return Value("latency_ms", kind, -(2.0**63), 2.0**63)
         case "response_size":
             return _response_size(of)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 
 class ExpressionError(ValueError):
-    """`column` counts from 1; `advice` says what to write instead, where `wrong` does not. An expression may be
-    right for one API and version, and wrong for another.
+    """`column` counts from 1; `advice` says what to write instead, where `wrong` does not. An expression may
+    be right for one API and version, and wrong for another.
     """
 
     def __init__(self, wrong: str, column: int, advice: str = "") -> None:

@@ -46,12 +46,19 @@ def _latency_ms(frame: Frame) -> float | None:
     return None if frame.request is None else (frame.arrived_ns - frame.request.arrived_ns) / 1e6
 
 
+def _client_port(frame: Frame) -> int | None:
+    port = frame.peer.client_address.rpartition(":")[2]
+    return int(port) if port.isdecimal() else None
+
+
 EXCHANGE = {
     "api": Known("text", lambda frame: frame.api.name),
     "version": Known("number", lambda frame: frame.version),
     "side": Known("text", lambda frame: frame.side),
     "client_id": Known("text", lambda frame: frame.client_id),
     "client": Known("text", lambda frame: frame.peer.client_address.rpartition(":")[0]),
+    "client_port": Known("number", _client_port),
+    "connection": Known("number", lambda frame: frame.peer.number),
     "broker": Known("text", lambda frame: frame.peer.broker),
     "cluster": Known("text", lambda frame: frame.peer.cluster),
     "principal": Known("text", lambda frame: None),
@@ -59,6 +66,7 @@ EXCHANGE = {
     "request_size": Known("number", _request_size),
     "response_size": Known("number", lambda frame: len(frame.body), ("response",)),
     "latency_ms": Known("number", _latency_ms, ("response",)),
+    "duration": Known("number", _latency_ms, ("response",)),
 }
 # What a frame may name several times: the mark of its fields, and their kind.
 MARKED: dict[str, tuple[str, Kind]] = {

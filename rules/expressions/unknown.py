@@ -1,5 +1,5 @@
-"""Names that no API has, and what was meant by them: text without its quotes, a name of Kafka's in another case,
-a field spelled wrong.
+"""Names that no API has, and what was meant by them: text without its quotes, a name of Kafka's in another
+case, a field spelled wrong.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from typing import Any
 
 from klamm.rules.expressions.tree import Name, Node
 
-VARYING = {"size", "request_size", "response_size", "latency_ms", "record"}
+VARYING = {"size", "request_size", "response_size", "latency_ms", "duration", "record"}
 
 
 def varies(tree: Any) -> bool:

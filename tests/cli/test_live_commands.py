@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -155,7 +156,19 @@ def test_connections_are_listed_and_closed(it: Api, says: Says) -> None:
 
 def test_tail_prints_exchanges_as_lines_trees_bytes_and_json(it: Api, says: Says) -> None:
     with Beating(it):
-        assert "Heartbeat v3 client=app broker=bootstrap group=billing" in says("tail", "-n", "1")[1]
+        said = re.search(
+            r"Heartbeat v3 client=app broker=bootstrap connection=(\d+) group=billing",
+            says("tail", "-n", "1")[1],
+        )
+        assert said is not None
+        number = said[1]
+        assert number in [line.split()[0] for line in says("connections")[1].splitlines()]
+        for more in ([], ["-v"]):
+            followed = says("tail", "-n", "1", f"connection == {number} and client_port > 0", *more)[1]
+            assert f"connection={number} " in followed
+        assert json.loads(says("tail", "-n", "1", "--json", "duration >= 0")[1])["connection_id"] == int(
+            number
+        )
         tree = says("tail", "-n", "1", "-v", 'group == "billing"')[1]
         assert "    group_id: billing\n" in tree
         assert "    error_code: 0\n" in tree

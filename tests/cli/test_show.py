@@ -20,11 +20,12 @@ from tests.captures.rows import Talk, connection, in_time, lost, written
 
 Says = Callable[..., tuple[int, str, str]]  # exit code, output, errors
 
-METADATA = "22:13:20.001 Metadata v12 client=app broker=1 orders 22B -> 53B 1.0ms"
-PRODUCE = "22:13:20.002 Produce v9 client=app broker=1 orders[3] 42B -> 57B 1.0ms"
-FETCH = "22:13:20.007 Fetch v15 client=app broker=1 orders[3] 94B -> 76B 5.0ms"
+METADATA = "22:13:20.001 Metadata v12 client=app broker=1 connection=1 orders 22B -> 53B 1.0ms"
+PRODUCE = "22:13:20.002 Produce v9 client=app broker=1 connection=1 orders[3] 42B -> 57B 1.0ms"
+FETCH = "22:13:20.007 Fetch v15 client=app broker=1 connection=1 orders[3] 94B -> 76B 5.0ms"
 HEARTBEAT = (
-    "22:13:20.008 Heartbeat v4 client=app broker=1 group=billing 34B -> 16B 1.0ms REBALANCE_IN_PROGRESS"
+    "22:13:20.008 Heartbeat v4 client=app broker=1 connection=1 group=billing 34B -> 16B 1.0ms "
+    "REBALANCE_IN_PROGRESS"
 )
 
 
@@ -70,6 +71,22 @@ def test_an_expression_chooses_wherever_it_stands(capture: Path, says: Says) -> 
         ("a.arrow", "-n", "1", "error != NONE"),
     ):
         assert says(*words)[1].splitlines()[1:] == [HEARTBEAT]
+
+
+def test_a_connection_is_followed_by_its_number_or_its_port(tmp_path: Path, says: Says) -> None:
+    one, other = Talk().heartbeat(), Talk(of=connection(12, client="10.0.0.9:4711"), now_ms=5).heartbeat()
+    path = str(written(tmp_path / "a.arrow", in_time(one, other)))
+    everything, number, port = (
+        says(path, *words)[1].splitlines()[1:]
+        for words in ((), ("connection == 12",), ("client_port == 4711",))
+    )
+    assert ["connection=1 " in everything[0], "connection=12 " in everything[1]] == [True, True]
+    assert number == port == everything[1:]
+    assert [
+        json.loads(says(path, "connection == 12", "--json")[1])[key]
+        for key in ("connection", "connection_id")
+    ] == ["10.0.0.9:4711", 12]
+    assert len(says(path, "duration > 0.5")[1].splitlines()) == 3
 
 
 def test_count_ends_it(capture: Path, says: Says) -> None:
@@ -159,7 +176,7 @@ def test_what_klamm_did_and_what_is_missing_is_said(tmp_path: Path, says: Says) 
 
 def test_what_was_kept_as_its_size_only_says_so(tmp_path: Path, says: Says) -> None:
     path = str(written(tmp_path / "a.arrow", [row._replace(frame=None) for row in Talk().heartbeat().rows]))
-    assert "Heartbeat v4 client=app broker=1 34B -> 16B 1.0ms" in says(path)[1]
+    assert "Heartbeat v4 client=app broker=1 connection=1 34B -> 16B 1.0ms" in says(path)[1]
     for option in ("-v", "-x"):
         assert says(path, option)[1].count("only its size was kept") == 2
 

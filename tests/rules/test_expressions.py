@@ -12,7 +12,7 @@ from klamm.decoders.schema import Side
 from klamm.rules.expressions import parse
 from klamm.rules.frame import Frame, Peer
 
-PEER = Peer("blue", "2", "10.0.0.1:5555", "k")
+PEER = Peer("blue", "2", "10.0.0.1:5555", "k", 12)
 NAMES = {b"\1" * 16: "payments"}
 
 
@@ -111,6 +111,9 @@ EXCHANGE = {
     'client_id == "app" and client == "10.0.0.1" and broker == "2" and cluster == "blue"': True,
     f"size == {len(ANSWER.body)} and response_size == size and request_size == {len(ASKED.body)}": True,
     "latency_ms == 250": True,
+    "duration == 250 and not duration != latency_ms": True,
+    "connection == 12 and client_port == 5555": True,
+    "connection in [1, 2] or client_port < 1024": False,
     "any(t.name == 'orders-1' for t in request.topics)": True,
     "error == NOT_LEADER_OR_FOLLOWER": True,
     "error == NotLeaderForPartitionCode": True,

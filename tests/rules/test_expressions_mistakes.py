@@ -138,8 +138,8 @@ def test_columns_count_characters(text: str) -> None:
         ),
         (
             "any(p.index > 3 for t in topic_data for p in t.partition_dat)",
-            "can hold for no API: Produce requests have no topic_data.partition_dat (column 46); did you mean "
-            "partition_data?",
+            "can hold for no API: Produce requests have no topic_data.partition_dat (column 46); did you "
+            "mean partition_data?",
         ),
         (
             "record.size == 3",
