@@ -130,6 +130,7 @@ def _list(
     found: Iterable[Captured], where: Expression | None, period: Period, arguments: argparse.Namespace
 ) -> None:
     from klamm.cli.show_exchange import as_object, as_text
+    from klamm.cli.show_records import as_objects
 
     bodies = "values" if arguments.values else "raw" if arguments.hex else "none"
     colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
@@ -139,7 +140,7 @@ def _list(
     for one in islice(shown, arguments.count):
         _tell(missing, arguments.json)
         if arguments.json:
-            print_json(as_object(one, bodies))
+            print_json(as_object(one, bodies, as_objects))
             continue
         now = datetime.fromtimestamp(one.exchange.last.time_ns // 10**9).strftime("%Y-%m-%d")
         if now != day:

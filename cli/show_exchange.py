@@ -13,6 +13,7 @@ from klamm.captures.values import changes
 from klamm.cli.decode.frames import Conversation, Piece, Told
 from klamm.cli.decode.records import Opened, Wrong
 from klamm.cli.decode.tree import Shown, lines
+from klamm.cli.show_records import Show, as_lines, describe
 from klamm.cli.tail import text as as_in_tail
 from klamm.client.types import Body, Exchange
 from klamm.decoders import API
@@ -27,7 +28,7 @@ FATES = {"rewritten": "rewritten", "withheld": "withheld by klamm", "made": "mad
 
 def as_text(one: Framed, colour: bool, bodies: str) -> Iterator[str]:
     """Its line; below it fields for `bodies` "values", fields beside bytes for "raw"."""
-    first, *below = as_in_tail(as_exchange(one, bodies), colour, False)
+    first, *below = as_in_tail(as_exchange(one, bodies, as_lines), colour, False)
     notes = (f"\x1b[{style}m{words}\x1b[0m" if colour else words for words, style in _notes(one))
     yield " ".join([first, *notes])
     if bodies == "raw":
@@ -37,9 +38,9 @@ def as_text(one: Framed, colour: bool, bodies: str) -> Iterator[str]:
         yield from _changed(one)
 
 
-def as_object(one: Framed, bodies: str) -> dict[str, Any]:
+def as_object(one: Framed, bodies: str, show: Show | None = None) -> dict[str, Any]:
     """The same for programs, as `klamm tail --json` has it, and what klamm did."""
-    found: dict[str, Any] = msgspec.to_builtins(as_exchange(one, bodies))
+    found: dict[str, Any] = msgspec.to_builtins(as_exchange(one, bodies, show))
     fates = {row.side: row.fate for row in one.exchange if row is not None and row.fate != "passed"}
     if fates:
         found["fates"] = fates
@@ -48,8 +49,10 @@ def as_object(one: Framed, bodies: str) -> dict[str, Any]:
     return found
 
 
-def as_exchange(one: Framed, bodies: str = "none") -> Exchange:
-    """As the admin API tells it, with its bodies unless they are "none"."""
+def as_exchange(one: Framed, bodies: str = "none", show: Show | None = None) -> Exchange:
+    """As the admin API tells it, with its bodies unless they are "none", and with `show`, which
+    makes of records what is told of them, what their batches are.
+    """
     first, (request, response) = one.exchange.first, one.exchange
     api, of = API.get(first.api_key), first.connection
     said: Mapping[str, Any] = {
@@ -70,15 +73,19 @@ def as_exchange(one: Framed, bodies: str = "none") -> Exchange:
     if bodies == "none":
         return told(seen)
     raw = bodies == "raw"
-    return told(seen, 0, _body(request, one.request, raw), _body(response, one.response, raw))
+    halves = (request, one.request), (response, one.response)
+    return told(seen, 0, *(_body(row, frame, raw, show) for row, frame in halves))
 
 
-def _body(row: Captured | None, frame: Frame | None, raw: bool) -> Body | None:
+def _body(row: Captured | None, frame: Frame | None, raw: bool, show: Show | None) -> Body | None:
     if row is None:
         return None
     if frame is None:
         return Body(row.size, reason="only its size was kept" if row.frame is None else "cannot be read")
-    return body(frame, raw)
+    found = body(frame, raw)
+    if found.values is not None and show is not None:
+        describe(frame.api.fields(frame.side), found.values, frame.values, bool(row.blanks), show)
+    return found
 
 
 def _notes(one: Framed) -> Iterator[tuple[str, str]]:

@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,7 +17,7 @@ from klamm.captures.storage.reading import read
 from klamm.cli import main, show
 from klamm.decoders import records
 from klamm.decoders.records import Batch, Record
-from tests.captures.rows import Talk, connection, in_time, lost, written
+from tests.captures.rows import MS, START_NS, Talk, connection, in_time, lost, written
 
 Says = Callable[..., tuple[int, str, str]]  # exit code, output, errors
 
@@ -136,6 +137,68 @@ def test_blank_records_are_not_shown_as_damaged(tmp_path: Path, says: Says) -> N
     assert "batch of 2 records, blank" in out
     assert "records_count: 2" in out
     assert "checksum" not in out
+
+
+def batch_of(values: int, **of_batch: Any) -> bytes:
+    """From 22:13:20 on, a record each second."""
+    some = [Record(n, START_NS // MS + n * 1000, b"k%d" % n, b"v%d" % n) for n in range(values)]
+    return records.write(Batch(**of_batch), some)
+
+
+def blank(talk: Talk, content: bytes) -> None:
+    """The content of its batch, as captures are without --capture-records."""
+    row = talk.rows[0]
+    frame = row.frame or b""
+    at, size = frame.index(content) + 61, len(content) - 61
+    talk.rows[0] = row._replace(frame=frame[:at] + bytes(size) + frame[at + size :], blanks=((at, size),))
+
+
+def test_values_tell_what_batches_are_though_their_records_are_blank(tmp_path: Path, says: Says) -> None:
+    content = batch_of(3, codec="gzip", producer_id=4001, producer_epoch=2, base_sequence=17)
+    talk = Talk().produce(records=content)
+    blank(talk, content)
+    path = str(written(tmp_path / "a.arrow", talk.rows))
+    told = [
+        f"bytes: {len(content)}", "batches:", "[0]:", "records: 3", f"bytes: {len(content)}", "codec: gzip",
+        "offsets: 0-2", "base_timestamp: 2023-11-14 22:13:20.000Z",
+        "max_timestamp: 2023-11-14 22:13:22.000Z", "producer_id: 4001", "producer_epoch: 2",
+        "base_sequence: 17", "content: blank: this capture keeps no records",
+    ]  # fmt: skip
+    lines = [line.strip() for line in says(path, "-v")[1].splitlines()]
+    at = lines.index("records:") + 1
+    assert lines[at : at + len(told)] == told
+    partition = json.loads(says(path, "-v", "--json")[1])["request"]["values"]["topic_data"][0][
+        "partition_data"
+    ][0]
+    (only,) = partition["records"]["batches"]
+    assert (only["records"], only["codec"], only["max_timestamp"]) == (3, "gzip", "2023-11-14 22:13:22.000Z")
+
+
+def test_values_show_records_that_were_kept_up_to_a_bound(tmp_path: Path, says: Says) -> None:
+    talk = Talk().metadata().fetch(records=batch_of(12) + batch_of(1)[:-4])
+    path = str(written(tmp_path / "a.arrow", talk.rows))
+    out = says(path, "-v")[1]
+    assert '[0]: offset 0  2023-11-14 22:13:20.000Z  key "k0"  value "v0"\n' in out
+    assert out.count("offset ") == 10
+    assert "more: 2 records, which -x shows\n" in out
+    assert f"part_of_a_batch: {len(batch_of(1)) - 4}\n" in out
+    assert "producer_id" not in out
+    [found] = [json.loads(line) for line in says(path, "api == Fetch", "-v", "--json")[1].splitlines()]
+    told = found["response"]["values"]["responses"][0]["partitions"][0]["records"]["batches"][0]["content"]
+    assert told[1] == {
+        "offset": 1, "timestamp": "2023-11-14 22:13:21.000Z", "key": "k1", "value": "v1", "headers": [],
+    }  # fmt: skip
+
+
+def test_batches_that_are_damaged_or_of_old_messages_are_told_as_far_as_they_can_be(
+    tmp_path: Path, says: Says
+) -> None:
+    damaged = bytearray(batch_of(2))
+    damaged[16] = 9
+    talk = Talk().produce(records=bytes(damaged)).produce(records=batch_of(2, magic=1), version=2)
+    out = says(str(written(tmp_path / "a.arrow", talk.rows)), "-v")[1]
+    assert "unreadable: records at byte 0: magic 9; known are 0, 1 and 2\n" in out
+    assert 'key "k1"  value "v1"' in out
 
 
 def test_json_is_an_object_for_each_exchange(capture: Path, says: Says) -> None:

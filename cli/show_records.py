@@ -1,0 +1,131 @@
+"""Record batches of a captured frame for `klamm show -v`: times, counts, codecs, producers; and the records,
+where the capture has kept them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
+from typing import Any
+
+from klamm.cli.decode.values import content, moment
+from klamm.decoders.records import (
+    LEAST_SIZES,
+    UNKNOWN,
+    Batch,
+    MissingCodec,
+    Record,
+    RecordsError,
+    batches,
+    records,
+    valid_bytes,
+)
+from klamm.decoders.schema import RECORDS, Field, members
+from klamm.rules.json_form import plain_text
+
+SHOWN = 10  # records of a batch
+Show = Callable[[list[Record]], Any]
+
+
+def describe(
+    fields: tuple[Field, ...], told: Mapping[str, Any], values: Mapping[str, Any], blanked: bool, show: Show
+) -> None:
+    """Write the batches of `values` into what is `told` of them, as to_json has it: beside the size of each
+    records field. `blanked`: the capture has left out contents. `show` makes of records what is told of them.
+    """
+    for field in fields:
+        value = values.get(field.name)
+        if value is None:
+            continue
+        if field.mark == RECORDS:
+            told[field.name].update(_described(bytes(value), blanked, show))
+        elif field.kind == "struct":
+            describe(members(field), told[field.name], value, blanked, show)
+        elif field.kind == "array" and members(field):
+            for one, other in zip(told[field.name], value, strict=True):
+                describe(members(field), one, other, blanked, show)
+
+
+def as_lines(some: list[Record]) -> dict[str, str]:
+    """For people: a line for each."""
+    return {f"[{number}]": _line(record) for number, record in enumerate(some)}
+
+
+def as_objects(some: list[Record]) -> list[dict[str, Any]]:
+    """For programs; bytes that are no text as Python shows them."""
+    return [
+        {
+            "offset": record.offset,
+            "timestamp": moment(record.timestamp) or None,
+            "key": _text(record.key),
+            "value": _text(record.value),
+            "headers": [[plain_text(name), _text(value)] for name, value in record.headers],
+        }
+        for record in some
+    ]
+
+
+def _line(record: Record) -> str:
+    headers = ", ".join(f"{name}={content(value, False)}" for name, value in record.headers)
+    words = (
+        f"offset {record.offset}",
+        moment(record.timestamp),
+        f"key {content(record.key, False)}",
+        f"value {content(record.value, False)}",
+        f"headers {headers}" if headers else "",
+    )
+    return "  ".join(filter(None, words))
+
+
+def _described(data: bytes, blanked: bool, show: Show) -> dict[str, Any]:
+    found: dict[str, Any] = {"batches": []}
+    try:
+        for batch in batches(data):
+            found["batches"].append(dict(_batch(batch, blanked, show)))
+        left = len(data) - valid_bytes(data)
+    except RecordsError as wrong:
+        return found | {"unreadable": str(wrong)}
+    return found | ({"part_of_a_batch": left} if left else {})
+
+
+def _batch(batch: Batch, blanked: bool, show: Show) -> Iterator[tuple[str, Any]]:
+    """Names are those of `klamm decode`, but for `records`, which is the count."""
+    if batch.record_count != UNKNOWN:
+        yield "records", batch.record_count
+    yield "bytes", batch.size
+    yield "codec", batch.codec
+    if batch.base_offset != UNKNOWN:
+        yield "offsets", f"{batch.base_offset}-{batch.last_offset}"
+    for name in ("base_timestamp", "max_timestamp"):
+        if time := moment(getattr(batch, name)):
+            yield name, time
+    if batch.producer_id >= 0:
+        for name in ("producer_id", "producer_epoch", "base_sequence"):
+            yield name, getattr(batch, name)
+    for name in ("is_transactional", "is_control"):
+        if getattr(batch, name):
+            yield name, True
+    if blanked and _is_blank(batch):
+        yield "content", "blank: this capture keeps no records"
+    else:
+        yield from _content(batch, show)
+
+
+def _content(batch: Batch, show: Show) -> Iterator[tuple[str, Any]]:
+    try:
+        found = iter(records(batch))
+        yield "content", show(list(islice(found, SHOWN)))
+        more = sum(1 for _ in found)
+        if more:
+            yield "more", f"{more} records, which -x shows"
+    except (RecordsError, MissingCodec) as wrong:
+        yield "unreadable", str(wrong)
+
+
+def _is_blank(batch: Batch) -> bool:
+    """Zeros stand where its records were."""
+    return batch.magic < 2 or not any(batch.data[batch.start + LEAST_SIZES[2] : batch.end])
+
+
+def _text(data: bytes | None) -> str | None:
+    return None if data is None else data.decode("utf-8", "backslashreplace")
