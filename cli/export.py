@@ -11,11 +11,9 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from klamm.captures.captured import Captured
-from klamm.captures.exchanges import exchanges
-from klamm.captures.frames import chosen
 from klamm.cli.capture_files import expression, reading, telling, told, words
 from klamm.cli.saying import WrongWord
-from klamm.rules.expressions import Expression
+from klamm.cli.searching import Search
 
 if TYPE_CHECKING:
     from klamm.captures.storage.reading import Reading
@@ -65,13 +63,15 @@ def run(arguments: argparse.Namespace) -> int:
     """0 fine, 1 something of the captures was lost, 2 wrong usage."""
     form = _form(arguments)
     paths, text = words(arguments.words)
-    where = expression(text)
+    search = Search(expression(text))
     found = reading(paths)
     with _written(arguments.output) as file:
-        said = WRITERS[form](lambda: _shown(found, arguments.output), where, file, arguments)
+        said = WRITERS[form](lambda: _shown(found, arguments.output), search, file, arguments)
     if arguments.output != STANDARD_OUTPUT:
         print(f"{arguments.output}: {said}")
-    return told(found)
+    code = told(found)
+    search.say_nothing_found(found)
+    return code
 
 
 def _form(arguments: argparse.Namespace) -> str:
@@ -94,14 +94,14 @@ def _form(arguments: argparse.Namespace) -> str:
 Rows = Callable[[], Iterator[Captured]]
 
 
-def _packets(rows: Rows, where: Expression | None, file: IO[bytes], arguments: argparse.Namespace) -> str:
+def _packets(rows: Rows, search: Search, file: IO[bytes], arguments: argparse.Namespace) -> str:
     from importlib.metadata import version  # slow to load
 
     from klamm.captures.exports.exporting import Selection, seen_by
     from klamm.captures.packets.endpoints import BROKER_PORT
     from klamm.captures.packets.pcapng import Packets
 
-    selection = None if where is None else Selection(chosen(exchanges(rows()), where))
+    selection = None if search.where is None else Selection(search.of(rows()))
     some = rows() if selection is None else selection.of(rows())
     packets = Packets()
     file.write(packets.head(f"klamm {version('klamm')}"))
@@ -113,22 +113,22 @@ def _packets(rows: Rows, where: Expression | None, file: IO[bytes], arguments: a
     return _count(packets.frames, "frame") + hint
 
 
-def _json_lines(rows: Rows, where: Expression | None, file: IO[bytes], arguments: argparse.Namespace) -> str:
+def _json_lines(rows: Rows, search: Search, file: IO[bytes], arguments: argparse.Namespace) -> str:
     import msgspec
 
     from klamm.cli.show_exchange import as_object
 
     count = 0
-    for one in chosen(exchanges(rows()), where):
+    for one in search.of(rows()):
         file.write(msgspec.json.encode(as_object(one, arguments.bodies or "values")) + b"\n")
         count += 1
     return _count(count, "exchange")
 
 
-def _parquet(rows: Rows, where: Expression | None, file: IO[bytes], arguments: argparse.Namespace) -> str:
+def _parquet(rows: Rows, search: Search, file: IO[bytes], arguments: argparse.Namespace) -> str:
     from klamm.captures.exports.parquet import write
 
-    return _count(write(chosen(exchanges(rows()), where), file, arguments.bodies != "none"), "exchange")
+    return _count(write(search.of(rows()), file, arguments.bodies != "none"), "exchange")
 
 
 WRITERS = {"pcapng": _packets, "jsonl": _json_lines, "parquet": _parquet}

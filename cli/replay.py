@@ -10,13 +10,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from klamm.captures.exchanges import exchanges
 from klamm.captures.exports.exporting import Selection, seen_by
-from klamm.captures.frames import chosen
 from klamm.cli.capture_files import FINE, LOST, USAGE, expression, reading, telling, told, words
 from klamm.cli.pace import speed
 from klamm.cli.prefixes import api
 from klamm.cli.saying import WrongWord, say
+from klamm.cli.searching import Search
 from klamm.cli.scalars import address, listen_address
 from klamm.cli.tables import print_json, print_table
 
@@ -181,7 +180,9 @@ def _rows(found: Reading, where: Expression | None) -> Callable[[], Iterable[Cap
     """The capture as the brokers saw it, each time from its beginning."""
     if where is None:
         return lambda: seen_by("broker", found)
-    selection = Selection(chosen(exchanges(found), where))
+    search = Search(where)
+    selection = Selection(search.of(found))
+    search.say_nothing_found(found)
     return lambda: seen_by("broker", selection.of(found))
 
 

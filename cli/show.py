@@ -12,14 +12,12 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from klamm.captures.captured import Captured
-from klamm.captures.exchanges import exchanges
-from klamm.captures.frames import chosen
 from klamm.cli.capture_files import expression, reading, telling, told, words
 from klamm.cli.moments import Period, moment
 from klamm.cli.saying import WrongWord
+from klamm.cli.searching import Search
 from klamm.cli.tables import print_json
 from klamm.proxy.log_lines import printable
-from klamm.rules.expressions import Expression
 
 if TYPE_CHECKING:
     from klamm.captures.storage.following import Following
@@ -80,9 +78,10 @@ def run(arguments: argparse.Namespace) -> int:
         time.tzset()
     if arguments.follow:
         following = _following(paths)
-        _list(following, where, Period(), arguments)
+        _list(following, Search(where), arguments)
         return told(following)
     found = reading(paths)
+    search = Search(where, _period(found, arguments))
     if arguments.stats:
         from klamm.cli.show_statistics import sum_up
 
@@ -90,10 +89,13 @@ def run(arguments: argparse.Namespace) -> int:
     elif arguments.output is not None:
         from klamm.cli.show_output import write
 
-        print(write(found, where, _period(found, arguments), arguments.output))
+        print(write(found, search, arguments.output))
     else:
-        _list(found, where, _period(found, arguments), arguments)
-    return told(found)
+        _list(found, search, arguments)
+    code = told(found)
+    if not arguments.stats:
+        search.say_nothing_found(found)
+    return code
 
 
 def _period(found: Reading, arguments: argparse.Namespace) -> Period:
@@ -126,9 +128,7 @@ def _following(paths: list[str]) -> Following:
     return Following(paths, wait)
 
 
-def _list(
-    found: Iterable[Captured], where: Expression | None, period: Period, arguments: argparse.Namespace
-) -> None:
+def _list(found: Iterable[Captured], search: Search, arguments: argparse.Namespace) -> None:
     from klamm.cli.show_exchange import as_object, as_text
     from klamm.cli.show_records import as_objects
 
@@ -136,8 +136,7 @@ def _list(
     colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
     missing: list[Captured] = []
     day = ""
-    shown = period.of(chosen(exchanges(_noting(found, missing)), where))
-    for one in islice(shown, arguments.count):
+    for one in islice(search.of(_noting(found, missing)), arguments.count):
         _tell(missing, arguments.json)
         if arguments.json:
             print_json(as_object(one, bodies, as_objects))

@@ -8,13 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from klamm.captures.captured import Captured
-from klamm.captures.exchanges import exchanges
 from klamm.captures.exports.exporting import Selection
-from klamm.captures.frames import chosen
 from klamm.captures.storage.stored import stored
 from klamm.cli.moments import Period
 from klamm.cli.saying import WrongWord
-from klamm.rules.expressions import Expression
+from klamm.cli.searching import Search
 
 if TYPE_CHECKING:
     from klamm.captures.storage.reading import Reading
@@ -23,7 +21,7 @@ ONE_FILE = ".arrow"
 ROWS_AT_ONCE = 256
 
 
-def write(found: Reading, where: Expression | None, period: Period, output: str) -> str:
+def write(found: Reading, search: Search, output: str) -> str:
     """One segment if `output` ends as such, else a folder of them; what was written, in words. Raises
     WrongWord for what is there already.
     """
@@ -37,7 +35,7 @@ def write(found: Reading, where: Expression | None, period: Period, output: str)
     kept = {source.records for source in sources}
     clusters = {name: cluster_id for source in sources for name, cluster_id in source.clusters.items()}
     of = origin(kept.pop() if len(kept) == 1 else "blank", clusters)
-    rows = _rows(found, where, period)
+    rows = _rows(found, search)
     if path.name.endswith(ONE_FILE):
         return f"{output}: {write_file(path, rows, of):,} rows"
     writer, count = Writer(path, of), 0
@@ -48,14 +46,14 @@ def write(found: Reading, where: Expression | None, period: Period, output: str)
     return f"{output}: {count:,} rows in {writer.sealed} segment{'s' * (writer.sealed != 1)}"
 
 
-def _rows(found: Reading, where: Expression | None, period: Period) -> Iterator[Captured]:
+def _rows(found: Reading, search: Search) -> Iterator[Captured]:
     """Those of the exchanges for which it holds, of what else happened on their connections, and what is
     missing. Of all time and without an expression, all.
     """
-    if where is None and period == Period():
+    if search.where is None and search.period == Period():
         yield from found
         return
-    selection = Selection(period.of(chosen(exchanges(found), where)))
+    selection = Selection(search.of(found))
     for row in found:
         if row.connection is None:
             yield row

@@ -17,7 +17,7 @@ from klamm.rules.expressions.failure import Absent, ExpressionError
 from klamm.rules.expressions.meaning import Fitted, fitted
 from klamm.rules.expressions.syntax import parsed
 from klamm.rules.expressions.tree import Node
-from klamm.rules.expressions.varying import varies
+from klamm.rules.expressions.varying import mentions, varies
 from klamm.rules.frame import Frame
 
 __all__ = ["SIDES", "Expression", "ExpressionError", "Fitted", "parse"]
@@ -86,6 +86,11 @@ class Expression:
         if not isinstance(found, Absent):
             return found
         return Absent(f"can hold for no API: {found.wrong}", found.column, found.advice)
+
+    @property
+    def reads_records(self) -> bool:
+        """Does it ask for the content of records?"""
+        return mentions(self.tree, {"record"})
 
     def by_request(self, api: Api) -> bool:
         """Does what a request says up to its records decide it, whatever comes after, in every version?"""

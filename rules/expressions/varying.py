@@ -1,7 +1,8 @@
-"""Words whose values differ between frames that say the same."""
+"""Words that an expression uses; and of these, which differ between frames that say the same."""
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import fields
 from typing import Any
 
@@ -10,10 +11,15 @@ from klamm.rules.expressions.tree import Name, Node
 VARYING = {"size", "request_size", "response_size", "latency_ms", "duration", "record"}
 
 
-def varies(tree: Any) -> bool:
+def varies(tree: Node) -> bool:
     """Does an expression use one of them?"""
+    return mentions(tree, VARYING)
+
+
+def mentions(tree: Any, words: Set[str]) -> bool:
+    """Does an expression use one of these?"""
     if isinstance(tree, Name):
-        return tree.name in VARYING
+        return tree.name in words
     if isinstance(tree, Node):
-        return any(varies(getattr(tree, f.name)) for f in fields(tree))
-    return isinstance(tree, tuple) and any(map(varies, tree))
+        return any(mentions(getattr(tree, f.name), words) for f in fields(tree))
+    return isinstance(tree, tuple) and any(mentions(each, words) for each in tree)

@@ -63,6 +63,14 @@ def test_the_suffix_says_the_form(capture: Path, tmp_path: Path, capsys: pytest.
     assert duckdb.sql(f"select count(*) from '{tmp_path / 'exported.parquet'}'").fetchall() == [(4,)]
 
 
+@pytest.mark.parametrize("suffix", ["pcapng", "jsonl", "parquet"])
+def test_nothing_found_is_said(
+    capture: Path, tmp_path: Path, suffix: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(capture, 'group == "nosuch"', "-o", tmp_path / f"exported.{suffix}") == 0
+    assert capsys.readouterr().err == "klamm: 0 of 4 exchanges matched\n"
+
+
 def test_format_goes_before_the_suffix(capture: Path, tmp_path: Path) -> None:
     assert run(capture, "-o", tmp_path / "exported.log", "--format", "jsonl") == 0
     assert len(lines((tmp_path / "exported.log").read_text())) == 4

@@ -14,6 +14,8 @@ import pytest
 from klamm.captures.captured import Captured
 from klamm.captures.storage.leftovers import CUT
 from klamm.captures.storage.reading import read
+from klamm.captures.storage.segments import Origin
+from klamm.captures.storage.writing import write_file
 from klamm.cli import main, show
 from klamm.decoders import records
 from klamm.decoders.records import Batch, Record
@@ -72,6 +74,47 @@ def test_an_expression_chooses_wherever_it_stands(capture: Path, says: Says) -> 
         ("a.arrow", "-n", "1", "error != NONE"),
     ):
         assert says(*words)[1].splitlines()[1:] == [HEARTBEAT]
+
+
+def test_nothing_found_is_said_with_how_much_was_looked_at(capture: Path, says: Says, tmp_path: Path) -> None:
+    nothing = "klamm: 0 of 4 exchanges matched\n"
+    assert says("a.arrow", 'group == "nosuch"') == (0, "", nothing)
+    assert says("a.arrow", 'group == "nosuch"', "--json") == (0, "", nothing)
+    code, out, errors = says("a.arrow", 'group == "nosuch"', "-o", "cut")
+    assert (code, out, errors) == (0, "cut: 0 rows in 0 segments\n", nothing)
+    assert says("a.arrow", 'group == "billing"')[2] == ""
+    empty = str(written(tmp_path / "empty.arrow", Talk().opened().rows))
+    assert says(empty, "error != NONE") == (0, "", "klamm: 0 of 0 exchanges matched\n")
+
+
+def test_a_time_outside_of_the_capture_is_answered_with_what_it_covers(capture: Path, says: Says) -> None:
+    covers = "klamm: the capture covers 2023-11-14 22:13:20.000 to 2023-11-14 22:13:20.008\n"
+    for words in (("--since", "23:00"), ("--until", "2020-01-01")):
+        assert says("a.arrow", *words) == (0, "", f"klamm: 0 of 4 exchanges lie in that time\n{covers}")
+    assert says("a.arrow", "--since", "23:00", "error != NONE")[2] == (
+        f"klamm: 0 of 4 exchanges matched\n{covers}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("kept", "said"),
+    [
+        ("blank", "klamm: records are blanked in this capture (run klamm with --capture-records keep"),
+        ("hash", "klamm: records are hashed in this capture (run klamm with --capture-records keep"),
+    ],
+)
+def test_who_asks_for_records_that_were_not_kept_is_told_so(
+    tmp_path: Path, says: Says, kept: str, said: str
+) -> None:
+    content = batch_of(2)
+    talk = Talk().produce(records=content)
+    blank(talk, content)
+    write_file(tmp_path / "a.arrow", talk.rows, Origin("test", kept))
+    _, out, errors = says(str(tmp_path / "a.arrow"), 'record.value == "x"')
+    assert (out, errors.splitlines()[0]) == ("", "klamm: 0 of 1 exchange matched")
+    assert errors.splitlines()[1].startswith(said)
+    write_file(tmp_path / "b.arrow", Talk().produce(records=content).rows, Origin("test", "keep"))
+    assert says(str(tmp_path / "b.arrow"), 'record.value == "x"')[2] == "klamm: 0 of 1 exchange matched\n"
 
 
 def test_a_connection_is_followed_by_its_number_or_its_port(tmp_path: Path, says: Says) -> None:
