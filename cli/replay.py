@@ -15,8 +15,8 @@ from klamm.cli.capture_files import FINE, LOST, USAGE, expression, reading, tell
 from klamm.cli.pace import speed
 from klamm.cli.prefixes import api
 from klamm.cli.saying import WrongWord, say
-from klamm.cli.searching import Search
 from klamm.cli.scalars import address, listen_address
+from klamm.cli.searching import Search
 from klamm.cli.tables import print_json, print_table
 
 if TYPE_CHECKING:
