@@ -1,13 +1,16 @@
-"""Values counted in buckets that grow with them: quantiles within 2%, and whether distributions differ."""
+"""Values counted in buckets that grow with them: quantiles within 2%, of few values exact, and whether
+distributions differ.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from math import inf, log2, sqrt
+from math import ceil, inf, log2, sqrt
 
 PER_OCTAVE = 16  # buckets from a value to its double
 ZERO_AT = 64 * PER_OCTAVE  # the bucket of 1
+FEW = 64  # values that are kept as they are
 SURE = 1.95  # Kolmogorov-Smirnov: one in a thousand pairs of like distributions is further apart
 
 
@@ -23,17 +26,22 @@ def middle(number: int) -> float:
 
 @dataclass(slots=True)
 class Histogram:
-    """How many values there were in each bucket, and their sum, least and largest."""
+    """How many values there were in each bucket, and their sum, least and largest. `few`: all of them, while
+    they are at most FEW.
+    """
 
     counts: Counter[int] = field(default_factory=Counter)
     total: float = 0
     least: float = inf
     most: float = -inf
+    few: list[float] = field(default_factory=list)
 
     def add(self, value: float) -> None:
         self.counts[bucket(value)] += 1
         self.total += value
         self.least, self.most = min(self.least, value), max(self.most, value)
+        if len(self.few) <= FEW:
+            self.few.append(value)
 
     def __len__(self) -> int:
         return self.counts.total()
@@ -44,6 +52,8 @@ class Histogram:
 
     def quantile(self, share: float) -> float:
         """The value below which this share of all is; 0 if there are none."""
+        if 0 < len(self) == len(self.few):
+            return sorted(self.few)[max(0, ceil(share * len(self)) - 1)]
         left = share * len(self)
         for number in sorted(self.counts):
             left -= self.counts[number]

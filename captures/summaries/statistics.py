@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from klamm.captures.summaries.histogram import PER_OCTAVE, ZERO_AT, Histogram
+from klamm.captures.summaries.histogram import FEW, PER_OCTAVE, ZERO_AT, Histogram
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -193,6 +193,12 @@ class Summing:
             histogram.total += row["ms_sum"]
             histogram.least = min(histogram.least, row["ms_min"])
             histogram.most = max(histogram.most, row["ms_max"])
+        for (key, version), histogram in self.sums.latencies_ms.items():
+            if len(histogram) <= FEW:
+                is_kind = pc.and_(
+                    pc.equal(answered["api_key"], key), pc.equal(answered["api_version"], version)
+                )
+                histogram.few += answered["ms"].filter(is_kind).to_pylist()
 
 
 def _numbered(batches: Sequence[pa.RecordBatch]) -> tuple[pa.Table, dict[str, list[str]]]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from klamm.dashboards.terminal.quantiles import Quantile
+
 NOTHING = "–"
 BARS = " ▁▂▃▄▅▆▇█"
 
@@ -48,6 +50,15 @@ def duration(seconds: float | None) -> str:
     if seconds < 0.9995e-3:
         return f"{seconds * 1e6:.0f} µs"
     return f"{_three_digits(seconds * 1e3)} ms" if seconds < 0.9995 else f"{_three_digits(seconds)} s"
+
+
+def quantile(found: Quantile | None) -> str:
+    """At most seven columns: "3.75 ms"; a bound is round: "< 5 ms", "<250 ms", "> 60 s"."""
+    if found is None or not found.sign:
+        return duration(None if found is None else found.seconds)
+    units = (("µs", 1e6), ("ms", 1e3), ("s", 1.0))
+    text = next(f"{found.seconds * of:g} {unit}" for unit, of in units if found.seconds * of < 999 or of == 1)
+    return f"{found.sign} {text}" if len(text) <= 5 else f"{found.sign}{text}"
 
 
 def clock(seconds: float) -> str:

@@ -11,8 +11,9 @@ from rich.text import Text
 
 from klamm.dashboards.terminal import figures, sections
 from klamm.dashboards.terminal.chart import chart
+from klamm.dashboards.terminal.quantiles import quantile
 from klamm.dashboards.terminal.sections import ALARM, FAINT, HEADING, Draw, Section
-from klamm.dashboards.terminal.window import Counters, Window, quantile, window
+from klamm.dashboards.terminal.window import Counters, Window, window
 
 WIDE = 120  # columns from which tables stand beside each other
 
@@ -114,15 +115,12 @@ class _Frame:
             flow.append(f" {unit}  ", FAINT)
         yield _ends(flow, Text(bars[-max(width - flow.cell_len - 1, 0) :], "cyan", justify="right"))
 
-        own = self.window.own_buckets
+        own = self.window.own
         times = Text()
-        for who, buckets, scale in (
-            ("brokers", total.buckets, bounds),
-            ("klamm itself", own, current["own_bounds_s"]),
-        ):
+        for who, row, scale in (("brokers", total, bounds), (own.name, own, current["own_bounds_s"])):
+            p50, p99 = (quantile(row.buckets, scale, row.total_s, share) for share in (0.5, 0.99))
             times.append(f"{who} ", FAINT)
-            times.append(f"p50 {figures.duration(quantile(buckets, scale, 0.5))}", "bold")
-            times.append(f"  p99 {figures.duration(quantile(buckets, scale, 0.99))}    ", "bold")
+            times.append(f"p50 {figures.quantile(p50)}  p99 {figures.quantile(p99)}    ", "bold")
         dropped = current["log_dropped"]
         lost = Text(
             f"{figures.count(dropped)} log lines dropped" if dropped else "", "yellow", justify="right"

@@ -11,7 +11,8 @@ from rich.table import Table
 from rich.text import Text
 
 from klamm.dashboards.terminal import figures
-from klamm.dashboards.terminal.window import Counters, Row, Window, quantile
+from klamm.dashboards.terminal.quantiles import quantile
+from klamm.dashboards.terminal.window import Counters, Row, Window
 
 HEADING = "bold cyan"
 FAINT = "bright_black"
@@ -175,14 +176,14 @@ def _traffic(row: Row, window: Window, current: Counters) -> Cells:
         _rate(row.requests / window.seconds),
         _faint_nothing(figures.size(row.request_bytes / window.seconds)),
         _faint_nothing(figures.size(row.response_bytes / window.seconds)),
-        _latency(row.buckets, bounds, 0.5),
-        _latency(row.buckets, bounds, 0.99),
+        _latency(row, bounds, 0.5),
+        _latency(row, bounds, 0.99),
         _rate(row.errors / window.seconds, ALARM),
     ]
 
 
-def _latency(buckets: Sequence[int], bounds: Sequence[float], share: float) -> Text:
-    return _faint_nothing(figures.duration(quantile(buckets, bounds, share)))
+def _latency(row: Row, bounds: Sequence[float], share: float) -> Text:
+    return _faint_nothing(figures.quantile(quantile(row.buckets, bounds, row.total_s, share)))
 
 
 def _rate(per_second: float, style: str = "bold") -> Text:

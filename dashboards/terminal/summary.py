@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from klamm.dashboards.terminal import figures
+from klamm.dashboards.terminal.quantiles import quantile
 from klamm.dashboards.terminal.sections import FAINT, HEADING
-from klamm.dashboards.terminal.window import Counters, quantile, window
+from klamm.dashboards.terminal.window import Counters, Row, window
 
 
 def line(previous: Counters | None, current: Counters) -> str:
@@ -21,7 +23,7 @@ def line(previous: Counters | None, current: Counters) -> str:
         f"{figures.rate(now.total.requests / now.seconds)} req/s",
         f"{figures.size(now.total.request_bytes / now.seconds)} in/s",
         f"{figures.size(now.total.response_bytes / now.seconds)} out/s",
-        f"p99 {figures.duration(quantile(now.total.buckets, current['bounds_s'], 0.99))}",
+        f"p99 {_quantile(now.total, current['bounds_s'], 0.99)}",
         f"{sum(lane['open'] for lane in current['connections'])} connections",
     ]
     errors: Counter[str] = Counter()
@@ -47,8 +49,8 @@ def summary(last: Counters) -> RenderableType:
             Text(figures.count(row.requests)),
             Text(figures.size(row.request_bytes)),
             Text(figures.size(row.response_bytes)),
-            Text(figures.duration(quantile(row.buckets, bounds, 0.5))),
-            Text(figures.duration(quantile(row.buckets, bounds, 0.99))),
+            Text(_quantile(row, bounds, 0.5)),
+            Text(_quantile(row, bounds, 0.99)),
             Text(
                 figures.count(row.errors) if row.errors else figures.NOTHING, "red" if row.errors else FAINT
             ),
@@ -74,11 +76,15 @@ def summary(last: Counters) -> RenderableType:
                 Text(f"{error.api} of {whose}" + (f" on {about}" if about else "")),
             )
         lines += [errors, Text()]
-    p50 = figures.duration(quantile(ever.own_buckets, own_bounds, 0.5))
-    p99 = figures.duration(quantile(ever.own_buckets, own_bounds, 0.99))
+    p50 = _quantile(ever.own, own_bounds, 0.5)
+    p99 = _quantile(ever.own, own_bounds, 0.99)
     problems = sum(row["count"] for row in last["problems"])
     lines.append(Text(f"klamm's own time: p50 {p50}, p99 {p99}. Problems met: {problems}."))
     return Group(*lines)
+
+
+def _quantile(row: Row, bounds_s: Sequence[float], share: float) -> str:
+    return figures.quantile(quantile(row.buckets, bounds_s, row.total_s, share))
 
 
 def _span(seconds: float) -> str:

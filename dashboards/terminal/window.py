@@ -7,7 +7,7 @@ their time says how quiet a topic is, not how slow a broker.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,7 +19,9 @@ ERROR_PARTS = 3  # clients and topics named beside an error
 
 @dataclass(slots=True)
 class Row:
-    """Sums over some lanes. Counts are of the window, `ever` since the start; `buckets` as in `bounds_s`."""
+    """Sums over some lanes. Counts are of the window, `ever` since the start; `buckets` as in `bounds_s`, and
+    `total_s` is the sum of what is counted in them.
+    """
 
     name: str
     requests: int = 0
@@ -30,6 +32,7 @@ class Row:
     ever: int = 0
     errors_ever: int = 0
     buckets: list[int] = field(default_factory=list)
+    total_s: float = 0.0
 
 
 @dataclass(slots=True)
@@ -50,7 +53,7 @@ class Window:
 
     seconds: float
     total: Row
-    own_buckets: list[int]
+    own: Row  # klamm's own time
     apis: list[Row]
     clients: list[Row]
     topics: list[Row]
@@ -74,7 +77,7 @@ def window(previous: Counters | None, current: Counters) -> Window:
     return Window(
         seconds=max(current["now"] - previous["now"], 0.001),
         total=total[0] if total else Row("total", buckets=[0] * (len(current["bounds_s"]) + 1)),
-        own_buckets=[sum(column) for column in zip(*(lane["own"]["buckets"] for lane in lanes), strict=True)],
+        own=_own(lanes, len(current["own_bounds_s"]) + 1),
         apis=_sums(lanes, lambda lane: str(lane["api"]), waiting=True),
         clients=_sums(lanes, lambda lane: _named(lane, lane["client_id"] or "(no client id)", many)),
         topics=_sums(topics, lambda lane: _named(lane, lane["topic"], many)),
@@ -83,23 +86,6 @@ def window(previous: Counters | None, current: Counters) -> Window:
         ),
         errors=_errors(lanes, topics),
     )
-
-
-def quantile(buckets: Sequence[int], bounds_s: Sequence[float], share: float) -> float | None:
-    """The duration in seconds below which `share` of the observations are; None without observations.
-
-    Within a bucket they are taken as evenly spread; above the last bound the answer is that bound.
-    """
-    wanted = sum(buckets) * share
-    below = 0
-    for number, times in enumerate(buckets):
-        if times and below + times >= wanted:
-            if number == len(bounds_s):
-                break
-            low = bounds_s[number - 1] if number else 0.0
-            return low + (bounds_s[number] - low) * (wanted - below) / times
-        below += times
-    return bounds_s[-1] if below or wanted else None
 
 
 def _differences(
@@ -139,8 +125,20 @@ def _sums(
         row.errors += sum(lane["errors"].values())
         row.errors_ever += sum(lane["errors_ever"].values())
         if waiting or lane["api"] not in WAITING:
-            row.buckets = [a + b for a, b in zip(row.buckets, lane["latency"]["buckets"], strict=True)]
+            _add(row, lane["latency"])
     return sorted(rows.values(), key=lambda row: (row.requests == 0, -row.ever.bit_length(), row.name))
+
+
+def _own(lanes: Iterable[Mapping[str, Any]], size: int) -> Row:
+    row = Row("klamm itself", buckets=[0] * size)
+    for lane in lanes:
+        _add(row, lane["own"])
+    return row
+
+
+def _add(row: Row, histogram: Mapping[str, Any]) -> None:
+    row.buckets = [a + b for a, b in zip(row.buckets, histogram["buckets"], strict=True)]
+    row.total_s += histogram["sum_s"]
 
 
 def _errors(lanes: Iterable[Mapping[str, Any]], topics: Iterable[Mapping[str, Any]]) -> list[ErrorRow]:

@@ -25,6 +25,13 @@ def test_equal_values_have_exactly_that_quantile() -> None:
     assert of([3.7] * 9).quantile(0.5) == 3.7
 
 
+def test_quantiles_of_few_values_are_values() -> None:
+    some = [1.0, 1.9, 3.7, 41.0]
+    found = of(some)
+    assert [found.quantile(share) for share in (0.25, 0.5, 0.75, 0.99)] == some
+    assert of([5.0]).quantile(0.5) == of([5.0]).quantile(0.99) == 5.0
+
+
 def test_nothing_and_zero_have_quantiles_too() -> None:
     assert (of([]).quantile(0.5), of([]).mean) == (0, 0)
     assert of([0, 0, 0]).quantile(0.99) == 0

@@ -12,6 +12,7 @@ from klamm.captures.captured import Captured
 from klamm.captures.exchanges import exchanges
 from klamm.captures.storage.reading import read
 from klamm.captures.summaries import statistics, statistics_errors
+from klamm.captures.summaries.histogram import FEW
 from klamm.captures.summaries.statistics import Summing, Sums
 from klamm.captures.summaries.statistics_errors import ErrorCounts
 from tests.captures.rows import Talk, connection, in_time, lost, written
@@ -101,6 +102,15 @@ def test_latencies_are_those_of_the_exchanges(rows: list[Captured], sums: Sums) 
     assert sum(each.total for each in histograms) == pytest.approx(sum(found))
     assert max(each.most for each in histograms) == max(found)
     assert min(each.least for each in histograms) == min(found)
+    for (key, version), each in sums.latencies_ms.items():
+        of_kind = sorted(
+            one.latency_ns / 1e6
+            for one in exchanges(rows)
+            if one.latency_ns is not None and (one.first.api_key, one.first.api_version) == (key, version)
+        )
+        if len(of_kind) <= FEW:
+            assert each.quantile(0.5) == of_kind[(len(of_kind) - 1) // 2]
+            assert each.quantile(0.99) == of_kind[-1]
 
 
 def test_what_has_no_answer_is_counted(rows: list[Captured], sums: Sums) -> None:

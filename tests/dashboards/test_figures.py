@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from klamm.dashboards.terminal import figures
+from klamm.dashboards.terminal.quantiles import Quantile
 
 
 @pytest.mark.parametrize(
@@ -79,3 +80,21 @@ def test_bars_are_as_high_as_their_share_and_only_zero_is_empty() -> None:
 
 def test_text_from_the_wire_cannot_move_the_cursor() -> None:
     assert figures.printable("a\x1b[2Jb\nc\u202ed ä中") == "a�[2Jb�c�d ä中"
+
+
+@pytest.mark.parametrize(
+    ("found", "text"),
+    [
+        (None, "–"),
+        (Quantile(0.00375), "3.75 ms"),
+        (Quantile(0.005, "<"), "< 5 ms"),
+        (Quantile(0.0025, "<"), "<2.5 ms"),
+        (Quantile(0.25, "<"), "<250 ms"),
+        (Quantile(0.0001, "<"), "<100 µs"),
+        (Quantile(60.0, ">"), "> 60 s"),
+        (Quantile(1.0, "<"), "< 1 s"),
+    ],
+)
+def test_quantiles_say_where_they_are_bounds(found: Quantile | None, text: str) -> None:
+    assert figures.quantile(found) == text
+    assert len(text) <= 7

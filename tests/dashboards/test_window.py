@@ -1,8 +1,6 @@
 """Differences and sums of two answers of /v1/counters."""
 
-import pytest
-
-from klamm.dashboards.terminal.window import quantile, window
+from klamm.dashboards.terminal.window import window
 from tests.dashboards.fake_state import FakeState, answer, two_answers
 
 
@@ -83,21 +81,3 @@ def test_brokers_are_in_the_order_of_their_ids() -> None:
     state.run(1)
     names = [row.name for row in window(None, answer(state)).brokers]
     assert names == ["1", "2", "3", "9", "10", "bootstrap", "controller 1"]
-
-
-@pytest.mark.parametrize(
-    ("buckets", "share", "seconds"),
-    [
-        ([0, 0, 0], 0.5, None),
-        ([10, 0, 0], 0.5, 0.5),
-        ([0, 10, 0], 0.5, 1.5),
-        ([5, 5, 0], 0.5, 1.0),
-        ([5, 5, 0], 0.99, 1.98),
-        ([0, 0, 10], 0.5, 2.0),
-        ([1, 0, 99], 0.99, 2.0),
-        ([0, 1, 0], 1.0, 2.0),
-    ],
-)
-def test_quantiles(buckets: list[int], share: float, seconds: float | None) -> None:
-    found = quantile(buckets, (1.0, 2.0), share)
-    assert found == (None if seconds is None else pytest.approx(seconds))
