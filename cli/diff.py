@@ -6,7 +6,7 @@ import argparse
 from datetime import datetime
 from typing import Any
 
-from klamm.captures.summaries.diff import ASPECTS, Difference, differences
+from klamm.captures.summaries.diff import ASPECTS, STARTING, Difference, differences
 from klamm.captures.summaries.diff_measures import Work, measure
 from klamm.cli.capture_files import captures, reading, telling, told
 from klamm.cli.saying import WrongWord
@@ -17,8 +17,12 @@ from klamm.rules.nearest import suggestion
 DESCRIPTION = """\
 Say what changed between two captures of the same work, such as before and after an upgrade of a client or
 the brokers: clients, APIs, errors, versions, settings that show on the wire, counts, latencies and sizes, for
-each client id. The gravest comes first. An amount has changed if it did by --factor, and not by chance.
+each client id. The gravest comes first, how connections begin last. An amount has changed if it did by
+--factor, and not by chance.
 """
+
+START_UP = "start-up"
+IGNORED = (*ASPECTS, START_UP)
 
 EXAMPLES = f"""\
 examples:
@@ -26,7 +30,7 @@ examples:
   klamm diff before/ after/ --ignore latency,counts
   klamm diff before/ after/ --together --json
 
-What can be ignored: {", ".join(ASPECTS)}.
+What can be ignored: {", ".join(IGNORED)}.
 The exit code is 0 if they are the same, 1 if not, or if something of them could not be read, and 2 for wrong
 usage.
 """
@@ -56,7 +60,11 @@ def run(arguments: argparse.Namespace) -> int:
     paths = captures(arguments.captures)
     read = [reading([path]) for path in paths]
     works = [measure(each, arguments.together) for each in read]
-    found = [one for one in differences(works[0], works[1], arguments.factor) if one.aspect not in ignored]
+    found = [
+        one
+        for one in differences(works[0], works[1], arguments.factor)
+        if one.aspect not in ignored and not (one.at_start and START_UP in ignored)
+    ]
     if arguments.json:
         for one in found:
             print_json(one._asdict())
@@ -71,9 +79,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _ignored(text: str) -> set[str]:
     words = {word.strip() for word in text.split(",") if word.strip()}
-    for word in sorted(words.difference(ASPECTS)):
+    for word in sorted(words.difference(IGNORED)):
         raise WrongWord(
-            f"--ignore {word}: there is no such thing{suggestion(word, ASPECTS)}; {', '.join(ASPECTS)}"
+            f"--ignore {word}: there is no such thing{suggestion(word, IGNORED)}; {', '.join(IGNORED)}"
         )
     return words
 
@@ -89,6 +97,17 @@ def _about(work: Work) -> str:
 
 
 def _print(found: list[Difference]) -> None:
+    begin = [one for one in found if one.at_start]
+    if len(begin) < len(found) or not found:
+        _table([one for one in found if not one.at_start])
+    if begin:
+        if len(begin) < len(found):
+            print()
+        print(f"as connections begin ({', '.join(sorted(STARTING))})")
+        _table(begin)
+
+
+def _table(found: list[Difference]) -> None:
     if not found:
         print("no difference")
         return

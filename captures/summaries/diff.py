@@ -1,4 +1,5 @@
-"""Two captures of the same work held against each other: what changed, the gravest first.
+"""Two captures of the same work held against each other: what changed, the gravest first, and how
+connections begin last.
 
 What may be luck is not said: a distribution has changed if its middle has by a factor, and chance alone
 would do that less than once in a thousand times.
@@ -13,10 +14,14 @@ from klamm.captures.summaries.diff_measures import ApiUse, ClientUse, Work
 from klamm.captures.summaries.histogram import Histogram
 
 Aspect = Literal[
-    "clients", "apis", "errors", "versions", "settings", "software", "counts", "latency", "sizes", "batches",
-    "connections",
+    "errors", "clients", "apis", "latency", "counts", "connections", "batches", "settings", "versions",
+    "software", "sizes",
 ]  # fmt: skip
 ASPECTS: tuple[Aspect, ...] = get_args(Aspect)  # in the order of their weight
+# What clients ask as a connection begins, and how often at most: it depends on when they connected.
+STARTING = frozenset({"ApiVersions", "FindCoordinator", "Metadata", "SaslAuthenticate", "SaslHandshake"})
+MOST_AT_START = 3  # requests of a connection
+TOO_NEW = {"ApiVersions": {"UNSUPPORTED_VERSION"}}  # errors that a client of a newer version begins with
 SOFTWARE = "ApiVersions client_software"
 FEWEST = 10  # requests: below it, counts and shares say nothing
 LEAST_MS = 1.0  # a shift of the median that matters, besides its factor
@@ -24,26 +29,47 @@ TAIL_FACTOR, TAIL_MS, TAIL_FEWEST = 3.0, 20.0, 500  # of the 99th percentile: wh
 
 
 class Difference(NamedTuple):
-    """`client` is "" for all of them. `before` and `after` are for people; None: there is nothing."""
+    """`client` is "" for all of them. `before` and `after` are for people; None: there is nothing. `at_start`:
+    it is about how connections begin, of which there may be more or fewer by chance.
+    """
 
     aspect: Aspect
     client: str
     what: str
     before: str | None
     after: str | None
+    at_start: bool = False
 
 
 def differences(before: Work, after: Work, factor: float) -> list[Difference]:
-    """All of them, by weight and then by client. `factor`: how much of a change of an amount is one."""
+    """All of them, by weight, then what is gone before what is new, and by client. `factor`: how much of a
+    change of an amount is one.
+    """
     found: list[Difference] = []
     for client in sorted(before.clients.keys() | after.clients.keys()):
         old, new = before.clients.get(client), after.clients.get(client)
         if old is None or new is None:
-            there, gone = (new, None) if old is None else (None, old)
-            found.append(Difference("clients", client, "client", _whole(gone), _whole(there)))
+            at_start = _only_begins(old) and _only_begins(new)
+            found.append(Difference("clients", client, "client", _whole(old), _whole(new), at_start))
         else:
             found += _Pair(client, old, new, before.requests, after.requests, factor).differences()
-    return sorted(found, key=lambda one: (ASPECTS.index(one.aspect), one.client, one.what))
+    return sorted(found, key=_weight)
+
+
+def _weight(one: Difference) -> tuple[bool, int, bool, str, str]:
+    is_new = one.aspect in ("clients", "apis") and one.before is None
+    return one.at_start, ASPECTS.index(one.aspect), is_new, one.client, one.what
+
+
+def _only_begins(client: ClientUse | None) -> bool:
+    if client is None:
+        return True
+    return all(_begins(client, api, use) and _is_too_new(api, use) for api, use in client.apis.items())
+
+
+def _begins(client: ClientUse, api: str, use: ApiUse | None) -> bool:
+    """Is this no more of an API than its connections begin with?"""
+    return api in STARTING and (use is None or use.requests <= MOST_AT_START * len(client.connections))
 
 
 def _whole(client: ClientUse | None) -> str | None:
@@ -66,10 +92,14 @@ class _Pair(NamedTuple):
     def differences(self) -> Iterator[Difference]:
         for api in sorted(self.old.apis.keys() | self.new.apis.keys()):
             old, new = self.old.apis.get(api), self.new.apis.get(api)
+            begins = _begins(self.old, api, old) and _begins(self.new, api, new)
             if old is None or new is None:
-                yield self.one("apis", api, _requests(old), _requests(new))
-            else:
-                yield from self.api(api, old, new)
+                only = self.one("apis", api, _requests(old), _requests(new))
+                yield only._replace(at_start=begins and _is_too_new(api, old, new))
+                continue
+            for one in self.api(api, old, new):
+                at_start = begins and (one.aspect != "errors" or _is_too_new(api, old, new))
+                yield one._replace(at_start=at_start)
         yield from self.settings()
         yield from self.batches()
         connections = len(self.old.connections), len(self.new.connections)
@@ -151,6 +181,12 @@ class _Pair(NamedTuple):
         sizes = self.old.batch_bytes, self.new.batch_bytes
         if self.shifted(*sizes):
             yield self.one("batches", "batch size", *(_bytes(each.quantile(0.5)) for each in sizes))
+
+
+def _is_too_new(api: str, *uses: ApiUse | None) -> bool:
+    """Are the errors none but those of a client that knows newer versions than its broker?"""
+    there = [use for use in uses if use is not None]
+    return not any(use.unanswered or use.errors.keys() - TOO_NEW.get(api, set()) for use in there)
 
 
 def _requests(use: ApiUse | None) -> str | None:

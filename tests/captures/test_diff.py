@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 from klamm.captures.captured import Captured
-from klamm.captures.summaries.diff import ASPECTS, Difference, differences
+from klamm.captures.summaries.diff import Difference, differences
 from klamm.captures.summaries.diff_measures import measure, name_of
 from klamm.decoders import records
 from klamm.decoders.records import Batch, Record
@@ -41,8 +41,8 @@ def test_a_client_that_is_new_or_gone_is_said_once() -> None:
     one = Talk(client_id="old").metadata().produce()
     other = Talk(client_id="new").metadata()
     assert between(one.rows, other.rows) == [
-        Difference("clients", "new", "client", None, "1 requests: Metadata"),
         Difference("clients", "old", "client", "2 requests: Metadata, Produce", None),
+        Difference("clients", "new", "client", None, "1 requests: Metadata", at_start=True),
     ]
 
 
@@ -58,17 +58,61 @@ def test_client_ids_are_the_same_but_for_uuids_in_them() -> None:
     assert between(one.rows, other.rows) == []
 
 
-def test_apis_come_first_then_errors_then_what_weighs_less() -> None:
+def test_errors_come_first_then_apis_then_what_weighs_less_and_start_up_last() -> None:
     before = Talk().produce(acks=-1).heartbeat()
-    after = Talk().metadata().produce(acks=1, version=10).heartbeat(25)
-    found = told(before, after)
-    assert found == [
-        ("apis", "Metadata", None, "1 requests"),
+    after = Talk().metadata().produce(acks=1, version=10).fetch().heartbeat(25)
+    assert told(before, after) == [
         ("errors", "Heartbeat errors", "none", "UNKNOWN_MEMBER_ID x1 of 1"),
-        ("versions", "Produce version", "9", "10"),
+        ("apis", "Fetch", None, "1 requests"),
         ("settings", "Produce acks", "-1 (all)", "1"),
+        ("versions", "Produce version", "9", "10"),
+        ("apis", "Metadata", None, "1 requests"),
     ]
-    assert [aspect for aspect, *_ in found] == sorted((one[0] for one in found), key=list(ASPECTS).index)
+
+
+def test_apis_that_are_missing_come_before_those_that_are_new_and_before_slower_ones() -> None:
+    before, after = Talk().heartbeat(), Talk().fetch()
+    for _ in range(30):
+        before.produce(records=batch(1))
+        after.exchange("Produce", 9, {"acks": -1}, {}, took_ms=90)
+    found = [(aspect, what) for aspect, what, *_ in told(before, after)]
+    assert found[:3] == [("apis", "Heartbeat"), ("apis", "Fetch"), ("latency", "Produce latency p50")]
+
+
+def test_a_storm_of_metadata_and_errors_in_it_are_no_start_up() -> None:
+    def work(times: int, error_code: int = 0) -> Talk:
+        talk = Talk().heartbeat()
+        for _ in range(times):
+            topics = [{"name": "orders", "error_code": error_code, "partitions": []}]
+            talk.exchange("Metadata", 12, {"topics": None}, {"brokers": [], "topics": topics})
+        return talk
+
+    assert not any(one.at_start for one in between(work(2).rows, work(200).rows))
+    [failing] = between(work(1).rows, work(1, 3).rows)
+    assert (failing.aspect, failing.at_start) == ("errors", False)
+    [more] = between(work(0).rows, work(2).rows)
+    assert (more.what, more.at_start) == ("Metadata", True)
+
+
+def test_what_a_client_older_than_its_broker_is_told_of_versions_is_start_up() -> None:
+    def work(error_code: int) -> Talk:
+        return Talk().exchange("ApiVersions", 3, {}, {"error_code": error_code}).heartbeat()
+
+    [found] = between(work(0).rows, work(35).rows)
+    assert (found.aspect, found.what, found.at_start) == ("errors", "ApiVersions errors", True)
+
+
+def test_a_client_that_cannot_even_begin_is_no_start_up() -> None:
+    failing = Talk().exchange("SaslAuthenticate", 1, {"auth_bytes": b"x"}, {"error_code": 58})
+    [found] = between([], failing.rows)
+    assert (found.aspect, found.at_start) == ("clients", False)
+
+
+def test_a_client_that_only_connects_comes_last() -> None:
+    one = Talk(client_id="b-worker").produce()
+    other = Talk(of=connection(2), client_id="a-bootstrap").metadata()
+    found = between(in_time(one, other), [])
+    assert [(each.client, each.at_start) for each in found] == [("b-worker", False), ("a-bootstrap", True)]
 
 
 def test_an_error_that_is_there_as_often_is_none_but_one_that_is_more_frequent_is() -> None:
@@ -105,8 +149,8 @@ def test_settings_of_a_version_that_lacks_them_are_kafkas_defaults() -> None:
     before = Talk().exchange("Fetch", 3, {"max_wait_ms": 500, "max_bytes": 7}, {})
     after = Talk().exchange("Fetch", 4, {"max_wait_ms": 500, "max_bytes": 7, "isolation_level": 1}, {})
     assert told(before, after) == [
-        ("versions", "Fetch version", "3", "4"),
         ("settings", "Fetch isolation_level", "0 (read_uncommitted)", "1 (read_committed)"),
+        ("versions", "Fetch version", "3", "4"),
     ]
 
 

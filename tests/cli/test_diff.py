@@ -44,10 +44,14 @@ def test_differences_are_a_table_the_gravest_first(says: Says) -> None:
     assert out.splitlines()[2:] == [
         "",
         "            client  what              A         B",
-        "  apis      app     Metadata          -         1 requests",
         "  errors    app     Heartbeat errors  none      REBALANCE_IN_PROGRESS x1 of 1",
         "  settings  app     Produce acks      -1 (all)  1",
+        "",
+        "as connections begin (ApiVersions, FindCoordinator, Metadata, SaslAuthenticate, SaslHandshake)",
+        "        client  what      A  B",
+        "  apis  app     Metadata  -  1 requests",
     ]
+    assert "Metadata" not in says("a.arrow", "b.arrow", "--ignore", "start-up")[1]
 
 
 def test_what_is_ignored_is_not_said(says: Says) -> None:
@@ -59,11 +63,12 @@ def test_json_is_an_object_for_each_difference(says: Says) -> None:
     code, out, _ = says("a.arrow", "b.arrow", "--json")
     assert code == 1
     assert json.loads(out.splitlines()[-1]) == {
-        "aspect": "settings",
+        "aspect": "apis",
         "client": "app",
-        "what": "Produce acks",
-        "before": "-1 (all)",
-        "after": "1",
+        "what": "Metadata",
+        "before": None,
+        "after": "1 requests",
+        "at_start": True,
     }
     assert says("a.arrow", "a.arrow", "--json")[:2] == (0, "")
 
