@@ -29,8 +29,8 @@ TAIL_FACTOR, TAIL_MS, TAIL_FEWEST = 3.0, 20.0, 500  # of the 99th percentile: wh
 
 
 class Difference(NamedTuple):
-    """`client` is "" for all of them. `before` and `after` are for people; None: there is nothing. `at_start`:
-    it is about how connections begin, of which there may be more or fewer by chance.
+    """`client` is "" for all of them. `before` and `after` are for people; None: there is nothing.
+    `at_start`: it is about how connections begin, of which there may be more or fewer by chance.
     """
 
     aspect: Aspect

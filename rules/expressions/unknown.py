@@ -188,12 +188,13 @@ def _bare(node: Node) -> str | None:
         case Constant(int() as number, "number"):
             return str(number)
         case Member(of, name):
-            joined = _bare(of), name, "."
+            return _joined(_bare(of), ".", name)
         case Arithmetic("-", left, right):
-            joined = _bare(left), _bare(right), "-"
-        case _:
-            return None
-    one, other, sign = joined
+            return _joined(_bare(left), "-", _bare(right))
+    return None
+
+
+def _joined(one: str | None, sign: str, other: str | None) -> str | None:
     return None if one is None or other is None else f"{one}{sign}{other}"
 
 

@@ -124,6 +124,31 @@ def test_every_exchange_can_be_shown_to_the_byte(before: Seen) -> None:
     assert klamm("show", before.capture, "-v", f'topic == "{TOPIC}"').count("\n  request, ") > 0
 
 
+def test_a_connection_is_followed_by_its_number_or_its_port(before: Seen) -> None:
+    listed = rows("show", before.capture)
+    one = next(one for one in listed if one["api"] == "Produce")
+    wanted = [other for other in listed if other["connection_id"] == one["connection_id"]]
+    port = one["connection"].rpartition(":")[2]
+    assert rows("show", before.capture, f"connection == {one['connection_id']}") == wanted
+    assert rows("show", before.capture, f"client_port == {port}") == wanted
+    assert 0 < len(wanted) < len(listed)
+
+
+def test_batches_are_told_though_their_records_are_blank(after: Seen) -> None:
+    produced = rows("show", after.capture, "api == Produce", "-v")
+    parts = [
+        part
+        for one in produced
+        for topic in one["request"]["values"]["topic_data"]
+        for part in topic["partition_data"]
+    ]
+    found = [batch for part in parts for batch in part["records"]["batches"]]
+    assert sum(batch["records"] for batch in found) == COUNT
+    assert {batch["codec"] for batch in found} == {"gzip"}
+    assert all(batch["base_timestamp"] <= batch["max_timestamp"] for batch in found)
+    assert all(batch["content"].startswith("blank") for batch in found)
+
+
 def test_what_was_followed_is_what_was_captured(before: Seen) -> None:
     listed = rows("show", before.capture)
     assert len(before.followed) == 5
