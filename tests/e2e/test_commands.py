@@ -184,7 +184,7 @@ def connections(it: Desk) -> None:
 def tail(it: Desk) -> None:
     of_the_shop = f'api == Produce and topic == "{it.shop.topic}"'
     clock, line, _ = (
-        rf"\S+ Produce v\d+ client={SHOP} broker={LEADER} {it.shop.topic}\[0\] \S+ -> \S+",
+        rf"\S+ Produce v\d+ client={SHOP} broker={LEADER} connection=\d+ {it.shop.topic}\[0\] \S+ -> \S+",
         "",
         "",
     )
