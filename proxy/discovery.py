@@ -31,6 +31,8 @@ ENOUGH = {
     DESCRIBE_QUORUM: 2,
     DESCRIBE_CLUSTER: 2,
 }  # the newest versions that klamm asks for
+# Brokers name the controllers only to those who ask for the quorum's partition.
+QUORUM = {"topics": [{"topic_name": "__cluster_metadata", "partitions": [{"partition_index": 0}]}]}
 CLIENT_ID = "klamm"
 UNDIALLED = (OSError, ValueError, OverflowError)  # the latter for hosts and ports that are nonsense
 CLOSED = (ConnectionError, asyncio.IncompleteReadError)
@@ -218,7 +220,7 @@ async def _of_broker(conversation: Conversation, offered: dict[int, int]) -> Fou
     for row in answer["brokers"]:
         found.nodes[NodeKey("broker", row["node_id"])] = Address(row["host"], row["port"])
     if offered.get(DESCRIBE_QUORUM, 0) >= 2:
-        quorum = await conversation.ask(DESCRIBE_QUORUM, offered[DESCRIBE_QUORUM], {"topics": []})
+        quorum = await conversation.ask(DESCRIBE_QUORUM, offered[DESCRIBE_QUORUM], QUORUM)
         for node in quorum["nodes"] or ():
             for listener in node["listeners"][:1]:
                 found.nodes[NodeKey("controller", node["node_id"])] = Address(

@@ -77,7 +77,9 @@ class Cluster:
         settings: Mapping[str, str],
         hosts: Mapping[int, str],
         unreachable: Sequence[str],
+        version: str = VERSION,
     ) -> None:
+        self.version = version
         self.directory = directory
         self.listeners = listeners
         self.settings = {**SETTINGS, **settings}
@@ -86,7 +88,9 @@ class Cluster:
         # The first byte keeps the text from beginning with "-", which StorageTool takes for an option.
         self.cluster_id = base64.urlsafe_b64encode(b"k" + uuid.uuid4().bytes[1:]).decode().rstrip("=")
         self.controller, self.controller_port = 1, free_ports()
+        self.controller_is_separate = False
         self.brokers: dict[int, Broker] = {}
+        self.separate: dict[int, Broker] = {}  # the controller, where it is no broker
         self.ca = directory / "ca.pem"
         if any("SSL" in name for name in listeners):
             certificates.make(directory, [*hosts.values(), "localhost", "127.0.0.1"])
@@ -119,10 +123,11 @@ class Cluster:
                 raise RuntimeError(f"formatting failed\n{process.tail()}")
         for node_id in node_ids:
             folder = self._folder(node_id)
+            role = self.separate if self._is_separate(node_id) else self.brokers
             options = (f"-Dlog4j2.configurationFile={self.directory}/log4j2.properties",)
-            command = java(VERSION, "kafka.Kafka", f"{folder}/server.properties", options=options)
+            command = java(self.version, "kafka.Kafka", f"{folder}/server.properties", options=options)
             host = self.hosts.get(node_id, "127.0.0.1")
-            self.brokers[node_id] = Broker(
+            role[node_id] = Broker(
                 node_id, folder, host, ports[node_id], Process(command, folder / "broker.log")
             )
         self.wait_until_ready()
@@ -144,12 +149,16 @@ class Cluster:
 
     def stop(self) -> None:
         """SIGKILL to all: the data is not needed any more."""
-        for broker in self.brokers.values():
+        for broker in [*self.brokers.values(), *self.separate.values()]:
             broker.process.kill()
 
     def logs(self) -> str:
         """The tails of all brokers' logs."""
-        return "\n".join(broker.process.tail() for broker in self.brokers.values())
+        nodes = [*self.separate.values(), *self.brokers.values()]
+        return "\n".join(node.process.tail() for node in nodes)
+
+    def _is_separate(self, node_id: int) -> bool:
+        return node_id == self.controller and self.controller_is_separate
 
     def _folder(self, node_id: int) -> Path:
         return self.directory / f"broker-{node_id}"
@@ -169,7 +178,7 @@ class Cluster:
         for user, password in USERS.items():
             for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-512"):
                 command += ["--add-scram", f"{mechanism}=[name={user},password={password}]"]
-        return java(VERSION, "kafka.tools.StorageTool", *command, heap_mb=128)
+        return java(self.version, "kafka.tools.StorageTool", *command, heap_mb=128)
 
     def _write_properties(self, node_id: int) -> dict[str, int]:
         folder = self._folder(node_id)
@@ -178,20 +187,24 @@ class Cluster:
         ports = {name: first + index for index, name in enumerate(self.listeners)}
         bind = [f"{name}://127.0.0.1:{port}" for name, port in ports.items()]
         advertised = [f"{name}://{self._advertised(name, node_id)}:{port}" for name, port in ports.items()]
-        controller = node_id == self.controller
+        controller, separate = node_id == self.controller, self._is_separate(node_id)
+        own = [f"CONTROLLER://127.0.0.1:{self.controller_port}"] * controller
         protocols = [f"{name}:{name}" for name in SECURITY] + ["CONTROLLER:PLAINTEXT"]
         values = {
             **self.settings,
-            "process.roles": "broker,controller" if controller else "broker",
+            "process.roles": "controller" if separate else "broker,controller" if controller else "broker",
             "node.id": str(node_id),
             "controller.quorum.voters": f"{self.controller}@127.0.0.1:{self.controller_port}",
             "controller.listener.names": "CONTROLLER",
-            "listeners": ",".join(bind + [f"CONTROLLER://127.0.0.1:{self.controller_port}"] * controller),
-            "advertised.listeners": ",".join(advertised),
+            "listeners": ",".join(own if separate else bind + own),
             "listener.security.protocol.map": ",".join(protocols),
-            "inter.broker.listener.name": "PLAINTEXT",
             "log.dirs": f"{folder}/data",
         }
+        if not separate:
+            values |= {
+                "advertised.listeners": ",".join(advertised),
+                "inter.broker.listener.name": "PLAINTEXT",
+            }
         for name in self.listeners:
             values.update(_security(name, self.directory))
         (folder / "server.properties").write_text(
@@ -226,15 +239,17 @@ def kraft_cluster(
     settings: Mapping[str, str] | None = None,
     hosts: Mapping[int, str] | None = None,
     unreachable: Sequence[str] = (),
+    separate: bool = False,
+    version: str = VERSION,
 ) -> Iterator[Cluster]:
-    """A running Kafka 4.3.1 cluster in `directory`, killed at the end.
+    """A running cluster of Kafka `version` in `directory`, killed at the end.
 
-    The first of `node_ids` is the controller. `listeners` are names of security protocols, PLAINTEXT first.
+    The first of `node_ids` is the controller, and a broker too unless `separate`. `listeners` are names of security protocols, PLAINTEXT first.
     `hosts` says which host a broker advertises, 127.0.0.1 unless told; it must lead to 127.0.0.1. On
     `unreachable` listeners the brokers advertise names that lead nowhere.
     """
-    cluster = Cluster(directory, listeners, settings or {}, hosts or {}, unreachable)
-    cluster.controller = node_ids[0]
+    cluster = Cluster(directory, listeners, settings or {}, hosts or {}, unreachable, version)
+    cluster.controller, cluster.controller_is_separate = node_ids[0], separate
     try:
         cluster.start(node_ids)
         yield cluster

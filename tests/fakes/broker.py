@@ -25,6 +25,7 @@ from klamm.decoders.headers import (
 )
 from tests.fakes.waiting import Signal
 
+QUORUM = [{"topic_name": "__cluster_metadata", "partitions": [{"partition_index": 0}]}]
 RESET = struct.pack("ii", 1, 0)  # SO_LINGER of 0 s: closing sends RST
 
 
@@ -264,6 +265,19 @@ def describe_cluster(connection: Connection, request: Request) -> dict[str, Any]
 
 
 def describe_quorum(connection: Connection, request: Request) -> dict[str, Any]:
+    """Names the controllers to those who ask for the quorum's only partition, and to nobody else."""
+    if request.values["topics"] != QUORUM:
+        topics = [
+            {
+                "topic_name": topic["topic_name"],
+                "partitions": [
+                    {"partition_index": part["partition_index"], "error_code": 3}
+                    for part in topic["partitions"]
+                ],
+            }
+            for topic in request.values["topics"]
+        ]
+        return {"topics": topics, "nodes": []} if request.version >= 2 else {"topics": topics}
     rows = [
         {"node_id": id_, "listeners": [{"name": "CONTROLLER", "host": host, "port": port}]}
         for id_, (host, port) in connection.broker.cluster.controllers.items()

@@ -11,7 +11,7 @@ from klamm.proxy import cluster as edge_of_cluster
 from klamm.proxy.config import Address, Listen
 from klamm.proxy.topology import NodeKey
 from tests.brokers.processes import free_ports
-from tests.fakes.broker import Broker, Cluster
+from tests.fakes.broker import QUORUM, Broker, Cluster
 from tests.fakes.client import connect
 from tests.fakes.edge import cluster, edge, proxied
 from tests.fakes.waiting import eventually, on_uvloop, turns
@@ -102,7 +102,7 @@ async def test_controllers_have_listeners_of_their_own() -> None:
         asking = await klamm.client(1, kind="controller")
         await asking.ask("Heartbeat", 4, {})
         assert controller.requests("Heartbeat")
-        quorum = await client.ask("DescribeQuorum", 2, ALL)
+        quorum = await client.ask("DescribeQuorum", 2, {"topics": QUORUM})
         assert quorum["nodes"][0]["listeners"][0]["port"] == klamm.port_of(1, "controller")
         await controller.stop()
 
