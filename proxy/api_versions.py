@@ -16,8 +16,9 @@ def clamped(body: bytes, asked: int, allow_unknown: bool) -> bytes:
     """The answer without what klamm cannot stand for; the same object when nothing needs to go. Raises
     DecodeError.
 
-    An API that bears addresses is offered up to the newest version klamm knows; one of which no version is
-    left, and one that klamm does not know at all (unless allowed), is left out.
+    An API that bears addresses is offered up to the newest version klamm knows, and so is ApiVersions, which
+    klamm answers itself beyond that; one of which no version is left, and one that klamm does not know at
+    all (unless allowed), is left out.
     """
     if refuses_version(body):
         return body
@@ -34,7 +35,7 @@ def _offer(entry: dict[str, Any], allow_unknown: bool) -> dict[str, Any] | None:
         api = API[entry["api_key"]]
     except UnknownApi:
         return entry if allow_unknown else None
-    if not bears_addresses(api) or entry["max_version"] <= api.versions.last:
+    if not (bears_addresses(api) or api.key == API_VERSIONS) or entry["max_version"] <= api.versions.last:
         return entry
     if entry["min_version"] > api.versions.last:
         return None

@@ -58,6 +58,14 @@ def test_another_api_keeps_versions_that_klamm_does_not_know() -> None:
     assert kept([(12, 0, 99)]) == [(12, 0, 99)]
 
 
+@pytest.mark.parametrize("version", range(5))
+def test_api_versions_itself_is_offered_up_to_what_klamm_answers(version: int) -> None:
+    last = API["ApiVersions"].versions.last
+    assert kept([(18, 0, last)], version=version) == [(18, 0, last)]
+    assert kept([(18, 0, last + 1)], version=version) == [(18, 0, last)]
+    assert kept([(18, 0, last + 1)], allow_unknown=True, version=version) == [(18, 0, last)]
+
+
 def test_an_unknown_api_is_left_out_unless_it_is_allowed() -> None:
     rows = [(3, 0, 12), (999, 0, 1), (10000, 0, 0), (32767, 0, 0)]
     assert kept(rows) == [(3, 0, 12)]
