@@ -119,7 +119,8 @@ def _show(console: Console, start: Start, bootstrap: str | None, seconds: float 
         children.append(start("cluster", "klamm.cli.demo_cluster"))
         bootstrap = _first_line(children[0])
     listen, admin = _ports()
-    klamm = start("klamm", "klamm.cli", "run", bootstrap, "--listen", f"127.0.0.1:{listen}", "--admin", admin)
+    where = ("--listen", f"127.0.0.1:{listen}", "--admin", admin, "--state", "none")
+    klamm = start("klamm", "klamm.cli", "run", bootstrap, *where)
     children.append(klamm)
     first = _ready(admin, klamm, children)
     listening = first["clusters"][0]["listening"]

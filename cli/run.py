@@ -26,6 +26,7 @@ from klamm.proxy.config import (
     InputFile,
     Listen,
     Rules,
+    State,
     Tls,
 )
 from klamm.rules.typed_yaml import BROKEN, ConfigError, Document, Mistake, Path, Place, choose
@@ -68,6 +69,7 @@ OPTIONS = [  # option, its value (empty: none is taken), help with the default i
     ("--capture", "DIR", "keep what goes through: docs/captures.md [nothing is kept]"),
     ("--capture-filter", "EXPR", "only exchanges for which this holds [all]"),
     ("--capture-records", "HOW", "blank, keep, or hash: what is kept of records [blank]"),
+    ("--state", "DIR", "remember the nodes' ports there over a restart, or none [auto: ~/.local/state/klamm]"),
     ("--config", "FILE", "klamm.yaml; options override what it says"),
 ]
 
@@ -144,6 +146,7 @@ class _Overrides:
             ),
             rules=self.rules(config.rules),
             capture=self.capture(config.capture),
+            state=self.value("--state", ("state", "folder"), State, config.state),
         )
 
     def admin(self, written: Any) -> Any:

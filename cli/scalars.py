@@ -13,6 +13,7 @@ from typing import Any
 
 from klamm.proxy.config import (
     ALL_APIS,
+    AUTO,
     Address,
     Admin,
     ApiName,
@@ -29,6 +30,8 @@ from klamm.proxy.config import (
     Port,
     Rules,
     Seconds,
+    State,
+    StateFolder,
     Tls,
 )
 from klamm.rules.amounts import SIZES, amount, whole
@@ -210,6 +213,18 @@ def output_folder(folder: Path) -> Callable[[str], Folder]:
     return parse
 
 
+def state_folder(folder: Path) -> Callable[[str], StateFolder]:
+    """A folder as above, or `auto`."""
+    as_folder = output_folder(folder)
+    return lambda text: AUTO if text == AUTO else StateFolder(as_folder(text))
+
+
+def state(folder: Path) -> Callable[[str], State]:
+    """A folder, auto, or none."""
+    as_folder = state_folder(folder)
+    return lambda text: State(None) if text in ("none", "off", "false") else State(as_folder(text))
+
+
 def expression(text: str) -> Filter:
     """A condition that can hold for some API."""
     try:
@@ -234,6 +249,8 @@ def scalars(folder: Path) -> dict[Any, Scalar]:
         InputFile: Scalar(input_file(folder), "a file"),
         OutputFile: Scalar(output_file(folder), "a file"),
         Folder: Scalar(output_folder(folder), "a folder"),
+        StateFolder: Scalar(state_folder(folder), "a folder or auto"),
+        State: Scalar(state(folder), "a folder, auto or none"),
         Filter: Scalar(expression, "an expression"),
         Admin: Scalar(admin, "HOST:PORT or none"),
         Tls: Scalar(tls, "true or false"),

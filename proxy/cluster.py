@@ -18,16 +18,19 @@ from klamm.proxy.discovery import (
     Found,
     Way,
     about_sasl,
-    why_not_bound,
 )
 from klamm.proxy.intercept import Intercept
+from klamm.proxy.listeners import Listeners
 from klamm.proxy.log import EventLog, Level
+from klamm.proxy.memory import Memory
+from klamm.proxy.open_files import connections_possible
 from klamm.proxy.opened import Opened, opened_now
 from klamm.proxy.session import Session
 from klamm.proxy.snapshot import ClusterState, NodeState
 from klamm.proxy.sockets import tls_context
 from klamm.proxy.stats import Stats
-from klamm.proxy.topology import Node, NodeKey, Topology, broker_label
+from klamm.proxy.strays import Strays
+from klamm.proxy.topology import NodeKey, Topology, broker_label
 from klamm.proxy.transport import ClientSide, Link
 from klamm.proxy.watching import Sinks
 from klamm.rules.engine import Engine
@@ -36,7 +39,6 @@ from klamm.rules.plan import Planner
 if TYPE_CHECKING:
     from klamm.proxy.capturing import Capturing, Tap
 
-BACKLOG = 1024
 MORE_ROOM = "each takes two open files: raise limits.connections, or the limit of the system (ulimit -n)"
 REFRESH_S = 30.0  # between two looks at the cluster
 APART = {  # the fields beside the cluster that are limited apart in the log; of other kinds the api
@@ -59,6 +61,7 @@ class Proxied:
         stats: Stats,
         log: EventLog,
         intercept: Intercept,
+        memory: Memory | None = None,
     ) -> None:
         self.settings, self.room, self.stats, self.log = settings, limits.connections, stats, log
         self.hold, self.intercept = intercept.hold, intercept
@@ -83,7 +86,12 @@ class Proxied:
         self.links: dict[Link, Opened] = {}
         self.exchanged: Callable[[dict[str, Any], Sinks], None] = lambda fields, sinks: log.exchange(fields)
         self.capturing: Capturing | None = None
-        self.servers: dict[NodeKey | None, asyncio.Server] = {}
+        self.listeners = Listeners(
+            settings, self.topology, log, lambda target: ClientSide(self, target), self.dialler.own
+        )
+        self.strays = Strays(self.topology, self.listeners)
+        self.memory = memory
+        self.topology.remembers = memory is not None and memory.usable
         self.watch = BrokerWatch(settings.name, self.topology, self.dialler, log)
         self.asking = Asking(settings.name, self.dialler, log)
         self.tasks: set[asyncio.Task[None]] = set()
@@ -120,6 +128,7 @@ class Proxied:
             for (api, client_id), count in link.unanswered().items():
                 self.stats.unanswered[*where, api, client_id, reason] += count
             self.intercept.forget(link)
+            self.strays.remove(link)
 
     def session(self, link: Link) -> Session:
         host = self.settings.advertise or link.local_address[0]
@@ -146,13 +155,15 @@ class Proxied:
 
     async def connect(self, link: Link, make: Callable[[], asyncio.Protocol]) -> asyncio.Transport:
         """To the broker of the link's listener, or to the first of all known that answers. Raises OSError."""
-        if link.target is not None:
-            node = self.topology.nodes[link.target]
+        target, topology = link.target, self.topology
+        node = None if target is None else topology.nodes.get(target) or topology.remembered.get(target)
+        if node is not None:
             try:
                 return await self.dialler.dial(Address(node.host, node.port), make)
             except OSError:
-                self._count_problem(link.target, "broker_unreachable")
-                raise
+                self._count_problem(target, "broker_unreachable")
+                if node.key in topology.nodes or node.key.kind == "controller":
+                    raise
         failures: list[str] = []
         for address in self._candidates():
             try:
@@ -161,9 +172,18 @@ class Proxied:
                 failures.append(str(error))
             else:
                 self.asking.answered = address
+                self._led(link, address)
                 return transport
         self._count_problem(None, "broker_unreachable")
         raise OSError("; ".join(failures) or "no broker is known")
+
+    def _led(self, link: Link, address: Address) -> None:
+        """To the first broker that answered, whatever port the client came to."""
+        port = link.local_address[1]
+        if port != self.bootstrap_port:
+            message = f"the broker of port {port} is not known yet: led to {address} until an answer names it"
+            self.log.event("led_elsewhere", message, "warning", cluster=self.settings.name, per=port)
+            self.strays.add(link, address)
 
     def _count_problem(self, target: NodeKey | None, kind: str) -> None:
         self.stats.problems[self.settings.name, broker_label(target), "", kind] += 1
@@ -172,8 +192,11 @@ class Proxied:
         """A listener for every node that has none."""
         async with self.binding:
             for node in self.topology.unbound():
-                await self._bind(node)
+                await self.listeners.open_for(node)
+        self.strays.lead_back_soon()
         self._say_changes()
+        if self.memory is not None:
+            self.keep(self.memory.keep(self.topology))
 
     def say(self, link: Link, kind: str, api: str, message: str, more: dict[str, Any] | None = None) -> None:
         fields = {"cluster": self.settings.name, "broker": broker_label(link.target), **(more or {})}
@@ -209,53 +232,6 @@ class Proxied:
         if not task.cancelled() and (error := task.exception()) is not None:
             self._defect(error)
 
-    # Listeners.
-
-    async def _bind(self, node: Node) -> None:
-        port = 0
-        try:
-            port = self.topology.port_for(node.key)
-            server = await self._listen(node.key, port)
-        except (OSError, LookupError) as error:
-            why = f"port {port}: {why_not_bound(error)}" if isinstance(error, OSError) else str(error)
-            named = f"{node.key.kind} {node.key.node_id} has no listener: {why}"
-            self.topology.bound(
-                node, None, f"{named}; choose other ports with --listen, or under `ports` in klamm.yaml"
-            )
-            self.log.event(
-                "unbindable", node.failure or "", "error", cluster=self.settings.name, per=node.key
-            )
-            return
-        self.topology.bound(node, server.sockets[0].getsockname()[1])
-        if not self.topology.is_stable(node):
-            message = (
-                f"{node.key.kind} {node.key.node_id} listens on {node.listen_port}, which may differ after "
-                "a restart: give it a port under `ports` in klamm.yaml"
-            )
-            self.log.event("unstable_port", message, "warning", cluster=self.settings.name, per=node.key)
-
-    async def _listen(self, key: NodeKey | None, port: int) -> asyncio.Server:
-        loop = asyncio.get_running_loop()
-        host = self.settings.listen.host
-        server = await loop.create_server(
-            lambda: ClientSide(self, key), host, port, backlog=BACKLOG, reuse_address=True
-        )
-        self.servers[key] = server
-        self.dialler.own.update(sock.getsockname()[:2] for sock in server.sockets)
-        return server
-
-    async def _open(self) -> None:
-        """Let clients in. Raises OSError with what to change."""
-        listen = self.settings.listen
-        try:
-            server = await self._listen(None, listen.first)
-        except OSError as error:
-            where = f"cannot listen on {Address(listen.host, listen.first)}: {why_not_bound(error)}"
-            raise OSError(f"{where}; choose other ports with --listen HOST:FIRST-LAST") from error
-        self.bootstrap_port = server.sockets[0].getsockname()[1]
-        self.ready, self.reason = True, ""
-        self.announced.set()
-
     # The other end.
 
     def _candidates(self) -> list[Address]:
@@ -271,7 +247,9 @@ class Proxied:
     async def follow(self) -> None:
         """Find the cluster, let clients in, and keep looking at it for as long as klamm runs."""
         await self._find()
-        await self._open()
+        self.bootstrap_port = await self.listeners.open_bootstrap()
+        self.ready, self.reason = True, ""
+        self.announced.set()
         while True:
             await self._dial_new()
             await asyncio.sleep(REFRESH_S)
@@ -280,6 +258,7 @@ class Proxied:
                 if not self.asks_sasl:
                     await self._look_again()
                 await self.bind()  # a port that was taken may be free by now
+                await self.listeners.open_ahead(whole_range=False)
             except Exception as error:
                 self._defect(error)
 
@@ -313,6 +292,8 @@ class Proxied:
                 patience.cancel()
             await asyncio.sleep(wait_s)
             wait_s = min(2 * wait_s, RETRY_LAST_S)
+        if self.memory is not None:
+            self.memory.recall(self.topology, found.cluster_id)
         self._learn(found)
         self.asks_sasl, self.is_controller = found.asks_sasl, found.is_controller
         if found.is_controller:
@@ -320,6 +301,8 @@ class Proxied:
         if found.asks_sasl:
             self.log.event("sasl", about_sasl(found.mechanisms), "warning", cluster=self.settings.name)
         await self.bind()
+        ahead = await self.listeners.open_ahead(whole_range=self.asks_sasl)
+        self.room = min(self.room, connections_possible(ahead))
 
     def _learn(self, found: Found) -> None:
         if found.cluster_id is not None and self.topology.cluster_id not in (None, found.cluster_id):
@@ -351,7 +334,8 @@ class Proxied:
 
     def state(self) -> ClusterState:
         host = self.listening().host
-        nodes = sorted(self.topology.nodes.values(), key=lambda node: node.key)
+        named, unnamed = self.topology.nodes.values(), self.topology.unnamed()
+        nodes = sorted([*named, *unnamed], key=lambda node: node.key)
         return ClusterState(
             self.settings.name,
             tuple(map(str, self.settings.bootstrap)),
@@ -359,8 +343,9 @@ class Proxied:
             self.topology.cluster_id,
             self.ready,
             self.reason,
-            tuple(NodeState.of(node, host, self.watch.up(node)) for node in nodes),
-            self.is_controller and all(node.key.kind == "controller" for node in nodes),
+            tuple(NodeState.of(node, host, self.watch.up(node), node in unnamed) for node in nodes),
+            self.is_controller and all(node.key.kind == "controller" for node in named),
+            any(node.key.kind == "broker" for node in named),
         )
 
     def in_flight(self) -> Counter[tuple[str, str]]:
@@ -371,10 +356,11 @@ class Proxied:
         return waiting
 
     async def stop(self) -> None:
-        for server in self.servers.values():
-            server.close()
+        self.listeners.close()
         for link in list(self.links):
             link.shut()
         for task in list(self.tasks):
             task.cancel()
         await asyncio.gather(*self.tasks, return_exceptions=True)
+        if self.memory is not None:
+            self.memory.keep_now(self.topology)

@@ -19,8 +19,10 @@ Host = NewType("Host", str)  # a name or an IP address, without brackets
 InputFile = NewType("InputFile", str)  # absolute, or relative to the working directory
 OutputFile = NewType("OutputFile", str)
 Folder = NewType("Folder", str)
+StateFolder = NewType("StateFolder", str)  # or the word auto
 Filter = NewType("Filter", str)  # an expression as in rules: docs/expressions.md
 
+AUTO = StateFolder("auto")  # $STATE_DIRECTORY, or $XDG_STATE_HOME/klamm, or ~/.local/state/klamm
 ALL_APIS = ApiName("all")
 ROOM = 100  # ports of a listen range without an end
 
@@ -175,6 +177,14 @@ class Capture:
 
 
 @dataclass(frozen=True, slots=True)
+class State:
+    """The nodes of each cluster and their ports are remembered over a restart."""
+
+    folder: StateFolder | None = AUTO
+    """A small file for each cluster goes there; None remembers nothing."""
+
+
+@dataclass(frozen=True, slots=True)
 class Config:
     """All of it."""
 
@@ -185,3 +195,4 @@ class Config:
     limits: Limits = Limits()
     rules: Rules | None = None
     capture: Capture | None = None
+    state: State = State()

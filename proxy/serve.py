@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import resource
+import os
 import signal
 import ssl
 import sys
@@ -19,12 +19,15 @@ import uvloop
 
 from klamm.proxy import config
 from klamm.proxy.cluster import Proxied
-from klamm.proxy.config import ALL_APIS, Address, Cluster, Config
+from klamm.proxy.config import ALL_APIS, AUTO, Address, Cluster, Config, State
 from klamm.proxy.exchanges import Exchanges
 from klamm.proxy.intercept import Intercept
 from klamm.proxy.log import EventLog, open_log
+from klamm.proxy.memory import Memory
+from klamm.proxy.open_files import connections_possible
 from klamm.proxy.rule_reload import RuleReload
 from klamm.proxy.snapshot import ClusterState, RuleCounts, RuleState
+from klamm.proxy.state_file import folder_by_default
 from klamm.proxy.stats import Stats
 from klamm.rules.plan import Planner, Wishes
 
@@ -39,8 +42,6 @@ GC_THRESHOLD = (50_000, 20, 100)  # the hot path makes tuples that die young; no
 SWITCH_S = (
     0.0005  # a scrape or the log's writer gives the loop its turn back ten times sooner than by default
 )
-
-SPARE_FILES = 64  # of klamm's own, apart from two a connection: listeners, the log, the admin server
 
 TOGETHER_S = 0.5  # clusters that are there soon after the first are announced with it
 
@@ -88,7 +89,14 @@ class Proxy:
         for settings in config.clusters:
             try:
                 proxied = Proxied(
-                    settings, limits, planner, self.rules.engine, self.stats, log, self.intercept
+                    settings,
+                    limits,
+                    planner,
+                    self.rules.engine,
+                    self.stats,
+                    log,
+                    self.intercept,
+                    memory_of(config.state, settings, log),
                 )
                 proxied.exchanged = self.exchanges.told
                 self.proxied.append(proxied)
@@ -270,11 +278,12 @@ def token_of(file: str) -> str:
     return token
 
 
-def connections_possible() -> int:
-    """As many as files can be open, once the limit is as high as it may be set."""
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    return max(1, (hard - SPARE_FILES) // 2)
+def memory_of(state: State, settings: Cluster, log: EventLog) -> Memory | None:
+    """What a cluster is remembered by; where klamm's ports are any that are free, nothing of use can be."""
+    if state.folder is None or not settings.listen.first:
+        return None
+    folder = folder_by_default(os.environ) if state.folder == AUTO else Path(state.folder)
+    return Memory(folder, settings, log)
 
 
 def serve(config: Config, announce: Announce) -> None:

@@ -24,7 +24,8 @@ NO_ERRORS: Counter[int] = Counter()  # shared by the copies of the many lanes wi
 @dataclass(frozen=True, slots=True)
 class NodeState:
     """A broker or controller as the cluster names it, and klamm's listener for it; both are "host:port".
-    `up`: whether the last attempt to connect to it succeeded; None: there was none.
+    `up`: whether the last attempt to connect to it succeeded; None: there was none. `remembered`: it is of
+    the run before, and nothing has named it in this one.
     """
 
     kind: Literal["broker", "controller"]
@@ -32,17 +33,20 @@ class NodeState:
     upstream: str
     listening: str
     up: bool | None = None
+    remembered: bool = False
 
     @classmethod
-    def of(cls, node: Node, host: str, up: bool | None) -> NodeState:
+    def of(cls, node: Node, host: str, up: bool | None, remembered: bool = False) -> NodeState:
         listening = str(Address(host, node.listen_port)) if node.listen_port else ""
-        return cls(node.key.kind, node.key.node_id, str(Address(node.host, node.port)), listening, up)
+        upstream = str(Address(node.host, node.port))
+        return cls(node.key.kind, node.key.node_id, upstream, listening, up, remembered)
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterState:
     """`bootstrap` is where klamm finds the cluster, `listening` where clients do; `reason`: why not ready.
-    `controllers_only`: klamm was given a controller's address, which names no broker.
+    `controllers_only`: klamm was given a controller's address, which names no broker. `named`: the cluster, or
+    an answer to a client, has named a broker in this run; behind SASL that takes a client.
     """
 
     name: str
@@ -53,6 +57,7 @@ class ClusterState:
     reason: str = ""
     nodes: tuple[NodeState, ...] = ()
     controllers_only: bool = False
+    named: bool = False
 
 
 @dataclass(frozen=True, slots=True)

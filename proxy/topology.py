@@ -50,6 +50,8 @@ class Topology:
     ) -> None:
         self.first, self.last, self.pinned = first, last, pinned or {}
         self.nodes: dict[NodeKey, Node] = {}
+        self.remembered: dict[NodeKey, Node] = {}  # of the run before, whether named since or not
+        self.remembers = False  # are the ports of this run kept for the next?
         self.revision = 0  # goes up with every change: what was rewritten before may be wrong now
         self.cluster_id: str | None = None
         self.topic_names: dict[bytes, str] = {}
@@ -77,10 +79,37 @@ class Topology:
         if len(self.changes) < MAX_CHANGES:
             self.changes.append((key, what))
 
+    def remember(self, node: Node) -> None:
+        """A node of the run before has the port that it had, where the configuration leaves it that."""
+        port = self.pinned.get(node.key.node_id) if node.key.kind == "broker" else None
+        if port is None and self.first < (node.listen_port or 0) <= self.last:
+            port = node.listen_port
+            if port in self.pinned.values():
+                return
+        if port is not None:
+            self.remembered[node.key] = Node(node.key, node.host, node.port, port)
+
+    def unnamed(self) -> list[Node]:
+        """Nodes of the run before that neither the cluster nor an answer has named in this one."""
+        return [node for key, node in self.remembered.items() if key not in self.nodes]
+
+    def ahead(self, whole_range: bool) -> dict[int, NodeKey | None]:
+        """The ports to open before their nodes are named, each with the node of the run before, if any."""
+        ports: dict[int, NodeKey | None] = dict.fromkeys(self.pinned.values())
+        if whole_range:
+            ports |= dict.fromkeys(range(self.first + 1, self.last + 1))
+        ports |= {node.listen_port: node.key for node in self.unnamed() if node.listen_port}
+        for node in self.nodes.values():
+            ports.pop(node.listen_port or 0, None)
+        return ports
+
     def bound(self, node: Node, port: int | None, failure: str | None = None) -> None:
         """A node's listener is there, or cannot be."""
         node.listen_port, node.failure = port, failure
         self.revision += 1
+        for other in self.unnamed():
+            if other.listen_port == port:
+                del self.remembered[other.key]
 
     def learn_topic(self, topic_id: bytes, name: str) -> None:
         if self.topic_names.get(topic_id) != name and len(self.topic_names) < self.max_topic_ids:
@@ -93,27 +122,34 @@ class Topology:
         return sorted(waiting, key=lambda node: (not 0 <= node.key.node_id < self._slots(), node.key))
 
     def port_for(self, key: NodeKey) -> int:
-        """The port of a node: pinned by the configuration, else first + 1 + id while ids fit the range, else
-        the id modulo its size. Controllers count down from the end of the range.
+        """The port of a node: pinned by the configuration, else that of the run before, else first + 1 + id
+        while ids fit the range, else the id modulo its size. Controllers count down from the end of the range.
 
-        Where two meet, the later one gets the next free port. A range that starts at 0 asks for any free
-        port. Raises LookupError when the range is full.
+        Where two meet, the later one gets the next free port; ports of remembered nodes that nobody has named
+        are free when no other is. A range that starts at 0 asks for any free port. Raises LookupError when
+        the range is full.
         """
         if key.kind == "broker" and key.node_id in self.pinned:
             return self.pinned[key.node_id]
         if not self.first:
             return 0
         taken = {node.listen_port for node in self.nodes.values()} | set(self.pinned.values())
-        for step in range(self._slots()):
-            port = self._port(key.kind, key.node_id + step)
-            if port not in taken:
-                return port
+        before = self.remembered.get(key)
+        if before is not None and before.listen_port is not None and before.listen_port not in taken:
+            return before.listen_port
+        reserved = {node.listen_port for node in self.unnamed()}
+        for avoided in (taken | reserved, taken):
+            for step in range(self._slots()):
+                port = self._port(key.kind, key.node_id + step)
+                if port not in avoided:
+                    return port
         raise LookupError(f"no port is left for it in {self.first}-{self.last}")
 
     def is_stable(self, node: Node) -> bool:
         """Is the node's port the one it will have after a restart?"""
         pinned = node.key.kind == "broker" and node.key.node_id in self.pinned
-        return pinned or not self.first or node.listen_port == self._port(*node.key)
+        kept = pinned or self.remembers or not self.first
+        return kept or node.listen_port == self._port(*node.key)
 
     def _slots(self) -> int:
         return self.last - self.first

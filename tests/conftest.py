@@ -13,6 +13,14 @@ PIPELINE = Path(__file__).resolve().parent / "pipeline"
 LISTENERS = ("PLAINTEXT", "SASL_PLAINTEXT", "SASL_SSL")
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _state_of_no_other_run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What klamm remembers over a restart stays within the test run."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("STATE_DIRECTORY", str(tmp_path_factory.mktemp("state")))
+        yield
+
+
 @pytest.fixture(scope="session")
 def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """Kafka 4.3.1: three brokers, of which node 1 is the controller too."""

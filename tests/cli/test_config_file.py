@@ -111,7 +111,7 @@ MISTAKES = {
     ),
     "an unknown key that is like no other": (
         ONE + "zebra: 1",
-        ["2:1: zebra: unknown key; known are clusters, admin, log, metrics, limits, rules, capture"],
+        ["2:1: zebra: unknown key; known are clusters, admin, log, metrics, limits, rules, capture, state"],
     ),
     "a key in the wrong place": (
         ONE + "bootstrap: a:1",

@@ -69,7 +69,7 @@ async def test_many_connections_that_meet_a_new_node_at_once_bind_it_once() -> N
             client.send("DescribeCluster", 1, {})
         told = [addresses(await client.answer("Metadata", 12)) for client in clients]
         assert all(one == told[0] for one in told)
-        assert len(klamm.proxied.servers) == 1 + 4
+        assert len(klamm.proxied.listeners.by_port) == 1 + 4
         assert not klamm.log.of("unbindable")
 
 

@@ -112,12 +112,13 @@ async def test_nobody_is_let_in_before_the_cluster_has_answered() -> None:
         made, log = proxied(broker)
         async with started(made, log, ready=False):
             await broker.until(lambda: held)
-            assert not made.servers
+            assert not made.listeners.by_port
             assert not made.ready
             broker.answers["Metadata"] = metadata
             held[0]()
             await made.announced.wait()
-            assert set(made.servers) == {None, NodeKey("broker", 1)}
+            targets = {listener.target for listener in made.listeners.by_port.values()}
+            assert targets == {None, NodeKey("broker", 1)}
 
 
 @on_uvloop

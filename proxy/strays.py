@@ -1,0 +1,54 @@
+"""Connections to the port of a node that nobody has named yet. They are led to another broker.
+
+Its answers name the node: NOT_LEADER_OR_FOLLOWER and NOT_COORDINATOR let a client ask for Metadata. A client
+keeps such a connection for the node's own, so klamm ends it then, and the client's next one leads to the node.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from klamm.proxy.config import Address
+from klamm.proxy.listeners import Listeners
+from klamm.proxy.topology import NodeKey, Topology
+
+if TYPE_CHECKING:
+    from klamm.proxy.transport import Link
+
+LED_BACK = "its broker is known now"
+
+
+class Strays:
+    """`led_to` has the address of the broker that a connection was led to instead."""
+
+    def __init__(self, topology: Topology, listeners: Listeners) -> None:
+        self.topology, self.listeners = topology, listeners
+        self.led_to: dict[Link, Address] = {}
+
+    def add(self, link: Link, address: Address) -> None:
+        self.led_to[link] = address
+        self.lead_back_soon()  # the node may have been named while the other broker was dialled
+
+    def remove(self, link: Link) -> None:
+        self.led_to.pop(link, None)
+
+    def lead_back_soon(self) -> None:
+        """When what is being done is done: the answer that names the node goes out first."""
+        if self.led_to:
+            asyncio.get_running_loop().call_soon(self._lead_back)
+
+    def _lead_back(self) -> None:
+        for link, address in list(self.led_to.items()):
+            listener = self.listeners.by_port.get(link.local_address[1])
+            node = None if listener is None or listener.target is None else self._node_of(listener.target)
+            if node is None:
+                continue
+            del self.led_to[link]
+            if address != node:
+                link.leave(LED_BACK)
+
+    def _node_of(self, key: NodeKey) -> Address | None:
+        """Where a node is, once it is named."""
+        node = self.topology.nodes.get(key)
+        return None if node is None else Address(node.host, node.port)
