@@ -69,7 +69,11 @@ OPTIONS = [  # option, its value (empty: none is taken), help with the default i
     ("--capture", "DIR", "keep what goes through: docs/captures.md [nothing is kept]"),
     ("--capture-filter", "EXPR", "only exchanges for which this holds [all]"),
     ("--capture-records", "HOW", "blank, keep, or hash: what is kept of records [blank]"),
-    ("--state", "DIR", "remember the nodes' ports there over a restart, or none [auto: ~/.local/state/klamm]"),
+    (
+        "--state",
+        "DIR",
+        "remember the nodes' ports there over a restart, or none [auto: ~/.local/state/klamm]",
+    ),
     ("--config", "FILE", "klamm.yaml; options override what it says"),
 ]
 

@@ -213,16 +213,11 @@ def output_folder(folder: Path) -> Callable[[str], Folder]:
     return parse
 
 
-def state_folder(folder: Path) -> Callable[[str], StateFolder]:
-    """A folder as above, or `auto`."""
+def state_folder(folder: Path) -> Callable[[str], StateFolder | None]:
+    """A folder as above, or one of the words `auto` and `none`."""
+    words = {AUTO: AUTO, "none": None, "off": None, "false": None}
     as_folder = output_folder(folder)
-    return lambda text: AUTO if text == AUTO else StateFolder(as_folder(text))
-
-
-def state(folder: Path) -> Callable[[str], State]:
-    """A folder, auto, or none."""
-    as_folder = state_folder(folder)
-    return lambda text: State(None) if text in ("none", "off", "false") else State(as_folder(text))
+    return lambda text: words[text] if text in words else StateFolder(as_folder(text))
 
 
 def expression(text: str) -> Filter:
@@ -249,8 +244,8 @@ def scalars(folder: Path) -> dict[Any, Scalar]:
         InputFile: Scalar(input_file(folder), "a file"),
         OutputFile: Scalar(output_file(folder), "a file"),
         Folder: Scalar(output_folder(folder), "a folder"),
-        StateFolder: Scalar(state_folder(folder), "a folder or auto"),
-        State: Scalar(state(folder), "a folder, auto or none"),
+        StateFolder: Scalar(state_folder(folder), "a folder, auto or none"),
+        State: Scalar(lambda text: State(state_folder(folder)(text)), "a folder, auto or none"),
         Filter: Scalar(expression, "an expression"),
         Admin: Scalar(admin, "HOST:PORT or none"),
         Tls: Scalar(tls, "true or false"),

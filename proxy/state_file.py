@@ -68,7 +68,8 @@ def folder_by_default(environment: Mapping[str, str]) -> Path:
     given = environment.get("STATE_DIRECTORY", "").split(":")[0]
     if given:
         return Path(given)
-    return Path(environment.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "klamm"
+    home = Path(environment.get("HOME") or "/")  # a container may have neither HOME nor a user with a name
+    return Path(environment.get("XDG_STATE_HOME") or home / ".local" / "state") / "klamm"
 
 
 def file_of(folder: Path, cluster: str, bootstrap_port: int) -> Path:
@@ -91,7 +92,7 @@ def read(file: Path) -> Kept | None:
         if written != FORMAT:
             raise Unusable(f"its format is {written}, this klamm reads {FORMAT}")
         kept = msgspec.json.decode(data, type=Kept)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
         raise Unusable(error.strerror or str(error)) from error

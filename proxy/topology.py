@@ -123,7 +123,7 @@ class Topology:
 
     def port_for(self, key: NodeKey) -> int:
         """The port of a node: pinned by the configuration, else that of the run before, else first + 1 + id
-        while ids fit the range, else the id modulo its size. Controllers count down from the end of the range.
+        while ids fit the range, else the id modulo its size. Controllers count down from the end.
 
         Where two meet, the later one gets the next free port; ports of remembered nodes that nobody has named
         are free when no other is. A range that starts at 0 asks for any free port. Raises LookupError when

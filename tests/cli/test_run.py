@@ -8,7 +8,20 @@ import pytest
 from klamm.cli import FAILED, USAGE, Parser, main
 from klamm.cli import run as command
 from klamm.proxy import serve
-from klamm.proxy.config import Address, Admin, Cluster, Config, Listen, Log, Metrics, Rules, Tls
+from klamm.proxy.config import (
+    AUTO,
+    Address,
+    Admin,
+    Cluster,
+    Config,
+    Listen,
+    Log,
+    Metrics,
+    Rules,
+    State,
+    StateFolder,
+    Tls,
+)
 from klamm.rules.typed_yaml import ConfigError
 
 
@@ -75,6 +88,19 @@ def test_rules_come_from_an_option_or_the_file(folder: Path) -> None:
     assert configured("a:1 --rules rules.yaml --seed 7").rules == Rules("rules.yaml", 7)
     assert configured("--config ruled.yaml").rules == Rules("rules.yaml")
     assert configured("--config ruled.yaml --seed 7 --rules other.yaml").rules == Rules("other.yaml", 7)
+
+
+def test_the_folder_of_what_is_remembered_comes_from_an_option_or_the_file(folder: Path) -> None:
+    (folder / "remembers.yaml").write_text("clusters: [{bootstrap: a:1}]\nstate: here\n")
+    (folder / "forgets.yaml").write_text("clusters: [{bootstrap: a:1}]\nstate: {folder: none}\n")
+    assert configured("a:1").state == State(AUTO)
+    assert configured("a:1 --state there").state == State(StateFolder("there"))
+    assert configured("a:1 --state none").state == State(None)
+    assert configured("--config remembers.yaml").state == State(StateFolder("here"))
+    assert configured("--config remembers.yaml --state auto").state == State(AUTO)
+    assert configured("--config forgets.yaml").state == State(None)
+    (folder / "here").touch()
+    assert mistakes("a:1 --state here") == ["--state: cannot write into here: it is no folder"]
 
 
 def test_tls_without_a_file_trusts_the_systems_certificates() -> None:

@@ -1,7 +1,8 @@
-"""Behind SASL klamm may not ask for the brokers. Clients that know brokers' addresses only, and never go back to
-bootstrap.servers (Java up to 3.9), find them again when klamm has been restarted.
+"""Behind SASL klamm may not ask for the brokers. Clients that know brokers' addresses only, and never go back
+to bootstrap.servers (Java up to 3.9), find them again when klamm has been restarted.
 """
 
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from tests.brokers.namespace import Namespace
 from tests.brokers.processes import free_block, wait_for
 from tests.clients import programs
 from tests.e2e import topics
-from tests.e2e.klamm_process import klamm_in_front_of
+from tests.e2e.klamm_process import Klamm, klamm_in_front_of
 
 pytestmark = pytest.mark.brokers
 
@@ -43,7 +44,7 @@ def test_a_producer_behind_sasl_survives_a_restart_of_klamm(
     def acknowledged(count: int) -> bool:
         return f"acknowledged so far: {count}".encode() in producer.log.read_bytes()
 
-    def start(name: str):  # type: ignore[no-untyped-def]
+    def start(name: str) -> AbstractContextManager[Klamm]:
         return klamm_in_front_of(bootstrap, inside.host, tmp_path / name, *options, first=first, ready=False)
 
     with start("before.log") as klamm:
@@ -52,5 +53,7 @@ def test_a_producer_behind_sasl_survives_a_restart_of_klamm(
         wait_for(lambda: acknowledged(100), "records acknowledged", [producer, klamm.process])
     with start("after.log") as klamm:
         wait_for(lambda: not producer.running, "the producer's end", [klamm.process], timeout_s=90)
+        led_elsewhere = b"led_elsewhere" in klamm.process.log.read_bytes()
     [result] = programs.results(producer.log.read_text())
     assert result == {"acknowledged": COUNT, "failed": 0}, producer.tail()
+    assert led_elsewhere == (remembering == "range")

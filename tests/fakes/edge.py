@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Hashable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from functools import cached_property
+from pathlib import Path
 from tempfile import NamedTemporaryFile
 from time import monotonic_ns
 from typing import Any, NamedTuple
@@ -13,6 +14,7 @@ from typing import Any, NamedTuple
 from klamm.proxy import config
 from klamm.proxy.cluster import Proxied
 from klamm.proxy.intercept import Intercept
+from klamm.proxy.memory import Memory
 from klamm.proxy.stats import Stats
 from klamm.proxy.topology import NodeKey
 from klamm.proxy.transport import Link
@@ -142,17 +144,22 @@ ANY_PORT = config.Listen("127.0.0.1", 0)
 
 
 def proxied(bootstrap: Any, wishes: Wishes | None = None, **settings: Any) -> tuple[Watched, Lines]:
-    """klamm's edge, not started; `bootstrap` is a broker, or a list of (host, port)."""
+    """klamm's edge, not started; `bootstrap` is a broker, or a list of (host, port). `state` is the folder
+    of what is remembered, the other settings are those of a cluster.
+    """
     if isinstance(bootstrap, Broker):
         bootstrap = [(bootstrap.host, bootstrap.port)]
     addresses = tuple(config.Address(*address) for address in bootstrap)
     settings.setdefault("listen", ANY_PORT)
+    state: Path | None = settings.pop("state", None)
     log = Lines()
     cluster = config.Cluster(addresses, **settings)
     limits = config.Limits()
     planner, engine = Planner(wishes or Wishes()), Engine(seed=1)
     intercept = Intercept(lambda name: name in engine.by_name)
-    return Watched(cluster, limits, planner, engine, Stats(), log, intercept), log  # type: ignore[arg-type]
+    memory = None if state is None else Memory(state, cluster, log)  # type: ignore[arg-type]
+    made = Watched(cluster, limits, planner, engine, Stats(), log, intercept, memory)  # type: ignore[arg-type]
+    return made, log
 
 
 @asynccontextmanager

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from klamm.proxy.topology import MAX_CHANGES, NodeKey, Topology
 
 FIRST, LAST = 20000, 20100
+SLOTS = 20  # few, so that ids meet
+KEYS = st.builds(
+    NodeKey,
+    st.sampled_from(["broker", "controller"]),
+    st.one_of(st.integers(0, 50), st.integers(0, 2**31 - 1)),
+)
 
 
 def bound(topology: Topology, *keys: tuple[str, int]) -> dict[tuple[str, int], int]:
@@ -140,3 +150,69 @@ def test_a_topic_that_gets_another_name_is_known_by_it() -> None:
     assert topology.names_revision == before
     topology.learn_topic(bytes(16), "b")
     assert (topology.topic_names[bytes(16)], topology.names_revision) == ("b", before + 1)
+
+
+def run(before: Topology | None, pinned: dict[int, int], rounds: list[list[NodeKey]]) -> Topology:
+    """One run of klamm, in which nodes are named in rounds; the one before it is remembered."""
+    topology = Topology(FIRST, FIRST + SLOTS, pinned)
+    for node in [] if before is None else [*before.nodes.values(), *before.unnamed()]:
+        topology.remember(node)
+    for keys in rounds:
+        for key in keys:
+            topology.learn(*key, "kafka", 9092)
+        for node in topology.unbound():
+            topology.bound(node, topology.port_for(node.key))
+    return topology
+
+
+def ports(topology: Topology) -> dict[NodeKey, int | None]:
+    return {key: node.listen_port for key, node in topology.nodes.items()}
+
+
+@given(st.data())
+def test_any_nodes_in_any_order_have_their_ports_again_after_any_restarts(data: st.DataObject) -> None:
+    keys = data.draw(st.lists(KEYS, unique=True, min_size=1, max_size=SLOTS - 2))
+    pins = data.draw(st.lists(st.sampled_from(keys), unique=True, max_size=2))
+    pinned = {key.node_id: 30000 + place for place, key in enumerate(pins) if key.kind == "broker"}
+    first = run(None, pinned, [keys[place::3] for place in range(3)])
+    expected = ports(first)
+    assert len(set(expected.values())) == len(keys)
+    before = first
+    for _ in range(3):
+        some = data.draw(st.permutations(keys))
+        cut = data.draw(st.integers(0, len(some)))
+        # Nodes that nobody names in a run are remembered through it.
+        before = run(before, pinned, [some[:cut:2], some[1:cut:2]])
+        assert ports(before).items() <= expected.items()
+        assert {node.key: node.listen_port for node in before.unnamed()}.items() <= expected.items()
+    assert ports(run(before, pinned, [list(reversed(keys))])) == expected
+
+
+def test_a_remembered_node_that_nobody_names_gives_its_port_away_when_no_other_is_left() -> None:
+    topology = Topology(FIRST, FIRST + 2)
+    for node in run(None, {}, [[NodeKey("broker", 0)]]).nodes.values():
+        topology.remember(node)
+    assert bound(topology, *brokers(2)) == {("broker", 2): FIRST + 2}
+    assert [node.key.node_id for node in topology.unnamed()] == [0]
+    assert bound(topology, *brokers(1))[("broker", 1)] == FIRST + 1
+    assert topology.unnamed() == []
+
+
+@pytest.mark.parametrize(("port", "kind"), [(FIRST, "broker"), (LAST + 1, "broker"), (30000, "controller")])
+def test_a_remembered_port_that_the_configuration_leaves_no_more_is_forgotten(
+    port: int, kind: Literal["broker", "controller"]
+) -> None:
+    old = Topology(0, 0)
+    node = old.learn(kind, 1, "kafka", 9092)
+    old.bound(node, port)
+    topology = Topology(FIRST, LAST, {7: 30000})
+    topology.remember(node)
+    assert topology.unnamed() == []
+
+
+def test_a_node_that_is_pinned_since_has_the_pinned_port() -> None:
+    topology = Topology(FIRST, LAST, {1: 30000})
+    for node in run(None, {}, [[NodeKey("broker", 1)]]).nodes.values():
+        topology.remember(node)
+    assert topology.ahead(whole_range=False) == {30000: NodeKey("broker", 1)}
+    assert bound(topology, *brokers(1)) == {("broker", 1): 30000}
