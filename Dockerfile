@@ -5,9 +5,9 @@ RUN python -m venv /klamm && /klamm/bin/pip install --no-cache-dir /source
 
 FROM python:3.13-slim
 COPY --from=build /klamm /klamm
-RUN useradd --system --no-create-home klamm
+RUN useradd --system --no-create-home klamm && install -d -o klamm -m 700 /var/lib/klamm
 USER klamm
-ENV PATH=/klamm/bin:$PATH PYTHONUNBUFFERED=1
+ENV PATH=/klamm/bin:$PATH PYTHONUNBUFFERED=1 STATE_DIRECTORY=/var/lib/klamm
 EXPOSE 19091 19092-19191
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=10s --timeout=3s --start-period=5s \

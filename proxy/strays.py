@@ -1,8 +1,8 @@
 """Connections to the port of a node that nobody has named yet. They are led to another broker.
 
-That broker answers NOT_LEADER_OR_FOLLOWER or NOT_COORDINATOR, and the client asks for Metadata, which names the
-node. The client would go on with this connection as the node's own; so klamm ends it, and the next one leads to
-the node.
+That broker answers NOT_LEADER_OR_FOLLOWER or NOT_COORDINATOR, and the client asks for Metadata, which names
+the node. The client would go on with this connection as the node's own; so klamm ends it, and the next one
+leads to the node.
 """
 
 from __future__ import annotations

@@ -245,8 +245,8 @@ def kraft_cluster(
     """A running cluster of Kafka `version` in `directory`, killed at the end.
 
     The first of `node_ids` is the controller, and a broker too unless `separate`. `listeners` are names of
-    security protocols, PLAINTEXT first. `hosts` says which host a broker advertises, 127.0.0.1 unless told; it
-    must lead to 127.0.0.1. On `unreachable` listeners the brokers advertise names that lead nowhere.
+    security protocols, PLAINTEXT first. `hosts` says which host a broker advertises, 127.0.0.1 unless told;
+    it must lead to 127.0.0.1. On `unreachable` listeners the brokers advertise names that lead nowhere.
     """
     cluster = Cluster(directory, listeners, settings or {}, hosts or {}, unreachable, version)
     cluster.controller, cluster.controller_is_separate = node_ids[0], separate
