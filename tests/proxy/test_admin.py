@@ -82,6 +82,7 @@ def test_counters_are_json_with_every_lane_and_its_place() -> None:
             "listening": "127.0.0.1:19092",
             "cluster_id": "8HNQ3TRVS2mPL9JdtzzJNw",
             "ready": True,
+            "named": False,
             "reason": "",
             "nodes": [
                 {
@@ -90,6 +91,7 @@ def test_counters_are_json_with_every_lane_and_its_place() -> None:
                     "upstream": f"kafka-{n}:9092",
                     "listening": f"127.0.0.1:{19092 + n}",
                     "up": n != 3,
+                    "remembered": False,
                 }
                 for n in (1, 2, 3)
             ],
