@@ -45,8 +45,8 @@ class NodeState:
 @dataclass(frozen=True, slots=True)
 class ClusterState:
     """`bootstrap` is where klamm finds the cluster, `listening` where clients do; `reason`: why not ready.
-    `controllers_only`: klamm was given a controller's address, which names no broker. `named`: the cluster, or
-    an answer to a client, has named a broker in this run; behind SASL that takes a client.
+    `controllers_only`: klamm was given a controller's address, which names no broker. `named`: the cluster,
+    or an answer to a client, has named a broker in this run; behind SASL that takes a client.
     """
 
     name: str

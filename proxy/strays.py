@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from klamm.proxy.transport import Link
 
 LED_BACK = "its broker is known now"
+ANSWERS_S, LOOK_S = 5.0, 0.001  # a connection that has to end waits so long for answers, and looks so often
 
 
 class Strays:
@@ -47,7 +48,18 @@ class Strays:
                 continue
             del self.led_to[link]
             if address != node:
-                link.leave(LED_BACK)
+                self._leave(link, ANSWERS_S)
+
+    def _leave(self, link: Link, patience_s: float) -> None:
+        """End it when the pending requests are answered, or patience ends; the client is read no more."""
+        if link.broker is None or link.broker.gone or link.client.gone:
+            return
+        link.client.pause("leaving")
+        if patience_s > 0 and link.session.in_flight():
+            later = asyncio.get_running_loop().call_later
+            link.timers["leave"] = later(LOOK_S, self._leave, link, patience_s - LOOK_S)
+        else:
+            link.end(LED_BACK)
 
     def _node_of(self, key: NodeKey) -> Address | None:
         """Where a node is, once it is named."""

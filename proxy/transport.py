@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from klamm.proxy.capturing import Tap
 
 WRITING_S, LOOK_S = 1.0, 0.001  # a reset waits so long for what was written before it, and looks so often
-ANSWERS_S = 5.0  # so long a connection that has to end waits for the answers that are due
 
 
 class ClientSide(Side):
@@ -377,16 +376,9 @@ class Link:
         """Requests that wait for their answers, by API and client id."""
         return Counter() if self.broker is None else self.session.unanswered()
 
-    def leave(self, reason: str, patience_s: float = ANSWERS_S) -> None:
-        """End it when the pending requests are answered, or patience ends; the client is read no more."""
-        if self.broker is None or self.broker.gone or self.client.gone:
-            return
-        self.client.pause("leaving")
-        if patience_s > 0 and self.session.in_flight():
-            later = asyncio.get_running_loop().call_later
-            self.timers["leave"] = later(LOOK_S, self.leave, reason, patience_s - LOOK_S)
-        else:
-            self._finish(reason)
+    def end(self, reason: str) -> None:
+        """End both sides; what is written still goes out."""
+        self._finish(reason)
 
     def refuse(self, reason: str) -> None:
         self._finish(reason, reset=True)
