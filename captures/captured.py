@@ -23,6 +23,10 @@ Kind = Literal["frame", "token", "opened", "closed", "lost"]
 Fate = Literal["passed", "rewritten", "withheld", "made"]
 Blanks = tuple[tuple[int, int], ...]  # (offset in the frame, bytes)
 
+# The text of a `closed` row where an end of the connection closed it, in live and in imported captures.
+ENDED_BY_CLIENT = ("closed by client", "reset by client")
+ENDED_BY_BROKER = ("closed by broker", "reset by broker")
+
 
 class Connection(NamedTuple):
     """A client's connection. `capture` names the run that saw it, `number` the connection within that run."""

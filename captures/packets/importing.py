@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from klamm.captures.captured import Captured, Connection
+from klamm.captures.captured import ENDED_BY_BROKER, ENDED_BY_CLIENT, Captured, Connection
 from klamm.captures.packets.packet_files import Packet
 from klamm.captures.packets.recognising import RECORD, Guess, Kind
 from klamm.captures.packets.tcp import UNKNOWN, Assembly, Piece
@@ -19,7 +19,7 @@ from klamm.decoders.schema import Side
 ROWS = 512  # that are written at once
 FORGOTTEN_NS = 120_000_000_000  # after its end, nothing comes of a connection
 SWEEP = 10_000  # new connections between two times of forgetting
-PEERS = "client", "broker"
+ENDED = tuple(zip(ENDED_BY_CLIENT, ENDED_BY_BROKER, strict=True))  # closed and reset, by client and broker
 ASKS: Side = "request"
 ANSWERS: Side = "response"
 
@@ -129,7 +129,7 @@ class Import:
             self._hear_inside(talk, Piece(way, plain, one.time_ns))
         if assembly.ended is not None:
             how, who = assembly.ended
-            self._end(talk, f"the {PEERS[who != self._client(talk)]} {how}")
+            self._end(talk, ENDED[how == "reset"][who != self._client(talk)])
 
     def end(self) -> None:
         """There are no more packets."""

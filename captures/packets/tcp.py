@@ -64,7 +64,7 @@ class Assembly:
         self.ways = _Way(), _Way()
         self.client: int | None = None
         self.closer = 0  # the way whose FIN was first
-        self.ended: tuple[str, int] | None = None  # "closed" or "reset it", and by which way
+        self.ended: tuple[str, int] | None = None  # "closed" or "reset", and by which way
         self.repeated = 0  # bytes that came again
         self.held_bytes = self.arrivals = self.time_ns = 0
         self.late = self.late_ns = 0  # segments, and since when, that a hole is known to be no mere delay
@@ -99,7 +99,7 @@ class Assembly:
                 if flags & ACK and other.next is None:
                     other.next = other.begin = other.acknowledged = segment.acknowledged
         if flags & RST:
-            self.ended = self.ended or ("reset it", way)
+            self.ended = self.ended or ("reset", way)
             return self.rest()
         if flags & SYN:
             return pieces

@@ -5,7 +5,7 @@ elsewhere.
     conversation.feed("request", data, time_ns) -> rows      the client's bytes, which went on as they came
     conversation.feed("response", data, time_ns, forwarded=False) -> rows   the broker's, which did not;
     conversation.sent("response", other, time_ns) -> rows                   what went on instead
-    conversation.end(time_ns, "the client closed") -> rows
+    conversation.end(time_ns, "closed by client") -> rows
 
 A response belongs to the oldest request that waits and has its correlation id; where none has, its row has
 exchange -1, no API and no bytes. The answer to an ApiVersions in a version that the broker refuses has the

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from klamm.captures.captured import ENDED_BY_CLIENT
 from klamm.pipeline.detectors.detector import Detector, Threshold, finding, measured
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ def find(tables: Tables, thresholds: Mapping[str, float]) -> DataFrame:
     from pyspark.sql import functions as F
 
     life_s = F.col("closed").cast("double") - F.col("opened").cast("double")
-    by_client = F.col("why").isin("closed by client", "reset by client")
+    by_client = F.col("why").isin(*ENDED_BY_CLIENT)
     used = (F.col("responses") > 0) & F.col("auth_error").isNull()
     rows = tables.connections.select(
         "*",

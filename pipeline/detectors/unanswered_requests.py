@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from klamm.captures.captured import ENDED_BY_BROKER, ENDED_BY_CLIENT
 from klamm.pipeline.detectors.detector import Detector, Threshold, finding, measured
 
 if TYPE_CHECKING:
@@ -60,8 +61,8 @@ def find(tables: Tables, thresholds: Mapping[str, float]) -> DataFrame:
     )
     closed, anew = F.col("closed").cast("double"), F.col("next").cast("double")
     ending_s = thresholds["ending_s"]
-    by_client = F.col("why").isin("closed by client", "reset by client")
-    by_broker = F.col("why").isin("closed by broker", "reset by broker")
+    by_client = F.col("why").isin(*ENDED_BY_CLIENT)
+    by_broker = F.col("why").isin(*ENDED_BY_BROKER)
     waited_s = (
         F.when(by_broker, None)
         .when(~F.col("answered") & (closed - asked >= thresholds["stuck_s"]), closed - asked)

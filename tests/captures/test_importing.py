@@ -59,7 +59,7 @@ def test_a_conversation_is_found_on_any_port_and_link(link: str, hosts: tuple[st
     assert joined(rows) == ALL
     opened, closed = rows[0], rows[-1]
     assert (opened.kind, opened.time_ns, opened.text) == ("opened", BEGIN_NS + MS, "")
-    assert (closed.kind, closed.text) == ("closed", "the client closed")
+    assert (closed.kind, closed.text) == ("closed", "closed by client")
     assert opened.connection is not None
     assert opened.connection.client.startswith(("10.0.0.7:40000", "[fd00::7]:40000"))
     assert opened.connection.broker.startswith(("10.0.0.1:29092", "[fd00::1]:29092"))
@@ -165,9 +165,9 @@ def test_a_port_that_is_used_again_is_another_connection() -> None:
     assert joined(rows) == ALL * 3
     assert importing.found.connections == {"Kafka": 3}
     assert [row.text for row in rows if row.kind == "closed"] == [
-        "the client closed",
+        "closed by client",
         "another connection took its port",
-        "the broker reset it",
+        "reset by broker",
     ]
 
 

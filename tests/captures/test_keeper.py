@@ -99,7 +99,7 @@ def test_what_two_connections_say_is_in_the_capture(tmp_path: Path) -> None:
         keeper.chunk(1, "response", answer(n), START_NS + 11 + 4 * n)
         keeper.chunk(2, "request", heartbeat(n), START_NS + 12 + 4 * n)
         keeper.chunk(2, "response", answer(n), START_NS + 13 + 4 * n)
-    keeper.closed(1, "the client closed", START_NS + 9000)
+    keeper.closed(1, "closed by client", START_NS + 9000)
     keeper.cluster("main", "4L6g3nShT-eMCtK--X86sw")
     assert keeper.stop(PATIENCE_S)
     rows = read_all(tmp_path)
@@ -108,7 +108,7 @@ def test_what_two_connections_say_is_in_the_capture(tmp_path: Path) -> None:
         assert [
             row.frame for row in rows if row.connection == of and row.side == "request" and row.frame
         ] == [heartbeat(n)[4:] for n in range(1000)]
-    assert rows[-1].text == "the client closed"
+    assert rows[-1].text == "closed by client"
     assert (keeper.counters.rows, keeper.counters.segments, keeper.waiting_bytes) == (4003, 1, 0)
     assert keeper.counters.dropped_bytes == keeper.counters.lost_frames == 0
     (segment,) = read(tmp_path).segments()

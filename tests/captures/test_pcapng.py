@@ -133,7 +133,7 @@ CLIENT_ENDS, BROKER_ENDS = ["9092", "50000", "9092"], ["50000", "9092", "50000"]
         ("closed by client", CLIENT_ENDS, ["0"] * 3),
         ("closed by broker", BROKER_ENDS, ["0"] * 3),
         ("reset by client", CLIENT_ENDS[:1], ["1"]),
-        ("the broker reset it", BROKER_ENDS[:1], ["1"]),
+        ("reset by broker", BROKER_ENDS[:1], ["1"]),
         ("klamm ends", CLIENT_ENDS, ["0"] * 3),
     ],
 )

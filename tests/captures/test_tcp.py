@@ -256,7 +256,7 @@ def test_the_end_says_who_closed_first_or_reset() -> None:
     talk.say(CLIENT, b"", RST)
     assembly = Assembly()
     heard(talk.made, assembly)
-    assert assembly.ended == ("reset it", CLIENT)
+    assert assembly.ended == ("reset", CLIENT)
 
 
 def test_a_connection_with_a_hole_ends_with_its_last_segments() -> None:

@@ -103,6 +103,11 @@ def told(rows: list[Captured]) -> Counter[tuple[object, ...]]:
     return found
 
 
+def endings(rows: list[Captured]) -> Counter[str]:
+    """Why connections ended, as rows tell it."""
+    return Counter(row.text for row in rows if row.kind == "closed")
+
+
 def test_klamm_and_tcpdump_capture_the_same_exchanges(
     kafka: Cluster, inside: Namespace, log: Path, tmp_path: Path
 ) -> None:
@@ -117,8 +122,9 @@ def test_klamm_and_tcpdump_capture_the_same_exchanges(
                     {"do": "consume", "topic": TOPIC, "group": f"{TOPIC}-{client}", "count": 100},
                 ]
                 inside.run(*programs.command(client, klamm.bootstrap, *steps), timeout_s=120)
-    by_tcpdump = told(imported(tmp_path / "seen.pcap", tmp_path / "imported"))
-    by_klamm = told(list(read([captured])))
+    packets, live = imported(tmp_path / "seen.pcap", tmp_path / "imported"), list(read([captured]))
+    assert set(endings(packets)) == set(endings(live)) == {"closed by client"}
+    by_tcpdump, by_klamm = told(packets), told(live)
     too_late = by_klamm - by_tcpdump  # klamm sent it, and the client had closed
     assert by_tcpdump - by_klamm == Counter({(*seen[:-1], None): count for seen, count in too_late.items()})
     assert too_late.total() < 10
