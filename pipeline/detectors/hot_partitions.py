@@ -44,6 +44,7 @@ def find(tables: Tables, thresholds: Mapping[str, float]) -> DataFrame:
     hot = (
         (F.col("partitions") >= thresholds["partitions"])
         & (F.col("all_batches") >= thresholds["batches"] * F.col("partitions"))
+        & (F.col("of_client") >= thresholds["bytes"] * F.col("partitions"))
         & (F.col("bytes") / F.col("of_client") >= factor * fair)
         & (F.col("of_partition") / F.col("of_topic") >= factor * fair)
     )
@@ -88,6 +89,11 @@ DETECTOR = Detector(
             10,
             "batches for each partition",
             "of evenly spread ones, hardly any of 1000 has 2.5 times as many",
+        ),
+        "bytes": Threshold(
+            10 * 16_384,
+            "bytes for each partition",
+            "ten times batch.size: without keys, clients change the partition after so much (KIP-794)",
         ),
         "partitions": Threshold(3, "partitions", "with two, none can have 2.5 times its part"),
     },

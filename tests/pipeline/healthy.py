@@ -17,7 +17,7 @@ from tests.brokers.jars import java
 from tests.brokers.kraft import VERSION, Cluster
 from tests.brokers.processes import Process, wait_for
 from tests.e2e.conversation import coordinator
-from tests.pipeline.healthy_clients.work import PARTITIONS, SHIPMENTS
+from tests.pipeline.healthy_clients.work import PARTITIONS, SHIPMENTS, VISITS
 
 CLIENT_ID = "healthy-"  # what all client ids begin with
 FOLDER = Path(__file__).resolve().parent / "healthy_clients"
@@ -30,7 +30,7 @@ def _python(module: str) -> Callable[[str, float], list[str]]:
 
 
 def _java(bootstrap: str, seconds: float) -> list[str]:
-    program = [str(FOLDER / "Healthy.java"), bootstrap, str(seconds), SHIPMENTS]
+    program = [str(FOLDER / "Healthy.java"), bootstrap, str(seconds), SHIPMENTS, VISITS]
     return java(VERSION, *program, options=("-Dlog4j2.level=ERROR",), heap_mb=192)
 
 

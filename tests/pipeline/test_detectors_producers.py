@@ -93,17 +93,21 @@ def large_messages(rows: Rows) -> None:
 
 
 def hot_partitions(rows: Rows) -> None:
-    for topic, partitions in (("hot", 6), ("even", 6), ("pinned", 3)):
+    for topic, partitions in (("hot", 6), ("even", 6), ("sticky", 6), ("pinned", 3)):
         for partition in range(partitions):
             rows.add("metadata", "admin", 0, topic=topic, partition=partition)
-    for client_id, topic, hottest in (("hot +", "hot", 25), ("hot -", "even", 24)):
+    for client_id, topic, hottest, size in (
+        ("hot +", "hot", 25, 16_384),
+        ("hot -", "even", 24, 16_384),
+        ("hot sticky -", "sticky", 60, 16_383),
+    ):
         for index in range(60):
-            rows.add(
-                "produce", client_id, index, topic=topic, partition=0 if index < hottest else 1 + index % 5
-            )
+            partition = 0 if index < hottest else 1 + index % 5
+            rows.add("produce", client_id, index, topic=topic, partition=partition, bytes=size)
     for partition in range(3):
         for index in range(30):
-            rows.add("produce", f"hot {partition} -", index, topic="pinned", partition=partition)
+            pinned = {"topic": "pinned", "partition": partition, "bytes": 16_384}
+            rows.add("produce", f"hot {partition} -", index, **pinned)
 
 
 def key_skew(rows: Rows) -> None:

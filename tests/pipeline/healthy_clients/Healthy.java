@@ -9,13 +9,15 @@ import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 
 /**
- * The Java clients at work as they should be: BOOTSTRAP SECONDS TOPIC. A producer, a group of KIP-848 and a share
- * group with two members each, an administrator. Each says at its end, in a line of JSON, what it did.
+ * The Java clients at work as they should be: BOOTSTRAP SECONDS TOPIC QUIET_TOPIC. A producer; one that sends few
+ * records without keys to the second topic, and by KIP-794 changes its partition after 16 kB; a group of KIP-848 and
+ * a share group with two members each; an administrator. Each says at its end, in a line of JSON, what it did.
  */
 final class Healthy {
     static final String NAME = "healthy-java", STRING = "org.apache.kafka.common.serialization.String";
     static final int BURST = 150, BURST_MS = 500, LOOK_MS = 10_000, PATIENCE_MS = 40_000;
-    static String bootstrap, topic;
+    static final int VISIT_MS = 200;
+    static String bootstrap, topic, quietTopic;
     static long end;
 
     interface Work {
@@ -26,8 +28,9 @@ final class Healthy {
         bootstrap = arguments[0];
         end = System.currentTimeMillis() + (long) (Double.parseDouble(arguments[1]) * 1000);
         topic = arguments[2];
+        quietTopic = arguments[3];
         List<Thread> threads = List.of(
-            thread(Healthy::produce), thread(Healthy::look),
+            thread(Healthy::produce), thread(Healthy::visit), thread(Healthy::look),
             thread(() -> consume(1)), thread(() -> consume(2)), thread(() -> share(1)), thread(() -> share(2)));
         for (Thread thread : threads) {
             thread.join();
@@ -86,6 +89,17 @@ final class Healthy {
             }
         }
         say("producer", "acknowledged", acknowledged.get());
+    }
+
+    static void visit() throws Exception {
+        long count = 0;
+        try (KafkaProducer<String, String> producer = new KafkaProducer<>(settings("visitor"))) {
+            for (; goesOn(); count++) {
+                producer.send(new ProducerRecord<>(quietTopic, "visit")).get();
+                Thread.sleep(VISIT_MS);
+            }
+        }
+        say("visitor", "sent", count);
     }
 
     static void consume(int member) {

@@ -8,10 +8,10 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-ORDERS, INVOICES, PAYMENTS, CLICKS, QUIET, SHIPMENTS = (
-    f"healthy-{name}" for name in ("orders", "invoices", "payments", "clicks", "quiet", "shipments")
+ORDERS, INVOICES, PAYMENTS, CLICKS, QUIET, SHIPMENTS, VISITS = (
+    f"healthy-{name}" for name in ("orders", "invoices", "payments", "clicks", "quiet", "shipments", "visits")
 )
-PARTITIONS = {ORDERS: 6, INVOICES: 3, PAYMENTS: 3, CLICKS: 3, QUIET: 1, SHIPMENTS: 3}
+PARTITIONS = {ORDERS: 6, INVOICES: 3, PAYMENTS: 3, CLICKS: 3, QUIET: 1, SHIPMENTS: 3, VISITS: 3}
 BURST_S = 0.5
 PATIENCE_S = 40.0  # beyond the end
 KEYS = 500
