@@ -1,4 +1,4 @@
-"""A client that asks for metadata all the time, though nothing has changed."""
+"""A client that asks for metadata all the time, though nothing has changed and no group of it rebalances."""
 
 from __future__ import annotations
 
@@ -12,16 +12,22 @@ if TYPE_CHECKING:
 
     from klamm.pipeline.tables import Tables
 
+REBALANCING = ("REBALANCE_IN_PROGRESS", "ILLEGAL_GENERATION", "UNKNOWN_MEMBER_ID", "FENCED_MEMBER_EPOCH")
+
 
 def find(tables: Tables, thresholds: Mapping[str, float]) -> DataFrame:
-    """Requests soon after another on the same connection, without an error that would be a reason."""
+    """Requests soon after another on the same connection, without an error that would be a reason. Consumers
+    ask when their group rebalances, and it may be others that make it do so.
+    """
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 
     of_one = Window.partitionBy("capture", "connection").orderBy("exchange")
     well = F.col("answered") & (F.size("errors") == 0)
     seconds = F.col("time").cast("double")
+    at = F.date_trunc("second", "time")
     asked = tables.exchanges.where((F.col("api") == "Metadata") & well).select(
+        at.alias("second"),
         "cluster",
         "client_id",
         "capture",
@@ -32,9 +38,10 @@ def find(tables: Tables, thresholds: Mapping[str, float]) -> DataFrame:
         (seconds - F.lag(seconds).over(of_one)).alias("gap_s"),
     )
     again = asked.where((F.col("nth") > thresholds["of_start"]) & (F.col("gap_s") < thresholds["gap_s"]))
-    stormy = again.groupBy("cluster", "client_id").agg(
+    alone = again.join(F.broadcast(_rebalancing(tables)), ["cluster", "client_id", "second"], "left_anti")
+    stormy = alone.groupBy("cluster", "client_id").agg(
         F.count("*").alias("count"),
-        F.count_distinct(F.date_trunc("second", "time")).alias("seconds"),
+        F.count_distinct("second").alias("seconds"),
         *measured(),
     )
     span_s = F.col("last").cast("double") - F.col("first").cast("double") + 1
@@ -46,6 +53,17 @@ def find(tables: Tables, thresholds: Mapping[str, float]) -> DataFrame:
         "seconds",
     )
     return finding(stormy.where(enough), what)
+
+
+def _rebalancing(tables: Tables) -> DataFrame:
+    """Seconds in which a group of the client rebalances, and those before and after them."""
+    from pyspark.sql import functions as F
+
+    is_part = F.col("api").isin("JoinGroup", "SyncGroup", "LeaveGroup") | F.col("error").isin(*REBALANCING)
+    given = (F.col("api") == "ConsumerGroupHeartbeat") & F.col("assigned").isNotNull()
+    around = [F.date_trunc("second", F.col("time") + F.expr(f"interval {by} seconds")) for by in (-1, 0, 1)]
+    rows = tables.groups.where(is_part | given)
+    return rows.select("cluster", "client_id", F.explode(F.array(*around)).alias("second")).distinct()
 
 
 DETECTOR = Detector(
