@@ -1,4 +1,6 @@
-"""Clients that nobody named: their id is missing, or a library's default."""
+"""Clients that nobody named: their id is missing, or a library's default. The Java consumer's default has its
+group in it, so with a new group id at each start there is a new client id each time.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from klamm.pipeline.detectors.detector import Detector, Threshold, finding, measured
+from klamm.pipeline.detectors.generated_names import shape
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -46,8 +49,10 @@ def find(tables: Tables, thresholds: Mapping[str, float]) -> DataFrame:
     )
     found = (
         rows.where(F.col("missing") | F.col("library").isNotNull())
-        .groupBy("cluster", "client_id", "library")
+        .groupBy("cluster", shape(F.col("client_id")).alias("shape"), "library")
         .agg(
+            F.min("client_id").alias("client_id"),
+            F.count_distinct("client_id").alias("ids"),
             F.count("*").alias("count"),
             F.sum("requests").alias("requests"),
             F.count_distinct("host").alias("hosts"),
@@ -57,7 +62,14 @@ def find(tables: Tables, thresholds: Mapping[str, float]) -> DataFrame:
     named = F.when(F.col("library").isNull(), "have no client id").otherwise(
         F.format_string("go by `%s`, the default of %s", "client_id", "library")
     )
-    what = F.format_string("%d connections from %d host(s) %s", "count", "hosts", named)
+    anew = F.format_string(
+        "%d client ids like `%s`, in %d connections from %d host(s), are the default of %s for as many "
+        "group ids: a new group id at each start",
+        *("ids", "shape", "count", "hosts", "library"),
+    )
+    what = F.when(F.col("ids") >= thresholds["starts"], anew).otherwise(
+        F.format_string("%d connections from %d host(s) %s", "count", "hosts", named)
+    )
     return finding(found.where(F.col("requests") >= thresholds["requests"]), what, severity="low")
 
 
@@ -65,14 +77,19 @@ DETECTOR = Detector(
     name="client_ids",
     title="Clients without a name",
     severity="low",
-    settings=("client.id",),
+    settings=("client.id", "group.id"),
     advice=(
         "Set client.id to the name of the service: quotas, the brokers' logs and metrics, and these findings "
-        "tell clients apart by it."
+        "tell clients apart by it. Where each start has another group id, choose one group.id and keep it: "
+        "else each start begins without committed offsets, and brokers keep those of all these groups for a "
+        "week."
     ),
     find=find,
     source="Kafka's documentation of client.id: a logical application name beyond ip and port",
     thresholds={
         "requests": Threshold(10, "requests", "rule of thumb: more than a health check or a look by hand"),
+        "starts": Threshold(
+            3, "client ids that differ in a generated part", "rule of thumb: twice may be chance"
+        ),
     },
 )

@@ -1,4 +1,6 @@
-"""Consumers that skip records or read them again: out of range, without a committed offset, with jumps."""
+"""Consumers that skip records or read them again: out of range, without a committed offset (perhaps with a
+new group id at each start), with jumps.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from klamm.pipeline.detectors.complete import complete
 from klamm.pipeline.detectors.detector import Detector, Threshold, finding, measured
+from klamm.pipeline.detectors.generated_names import shape
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -20,7 +23,8 @@ TOLD = (
     ("%d times back, by %d records in all", "back", "again"),
     ("%d times ahead, by %d records in all", "ahead", "skipped"),
 )
-EVENT = (*PARTITION, "time", "capture", "connection", "exchange", "kind", "records")
+EVENT = (*PARTITION, "time", "capture", "connection", "exchange", "kind", "records", "group")
+OWN = ("cluster", "shape", "topic", "partition")  # clients whose ids differ in a generated part are one
 
 
 def find(tables: Tables, thresholds: Mapping[str, float]) -> DataFrame:
@@ -33,8 +37,12 @@ def find(tables: Tables, thresholds: Mapping[str, float]) -> DataFrame:
         return F.count_if(F.col("kind") == kind).alias(kind)
 
     partitions = (
-        events.groupBy(*PARTITION)
+        events.withColumn("shape", shape(F.col("client_id")))
+        .groupBy(*OWN)
         .agg(
+            F.min("client_id").alias("client_id"),
+            F.count_distinct("group").alias("groups"),
+            F.min("group").alias("group"),
             F.count(F.lit(1)).alias("count"),
             *(times(kind) for kind in ("out_of_range", "without", "back", "ahead")),
             F.sum(F.when(F.col("kind") == "back", F.col("records"))).alias("again"),
@@ -49,7 +57,10 @@ def find(tables: Tables, thresholds: Mapping[str, float]) -> DataFrame:
         )
     )
     sums = ("count", "out_of_range", "without", "back", "again", "ahead", "skipped")
-    rows = partitions.groupBy("cluster", "client_id", "topic").agg(
+    rows = partitions.groupBy("cluster", "shape", "topic").agg(
+        F.min("client_id").alias("client_id"),
+        F.max("groups").alias("groups"),
+        F.min("group").alias("group"),
         *(F.sum(F.coalesce(name, F.lit(0))).alias(name) for name in sums),
         F.count(F.lit(1)).alias("partitions"),
         F.min("first").alias("first"),
@@ -57,7 +68,12 @@ def find(tables: Tables, thresholds: Mapping[str, float]) -> DataFrame:
         F.max_by("evidence", "count").alias("evidence"),
     )
     parts = [F.when(F.col(told[0]) > 0, F.format_string(text, *told)) for text, *told in TOLD]
-    what = F.concat(F.concat_ws(", ", *parts), F.format_string(" on %d partition(s)", "partitions"))
+    anew = F.format_string("; it had %d group ids, as `%s`: a new group id at each start", "groups", "group")
+    what = F.concat(
+        F.concat_ws(", ", *parts),
+        F.format_string(" on %d partition(s)", "partitions"),
+        F.when(F.col("groups") >= thresholds["groups"], anew).otherwise(""),
+    )
     return finding(rows, what, severity="high", subject=F.concat(F.lit("topic "), "topic"))
 
 
@@ -65,9 +81,7 @@ def _out_of_range(tables: Tables) -> DataFrame:
     from pyspark.sql import functions as F
 
     rows = tables.fetch.where(~F.col("is_replica") & (F.col("error") == "OFFSET_OUT_OF_RANGE"))
-    return rows.withColumns({"kind": F.lit("out_of_range"), "records": F.lit(0).cast("bigint")}).select(
-        *EVENT
-    )
+    return _events(rows, "out_of_range", F.lit(0))
 
 
 def _without_offset(tables: Tables) -> DataFrame:
@@ -77,7 +91,7 @@ def _without_offset(tables: Tables) -> DataFrame:
     read = tables.fetch.where(~F.col("is_replica") & (F.col("records") > 0)).select(*PARTITION).distinct()
     asked = (F.col("api") == "OffsetFetch") & (F.col("error") == "NONE") & (F.col("offset") < 0)
     rows = tables.offsets.where(asked).join(read, list(PARTITION), "left_semi")
-    return rows.withColumns({"kind": F.lit("without"), "records": F.lit(0).cast("bigint")}).select(*EVENT)
+    return _events(rows, "without", F.lit(0), "group")
 
 
 def _jumps(tables: Tables) -> DataFrame:
@@ -108,18 +122,35 @@ def _jumps(tables: Tables) -> DataFrame:
             "records",
             F.when(offset < F.col("asked"), F.col("asked") - offset).otherwise(offset - F.col("expected")),
         )
-        .select(*EVENT)
     )
-    return complete(jumps, tables).select(*EVENT)
+    return _events(complete(jumps, tables), F.col("kind"), F.col("records"))
+
+
+def _events(rows: DataFrame, kind: str | Column, records: Column, group: str | None = None) -> DataFrame:
+    from pyspark.sql import functions as F
+
+    told = {
+        "kind": F.lit(kind) if isinstance(kind, str) else kind,
+        "records": records.cast("bigint"),
+        "group": F.lit(None).cast("string") if group is None else F.col(group),
+    }
+    return rows.withColumns(told).select(*EVENT)
 
 
 DETECTOR = Detector(
     name="offset_resets",
     title="Skips records, or reads them again",
     severity="high",
-    settings=("auto.offset.reset", "enable.auto.commit", "retention.ms", "offsets.retention.minutes"),
+    settings=(
+        "group.id",
+        "auto.offset.reset",
+        "enable.auto.commit",
+        "retention.ms",
+        "offsets.retention.minutes",
+    ),
     advice=(
-        "Commit offsets and begin at them: subscribe once, instead of assigning or seeking in the loop. "
+        "Commit offsets and begin at them: keep one group.id over all starts, and subscribe once, instead of "
+        "assigning or seeking in the loop. "
         "Offsets that are kept elsewhere are worth nothing when the topic is made anew. "
         "auto.offset.reset=none makes a lost offset an error, instead of records skipped (latest) or read "
         "again (earliest); retention.ms has to be longer than a consumer may be away."
@@ -131,6 +162,7 @@ DETECTOR = Detector(
             2, "answers OFFSET_OUT_OF_RANGE", "one may be a replica that is behind (KIP-392)"
         ),
         "count": Threshold(5, "resets of any kind on a partition", "rule of thumb: a start has one to three"),
+        "groups": Threshold(3, "group ids of one client", "rule of thumb: a program reads with one or two"),
         "apart_s": Threshold(3600, "s between two on average", "rule of thumb: what is rarer is a restart"),
     },
 )

@@ -27,12 +27,17 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "metadata": COMMON | {"answered": True, "auto_create": False},
     "produce": COMMON,
     "fetch": COMMON,
+    "groups": COMMON | {"answered": True, "error": "NONE", "group": "g"},
 }
 UNKNOWN = "UNKNOWN_TOPIC_OR_PARTITION"
 NAMELESS = (
     None, "", "rdkafka", "kafka-python-3.0.12", "kafka-python-producer-1", "aiokafka-0.14.0", "producer-1",
     "consumer-billing-2", "sarama",
 )  # fmt: skip
+GROUP_EACH_START = [
+    f"consumer-billing-173229240{number}-1" for number in range(3)
+]  # one finding, of the first
+BY_DEFAULT = (*NAMELESS, GROUP_EACH_START[0])
 NAMED = ("rdkafka-billing", "kafka-python-billing", "billing-producer-1", "consumer", "sarama-1")
 
 
@@ -74,6 +79,15 @@ def metadata_storm(rows: Rows) -> None:
             rows.add("exchanges", client_id, at_s, api="Metadata", connection=-number, errors=errors)
     for at_s in range(60):
         rows.add("exchanges", "storm churn -", at_s, api="Metadata")
+    for client_id, rebalance in (
+        ("storm of others -", {"api": "Heartbeat", "error": "REBALANCE_IN_PROGRESS"}),
+        ("storm of others again -", {"api": "ConsumerGroupHeartbeat", "assigned": 2}),
+        ("storm of a member +", {"api": "Heartbeat"}),
+    ):
+        number = rows.number + 1
+        for at_s in range(60):
+            rows.add("exchanges", client_id, at_s, api="Metadata", connection=-number)
+            rows.add("groups", client_id, at_s // 2 * 2 + 0.5, **rebalance)
 
 
 def connection_churn(rows: Rows) -> None:
@@ -115,6 +129,8 @@ def client_ids(rows: Rows) -> None:
         rows.add("connections", client_id, 0, requests=4)
         rows.add("connections", client_id, 1, requests=6)
     rows.add("connections", "kgo", 0, requests=9)
+    for client_id in GROUP_EACH_START:
+        rows.add("connections", client_id, 0, requests=4)
 
 
 def slow_brokers(rows: Rows) -> None:
@@ -239,10 +255,15 @@ def test_each_detector_names_clients_at_its_thresholds_and_none_just_below(spark
         before = {name: len(of) for name, of in rows.of.items()}
         case(rows)
         added = [row["client_id"] for name, of in rows.of.items() for row in of[before[name] :]]
-        expected |= {("kafka", one, case.__name__) for one in added if one in NAMELESS or one.endswith("+")}
+        expected |= {("kafka", one, case.__name__) for one in added if one in BY_DEFAULT or one.endswith("+")}
     found = named(spark, rows)
     assert {(one.cluster, one.client_id or one.subject, one.detector) for one in found} == {
         (cluster, who or None, detector) for cluster, who, detector in expected
     }
+    (anew,) = (one for one in found if one.client_id == GROUP_EACH_START[0])
+    assert anew.what == (
+        "3 client ids like `consumer-billing-*-1`, in 3 connections from 1 host(s), are the default of the "
+        "Java client for as many group ids: a new group id at each start"
+    )
     high = {one.client_id for one in found if one.severity == "high"}
     assert high == {None, "removed +", "timeout +", "stuck +", "anew +", "auth +"}
