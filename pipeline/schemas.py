@@ -161,6 +161,12 @@ TABLES = {
             Column("first_offset", "bigint", "of the first batch", "no batch"),
             Column("next_offset", "bigint", "one after the last batch", "no batch"),
             Column("throttle_ms", "int", "throttle_time_ms of the response", "no response was seen"),
+            Column(
+                "last_stable_offset",
+                "bigint",
+                "up to which all transactions have ended; -1 where the broker does not tell it",
+                "the answer does not list the partition, or version below 4",
+            ),
         ),
     ),
     "batches": Table(
@@ -207,6 +213,12 @@ TABLES = {
             *ANSWER,
             ERROR,
             Column("throttle_ms", "int", "throttle_time_ms of the response", "no response was seen"),
+            Column(
+                "assignment",
+                "array<string>",
+                "the same partitions by name, as `orders-3`",
+                "no SyncGroup or ConsumerGroupHeartbeat answer with them",
+            ),
         ),
     ),
     "commits": Table(

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 ASSIGNED = "aggregate(body.{}, 0, (n, t) -> n + size(t.partitions))"
+_TOPIC_ID = "rtrim('=', translate(base64(t.topic_id), '+/', '-_'))"
+NAMED_BY_ID = f"coalesce(names[{_TOPIC_ID}], {_TOPIC_ID})"
+PARTITIONS = "flatten(transform(body.{}, t -> transform(t.partitions, p -> concat({}, '-', p))))"
 # By API: columns of `groups` that its request tells, and that its response tells.
 MEMBERSHIP: dict[str, tuple[Mapping[str, str], Mapping[str, str]]] = {
     "JoinGroup": (
@@ -40,7 +43,11 @@ MEMBERSHIP: dict[str, tuple[Mapping[str, str], Mapping[str, str]]] = {
             "instance_id": "body.group_instance_id",
             "generation": "body.generation_id",
         },
-        {"code": "body.error_code", "assigned": ASSIGNED.format("assignment.assigned_partitions")},
+        {
+            "code": "body.error_code",
+            "assigned": ASSIGNED.format("assignment.assigned_partitions"),
+            "assignment": PARTITIONS.format("assignment.assigned_partitions", "t.topic"),
+        },
     ),
     "Heartbeat": (
         {
@@ -86,22 +93,27 @@ MEMBERSHIP: dict[str, tuple[Mapping[str, str], Mapping[str, str]]] = {
             "generation": "if(body.error_code = 0, body.member_epoch, null)",
             "heartbeat_interval_ms": "if(body.error_code = 0, body.heartbeat_interval_ms, null)",
             "assigned": ASSIGNED.format("assignment.topic_partitions"),
+            "assignment": PARTITIONS.format("assignment.topic_partitions", NAMED_BY_ID),
         },
     ),
 }
 
 
-def groups(source: Source) -> DataFrame:
+def groups(source: Source, names: DataFrame) -> DataFrame:
     """Exchanges by which members live in their groups."""
-    return reduce(lambda one, other: one.unionByName(other), [_membership(source, api) for api in MEMBERSHIP])
+    found = [_membership(source, api, names) for api in MEMBERSHIP]
+    return reduce(lambda one, other: one.unionByName(other), found)
 
 
-def _membership(source: Source, api: str) -> DataFrame:
+def _membership(source: Source, api: str, names: DataFrame) -> DataFrame:
     asks, tells = MEMBERSHIP[api]
     asked = source.bodies(api, "request").select(
         *HEADER, *[F.expr(what).alias(name) for name, what in asks.items()]
     )
-    told = source.bodies(api, "response").select(
+    answers = source.bodies(api, "response")
+    if NAMED_BY_ID in tells.get("assignment", ""):
+        answers = answers.crossJoin(F.broadcast(names))
+    told = answers.select(
         *KEY,
         F.col("time").alias("response_time"),
         F.col("body.throttle_time_ms").alias("throttle_ms"),

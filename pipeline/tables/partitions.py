@@ -85,6 +85,7 @@ def fetch(source: Source, names: DataFrame) -> DataFrame:
         F.when(F.col("answered"), error_text(F.coalesce("b.p.error_code", F.lit(0)))).alias("error"),
         F.when(F.col("answered"), error_text(F.col("session_code"))).alias("session_error"),
         F.col("b.p.high_watermark").alias("high_watermark"),
+        F.col("b.p.last_stable_offset").alias("last_stable_offset"),
         F.col("b.p.log_start_offset").alias("log_start_offset"),
         F.coalesce("b.p.records.bytes", F.lit(0)).alias("bytes"),
         *_counted(batches),

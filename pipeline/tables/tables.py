@@ -80,7 +80,7 @@ class Tables:
 
     @cached_property
     def groups(self) -> DataFrame:
-        return self._kept(groups.groups(self._source))
+        return self._kept(groups.groups(self._source, self.topic_names))
 
     @cached_property
     def commits(self) -> DataFrame:

@@ -19,6 +19,7 @@ from klamm.pipeline.detectors import (
     empty_fetches,
     fetch_session_thrashing,
     heartbeat_gaps,
+    held_back_readers,
     offset_resets,
     rebalance_storm,
     slow_polling,
@@ -36,6 +37,7 @@ DETECTORS = [
         empty_fetches,
         fetch_session_thrashing,
         heartbeat_gaps,
+        held_back_readers,
         offset_resets,
         rebalance_storm,
         slow_polling,
@@ -85,6 +87,9 @@ class Client:
 
     def fetches(self, at_s: float, **values: Any) -> None:
         self.says("fetch", at_s, **{**FETCH, **values})
+
+    def commits(self, at_s: float, offset: int, **values: Any) -> None:
+        self.says("commits", at_s, api="OffsetCommit", offset=offset, **values)
 
     def joins(self, at_s: float, generation: int = 1, **values: Any) -> None:
         self.says("groups", at_s, api="JoinGroup", generation=generation, **{**MEMBER, **values})
@@ -200,6 +205,59 @@ def lags(rows: Rows) -> None:
             client.fetches(second, fetch_offset=at, next_offset=at + read, high_watermark=end)
 
 
+def commit_lags(rows: Rows) -> None:
+    """These fetch at the end of the partition, whatever they commit."""
+    for name, seconds, commits, isolation in (
+        ("commit-lag-yes", 16, {0: 0}, 0),
+        ("commit-lag-slow-yes", 12, {second: second for second in range(12)}, 0),
+        ("commit-lag-short-no", 15, {0: 0}, 0),
+        ("commit-lag-never-no", 16, {}, 0),
+        ("commit-lag-each-no", 11, {second: second * 100 for second in range(11)}, 0),
+        ("commit-lag-twice-no", 12, {0: 0, 5: 500, 10: 1000}, 0),
+        ("commit-lag-stable-no", 16, {0: 0}, 1),
+    ):
+        client = Client(rows, name)
+        for second in range(seconds):
+            end = second * 100
+            stable = 0 if isolation else end
+            told = {"high_watermark": end, "last_stable_offset": stable, "isolation_level": isolation}
+            client.fetches(second, fetch_offset=stable, next_offset=None if isolation else end + 100, **told)
+            if second in commits:
+                client.commits(second, commits[second])
+    gone = Client(rows, "commit-lag-gone-no")
+    gone.commits(0, 0)
+    gone.fetches(1, fetch_offset=0, high_watermark=0, isolation_level=0)
+    for second in range(2, 60):
+        gone.says("produce", second, base_offset=second * 100, records=100)
+    told = Client(rows, "commit-lag-told-yes")  # it commits nothing, and was told what it had committed
+    told.says("offsets", 0, api="OffsetFetch", offset=0)
+    for second in range(16):
+        at = second * 100
+        told.fetches(second, fetch_offset=at, next_offset=at + 100, high_watermark=at, isolation_level=0)
+
+
+def held_back(rows: Rows) -> None:
+    for name, seconds, stable, end, isolation in (
+        ("held-yes", 10, 5, 6, 1),
+        ("held-soon-no", 9, 5, 6, 1),
+        ("held-read-no", 10, 6, 6, 1),
+        ("held-uncommitted-no", 10, 5, 6, 0),
+    ):
+        client = Client(rows, name)
+        at = {"last_stable_offset": stable, "high_watermark": end, "isolation_level": isolation}
+        client.says("produce", 0, client_id="forgetful", transactional_id="t-1", base_offset=5, records=1)
+        for second in range(seconds + 1):
+            client.fetches(second, fetch_offset=stable, **at)
+
+
+def new_groups(rows: Rows) -> None:
+    for number in range(5):
+        client = Client(rows, f"starts-{10_000 + number}-yes")
+        own = {"topic": "starts", "group": f"group-{number}"}
+        client.says("offsets", number, api="OffsetFetch", offset=-1, **own)
+        client.fetches(number, fetch_offset=0, records=1, topic="starts")
+
+
 def assignments(rows: Rows) -> None:
     for name, assigned, members, lasting_s in (
         ("uneven-yes", (4, 0), 2, 10),
@@ -217,10 +275,22 @@ def assignments(rows: Rows) -> None:
 
 
 @pytest.fixture(scope="module")
-def found(spark: SparkSession) -> dict[str, set[str]]:
-    """Client ids by detector."""
-    rows: Rows = {"fetch": [], "groups": [], "commits": [], "offsets": [], "connections": []}
-    for write in (commits, rebalances, heartbeats, polls, empties, sessions, resets, lags, assignments):
+def findings(spark: SparkSession) -> dict[str, dict[str, str]]:
+    """By detector and client id, what was found."""
+    rows: Rows = {"fetch": [], "groups": [], "commits": [], "offsets": [], "connections": [], "produce": []}
+    more = (commit_lags, held_back, new_groups)
+    for write in (
+        commits,
+        rebalances,
+        heartbeats,
+        polls,
+        empties,
+        sessions,
+        resets,
+        lags,
+        assignments,
+        *more,
+    ):
         write(rows)
     frames = {}
     for name, written in rows.items():
@@ -229,9 +299,9 @@ def found(spark: SparkSession) -> dict[str, set[str]]:
             [tuple(row.get(column) for column in columns) for row in written], TABLES[name].ddl
         )
     tables: Any = SimpleNamespace(**frames)
-    named = defaultdict(set)
+    named: dict[str, dict[str, str]] = defaultdict(dict)
     for row in table(tables, DETECTORS).collect():
-        named[row.detector].add(row.client_id)
+        named[row.detector][row.client_id] = row.what
     return named
 
 
@@ -244,12 +314,43 @@ def found(spark: SparkSession) -> dict[str, set[str]]:
         ("slow_polling", {"polls-yes", "nearly-yes"}),
         ("empty_fetches", {"empty-yes"}),
         ("fetch_session_thrashing", {"open-yes"}),
-        ("offset_resets", {"range-yes", "back-yes", "without-yes"}),
-        ("consumer_lag", {"lag-yes"}),
+        ("offset_resets", {"range-yes", "back-yes", "without-yes", "starts-10000-yes"}),
+        ("consumer_lag", {"lag-yes", "commit-lag-yes", "commit-lag-slow-yes", "commit-lag-told-yes"}),
+        ("held_back_readers", {"held-yes"}),
         ("uneven_assignment", {"uneven-yes"}),
     ],
 )
 def test_who_is_beyond_a_threshold_is_named_and_nobody_else(
-    detector: str, clients: set[str], found: dict[str, set[str]]
+    detector: str, clients: set[str], findings: dict[str, dict[str, str]]
 ) -> None:
-    assert found[detector] == clients
+    assert findings[detector].keys() == clients
+
+
+@pytest.mark.parametrize(
+    ("detector", "client", "what"),
+    [
+        (
+            "consumer_lag",
+            "commit-lag-yes",
+            "commits 0 records a second of 100 that are produced: its lag grew from 0 to 1500 records in "
+            "15 s, on 1 partition(s) of 1 topic(s), most of it on commit-lag-yes; nothing was committed in "
+            "the last 15 s",
+        ),
+        (
+            "held_back_readers",
+            "held-yes",
+            "saw nothing from offset 5 of held-yes-0 on for 10.0 s, though there are records up to offset 5: "
+            "transactional id t-1 of client forgetful has not ended its transaction; 1 partition(s) in all",
+        ),
+        (
+            "offset_resets",
+            "starts-10000-yes",
+            "5 times without a committed offset on 1 partition(s); it had 5 group ids, as `group-0`: a new "
+            "group id at each start",
+        ),
+    ],
+)
+def test_a_finding_says_what_an_operator_has_to_know(
+    detector: str, client: str, what: str, findings: dict[str, dict[str, str]]
+) -> None:
+    assert findings[detector][client] == what

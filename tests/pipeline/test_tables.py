@@ -188,7 +188,15 @@ def test_produce_and_fetch_are_told_by_partition(tables: Tables) -> None:
     assert by_acks[0] | {"answered": False, "error": None, "latency_ms": None} == by_acks[0]
     (named,) = rows(tables, "fetch", "topic is not null")
     assert (
-        named | {"topic": "orders", "partition": 3, "fetch_offset": 0, "high_watermark": 1, "latency_ms": 5.0}
+        named
+        | {
+            "topic": "orders",
+            "partition": 3,
+            "fetch_offset": 0,
+            "high_watermark": 1,
+            "last_stable_offset": -1,
+            "latency_ms": 5.0,
+        }
         == named
     )
     (empty,) = rows(tables, "fetch", "topic is null")

@@ -1,16 +1,19 @@
-"""Does for each record what takes 5 ms, one after the other, while 400 records come in a second."""
+"""Two groups fall behind while 400 records come in a second. One does for each record what takes 5 ms, one
+after the other. The other reads all of them, but no longer commits after its first poll.
+"""
 
 import asyncio
 import threading
 import time
 
 from aiokafka import AIOKafkaConsumer
-from confluent_kafka import Producer
+from confluent_kafka import Consumer, Producer
 
 from tests.pipeline.misbehaviour import _topics
-from tests.pipeline.misbehaviour._stock import producer, send, until
+from tests.pipeline.misbehaviour._stock import consumer_settings, producer, send, until
 
 CLIENT_ID = "consumer-lag"
+SILENT = f"{CLIENT_ID}-silent"
 EXPECTED = {"consumer_lag"}
 WORK_S = 0.005
 BURST, BURST_S = 200, 0.5
@@ -42,15 +45,32 @@ async def consume(bootstrap: str, seconds: float) -> None:
                 await asyncio.sleep(WORK_S * len(messages))
 
 
+def consume_without_commits(bootstrap: str, done: threading.Event) -> None:
+    consumer = Consumer(consumer_settings(bootstrap, SILENT, enable_auto_commit=False))
+    consumer.subscribe([CLIENT_ID])
+    has_committed = False
+    while not done.is_set():
+        messages = consumer.consume(100, 0.2)
+        if messages and not has_committed:
+            consumer.commit(message=messages[0], asynchronous=False)
+            has_committed = True
+    consumer.close()
+
+
 def run(bootstrap: str, seconds: float) -> None:
     _topics.create(bootstrap, CLIENT_ID, CLIENT_ID, partitions=1)
     sender, done = producer(bootstrap, CLIENT_ID), threading.Event()
     send(sender, CLIENT_ID, BURST)
     sender.flush(30)
-    busy = threading.Thread(target=produce, args=(sender, done))
-    busy.start()
+    threads = [
+        threading.Thread(target=produce, args=(sender, done)),
+        threading.Thread(target=consume_without_commits, args=(bootstrap, done)),
+    ]
+    for thread in threads:
+        thread.start()
     try:
         asyncio.run(consume(bootstrap, seconds))
     finally:
         done.set()
-        busy.join()
+        for thread in threads:
+            thread.join()
