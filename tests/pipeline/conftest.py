@@ -23,7 +23,8 @@ def spark() -> Iterator[SparkSession]:
 @pytest.fixture(scope="session")
 def played(tmp_path_factory: pytest.TempPathFactory) -> Played:
     """All misbehaving clients beside the healthy load, captured; the cluster is gone when this is there."""
-    return ground.played(tmp_path_factory.mktemp("played") / "ground", ground.names(), seconds=20)
+    folder = tmp_path_factory.mktemp("played") / "ground"
+    return ground.played(folder, ground.names(), seconds=20, with_packets=True)
 
 
 @pytest.fixture(scope="session")

@@ -27,7 +27,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -37,6 +37,7 @@ from tests.brokers.jars import ROOT
 from tests.brokers.kraft import Cluster, kraft_cluster
 from tests.brokers.processes import Process, free_block, free_ports, wait_for
 from tests.e2e.klamm_process import COMMAND, Klamm
+from tests.e2e.tcpdump import tcpdump
 from tests.pipeline import healthy
 from tests.pipeline.facts import Facts, facts
 
@@ -46,6 +47,7 @@ FOLDER = Path(__file__).resolve().parent / "misbehaviour"
 EACH_S = 0.8  # between the starts of two clients: all at once, they starve each other on a small machine
 PATIENCE_S = 60.0  # for a client that is to end
 HOST = "127.0.0.1"
+BLOCK = 100  # ports of a klamm
 
 
 class Ended(NamedTuple):
@@ -63,6 +65,8 @@ class Played(NamedTuple):
     said: dict[str, dict[str, Any]]  # by healthy clients, of themselves
     facts: Facts  # of the healthy topics and groups
     problems: list[Any]  # that klamm met
+    packets: Path  # the same traffic between clients and klamm as tcpdump saw it, where that was wanted
+    brokers: dict[str, str]  # the addresses that clients know, and the names that klamm has for them
 
 
 class Ground:
@@ -74,6 +78,17 @@ class Ground:
     @property
     def capture(self) -> Path:
         return self.folder / "capture"
+
+    @property
+    def ports(self) -> str:
+        """klamm's, in tcpdump's words."""
+        blocks = (f"{klamm.port}-{klamm.port + BLOCK - 1}" for klamm in self.klamms.values())
+        return " or tcp portrange ".join(blocks)
+
+    def brokers(self) -> dict[str, str]:
+        """The addresses that clients know, and klamm's names for these brokers."""
+        nodes = json.loads(self.klamms["PLAINTEXT"].get("/v1/brokers"))
+        return {node["listening"]: str(node["node_id"]) for node in nodes if node["kind"] == "broker"}
 
     def start(self, name: str, command: list[str], env: dict[str, str] | None = None) -> Process:
         """A client that logs to a file of its name."""
@@ -126,16 +141,20 @@ class Ground:
         return Ended(code, process.tail(15))
 
 
-def played(folder: Path, names: Sequence[str], seconds: float, roll: bool = False) -> Played:
+def played(
+    folder: Path, names: Sequence[str], seconds: float, roll: bool = False, with_packets: bool = False
+) -> Played:
     """Misbehaving clients beside the healthy load."""
+    packets = folder / "packets.pcap"
     with ground(folder) as made:
-        ended = made.play(names, seconds, with_healthy=True, roll=roll)
+        with tcpdump(packets, "lo", made.ports) if with_packets else nullcontext():
+            ended = made.play(names, seconds, with_healthy=True, roll=roll)
         said = {}
         for name in healthy.COMMANDS:
             said |= healthy.said(folder / f"{name}.log")
         told = facts(made.cluster, healthy.CLIENT_ID)
-        problems = made.klamms["PLAINTEXT"].problems()
-    return Played(made.capture, ended, said, told, problems)
+        problems, brokers = made.klamms["PLAINTEXT"].problems(), made.brokers()
+    return Played(made.capture, ended, said, told, problems, packets, brokers)
 
 
 def misbehaviour(name: str) -> ModuleType:
@@ -158,7 +177,7 @@ def klamm_with_capture(folder: Path, cluster: Cluster, records: str = "hash") ->
             {
                 "name": name(listener),
                 "bootstrap": cluster.bootstrap(listener),
-                "listen": f"{HOST}:{port}-{port + 99}",
+                "listen": f"{HOST}:{port}-{port + BLOCK - 1}",
             }
             for listener, port in ports.items()
         ],
