@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from klamm.pipeline.finding import Evidence, Findings
+from klamm.pipeline.report.gathering_groups import ConsumerGroup, gather_groups
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -23,6 +24,7 @@ CLIENTS = 40  # those with the most exchanges
 LINES = 20  # about what is missing in a capture
 BOOTSTRAP = "bootstrap"  # klamm's port for any broker
 SHARES = (0.5, 0.9, 0.99, 0.999)
+NO_FAILURE = ("MEMBER_ID_REQUIRED",)  # errors that are part of a normal exchange: the first join (KIP-394)
 ACCURACY = 1000  # of percentiles: their rank is right to 0.1 %
 AT_ONCE = 3  # jobs of Spark
 LEAN = (
@@ -38,7 +40,7 @@ LEAN = (
         "version",
         "awaits",
     ),
-    *("request_bytes", "response_bytes", "answered", "latency_ms", "software", "topics", "errors"),
+    *("request_bytes", "response_bytes", "answered", "latency_ms", "software", "topics"),
 )
 
 
@@ -75,7 +77,7 @@ class Errors:
 
 
 class Client(NamedTuple):
-    """`apis`: exchanges by API. `errors`: error codes that it was answered."""
+    """By API: `apis`, how many exchanges; `versions`, the highest. `errors`: error codes in its answers."""
 
     client_id: str | None
     software: str | None
@@ -85,6 +87,7 @@ class Client(NamedTuple):
     response_bytes: int
     errors: int
     apis: dict[str, int]
+    versions: dict[str, int]
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -136,6 +139,7 @@ class Traffic:
     latencies: list[Latency] = field(default_factory=list)
     top_clients: list[Client] = field(default_factory=list)
     sizes: list[Size] = field(default_factory=list)
+    groups: list[ConsumerGroup] = field(default_factory=list)
 
     @property
     def nodes(self) -> int:
@@ -150,7 +154,10 @@ class Traffic:
 
 def lean(tables: Tables) -> DataFrame:
     """The exchanges without what no report shows; worth keeping in memory, as it is read often."""
-    return tables.exchanges.select(*LEAN)
+    from pyspark.sql import functions as F
+
+    failures = F.filter("errors", lambda one: ~one["name"].isin(*NO_FAILURE))
+    return tables.exchanges.select(*LEAN, failures.alias("errors"))
 
 
 def gather(tables: Tables, exchanges: DataFrame, plots: bool, on_progress: Callable[[], None]) -> Traffic:
@@ -162,7 +169,9 @@ def gather(tables: Tables, exchanges: DataFrame, plots: bool, on_progress: Calla
     on_progress()
     if plots and found.exchanges:
         with ThreadPoolExecutor(AT_ONCE) as pool:
-            for done in as_completed([pool.submit(job, exchanges, found) for job in PLOTTED]):
+            jobs = [pool.submit(job, exchanges, found) for job in PLOTTED]
+            jobs.append(pool.submit(gather_groups, tables, found.step_us, found.groups))
+            for done in as_completed(jobs):
                 done.result()
                 on_progress()
     return found
@@ -170,7 +179,7 @@ def gather(tables: Tables, exchanges: DataFrame, plots: bool, on_progress: Calla
 
 def jobs(plots: bool) -> int:
     """How often `gather` tells of progress."""
-    return 2 + len(PLOTTED) * plots
+    return 2 + (len(PLOTTED) + 1) * plots
 
 
 def _missing(frames: DataFrame, found: Traffic) -> None:
@@ -299,9 +308,12 @@ def _clients(exchanges: DataFrame, found: Traffic) -> None:
     named = [row[0] for row in top if row[0] is not None]
     of_top = exchanges.where(F.col("client_id").isNull() | F.col("client_id").isin(named))
     apis: dict[str | None, dict[str, int]] = {}
-    for client_id, api, count in of_top.groupBy("client_id", _api()).count().collect():
+    versions: dict[str | None, dict[str, int]] = {}
+    by_api = of_top.groupBy("client_id", _api()).agg(F.count(F.lit(1)), F.max("version"))
+    for client_id, api, count, version in by_api.collect():
         apis.setdefault(client_id, {})[api] = count
-    found.top_clients += [Client(*[*row, apis[row[0]]]) for row in top]
+        versions.setdefault(client_id, {})[api] = -1 if version is None else version
+    found.top_clients += [Client(*[*row, apis[row[0]], versions[row[0]]]) for row in top]
 
 
 def _sizes(exchanges: DataFrame, found: Traffic) -> None:

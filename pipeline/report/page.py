@@ -10,17 +10,22 @@ from __future__ import annotations
 import gzip
 import json
 from base64 import b64encode
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from importlib.resources import files
+from itertools import islice
 from typing import Any
 
 from klamm.pipeline.finding import Finding
 from klamm.pipeline.report import wording
-from klamm.pipeline.report.gathering import Shown
+from klamm.pipeline.report.gathering import Client, Shown
+from klamm.pipeline.report.page_groups import group_rows
 from klamm.pipeline.report.plots import plots
 from klamm.pipeline.report.report import Group, Report
+from klamm.pipeline.report.summary import Linked, Named, by_client, by_gravity, by_group, by_severity, linked
 
+FEW = 12  # clients of the summary that are shown at once
 PLACE = files(__package__ or "klamm.pipeline.report")
 
 
@@ -35,16 +40,30 @@ def page(report: Report, version: str) -> str:
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, keep_trailing_newline=True
     )
+    environment.filters["plain"] = wording.plain
     template = environment.from_string((PLACE / "page.html").read_text())
     traffic = report.traffic
-    clients = [_client(one) for one in traffic.top_clients]
+    several = len({cluster for cluster, _ in traffic.brokers}) > 1
+    findings = linked(report)
+    of_groups = by_group(report, findings)
+    named_groups = by_gravity(Named(wording.plain(group), of) for (_, group), of in of_groups.items() if of)
+    clients = [_client(one, findings) for one in traffic.top_clients]
     return template.render(
         title=", ".join(map(wording.plain, report.captures)),
         span=report.span(),
         where=None if report.where is None else wording.plain(report.where),
         tiles=list(_tiles(report)),
         notes=report.notes(),
-        groups=[_group(report, group) for group in report.groups()],
+        severities=by_severity(findings),
+        counts=Counter(one.severity for one in findings),
+        times=Counter((one.severity, one.title) for one in findings),
+        by_client=by_client(findings),
+        few=FEW,
+        by_group=named_groups,
+        quiet_groups=len(of_groups) - len(named_groups),
+        groups=list(_groups(report, findings, several)),
+        groups_seen=group_rows(report, of_groups),
+        several_clusters=several,
         looked=report.looked(),
         plots=drawn if traffic.exchanges else [],
         clients=clients,
@@ -90,16 +109,23 @@ def _tile(value: str, what: str, bad: bool = False) -> dict[str, Any]:
     return {"value": value, "what": what, "bad": bad}
 
 
-def _group(report: Report, group: Group) -> dict[str, Any]:
+def _groups(report: Report, findings: Sequence[Linked], several: bool) -> Iterator[dict[str, Any]]:
+    """Findings by detector and severity, in their order."""
+    anchors = (one.anchor for one in findings)
+    for group in report.groups():
+        yield _group(report, group, list(islice(anchors, len(group.findings))), several)
+
+
+def _group(report: Report, group: Group, anchors: Sequence[str], several: bool) -> dict[str, Any]:
     detector, day = group.detector, wording.day(report.traffic.first_us)
-    several = len({cluster for cluster, _ in report.traffic.brokers}) > 1
+    rows = zip(group.findings, anchors, strict=True)
     return {
         "name": detector.name,
         "title": detector.title,
         "severity": group.severity,
         "advice": detector.advice,
         "settings": detector.settings,
-        "rows": [_row(report, one, day, several) for one in group.findings],
+        "rows": [{"anchor": anchor, **_row(report, one, day, several)} for one, anchor in rows],
         "more": report.findings.more[detector.name]
         if group.findings[-1] is _last(report, detector.name)
         else 0,
@@ -142,13 +168,19 @@ def _evidence(seen: Shown | None, time_us: int) -> str:
     return " ".join([*parts, *seen.errors])
 
 
-def _client(one: Any) -> dict[str, str]:
+def _client(one: Client, findings: Sequence[Linked]) -> dict[str, Any]:
     return {
         "name": wording.client(one.client_id),
-        "software": wording.plain(one.software or ""),
+        "software": wording.software(one),
+        "findings": [each for each in findings if _is_about(each.finding, one.client_id)],
         "connections": f"{one.connections:,}",
         "exchanges": f"{one.exchanges:,}",
         "sent": wording.size(one.request_bytes),
         "received": wording.size(one.response_bytes),
         "errors": f"{one.errors:,}" if one.errors else "",
     }
+
+
+def _is_about(one: Finding, client_id: str | None) -> bool:
+    """What has a subject and no client is about something else than a client without an id."""
+    return one.client_id == client_id and (client_id is not None or one.subject is None)

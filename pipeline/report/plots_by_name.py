@@ -68,7 +68,6 @@ def latency_by_api(traffic: Traffic) -> Plot:
             }
         )
     made = layout(110 + ROW * len(rows), {"type": "log", **ms_axis()}, names_axis([one.api for one in rows]))
-    made["legend"] = {**made["legend"], "y": -0.1 - 0.9 / max(1, len(rows))}
     about = "From the request to its answer: half are faster than p50, one in a thousand slower than p99.9."
     return Plot("latency-by-api", "Latency by API", about, data, made, empty="" if rows else NO_ANSWER)
 

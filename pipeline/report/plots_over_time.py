@@ -7,11 +7,13 @@ from collections.abc import Iterable
 from typing import Any
 
 from klamm.pipeline.report.gathering import Moment, Traffic
-from klamm.pipeline.report.plotting import COLOURS, Plot, Values, layout, ms_axis, positive_ms
+from klamm.pipeline.report.plotting import COLOURS, LEGEND_ROW, Plot, Values, layout, ms_axis, positive_ms
 from klamm.pipeline.report.wording import duration, local
 
 S = 1_000_000  # us
 OTHER = "other"
+PER_ROW = 2  # names in a row of a legend, as the longest need it
+LINES = 5  # that cross each other and can still be told apart
 
 
 def requests(traffic: Traffic) -> Plot:
@@ -34,7 +36,7 @@ def requests(traffic: Traffic) -> Plot:
         for name, colour in zip(names, COLOURS, strict=False)
     ]
     about = f"Requests a second by API, in steps of {_step(traffic)}."
-    return Plot("requests", "Requests", about, data, _over_time(traffic, "requests / s"))
+    return Plot("requests", "Requests", about, data, _over_time(traffic, "requests / s", len(data)))
 
 
 def size_over_time(traffic: Traffic) -> Plot:
@@ -61,7 +63,7 @@ def size_over_time(traffic: Traffic) -> Plot:
         for name, counts, colour in (("requests", sent, COLOURS[0]), ("responses", received, COLOURS[1]))
     ]
     about = "What clients sent and were answered, by when the request came."
-    return Plot("bytes", "Bytes", about, data, _over_time(traffic, "bytes / s", tickformat="~s"))
+    return Plot("bytes", "Bytes", about, data, _over_time(traffic, "bytes / s", 2, tickformat="~s"))
 
 
 def latency_over_time(traffic: Traffic) -> Plot:
@@ -74,21 +76,20 @@ def latency_over_time(traffic: Traffic) -> Plot:
     data = [
         {
             "type": "scatter",
-            "mode": "lines+markers",
+            "mode": "lines",
             "name": name,
             "x": [_middle(traffic, one.start_us) for one in by_api[name]],
             "y": [positive_ms(one.p99_ms) for one in by_api[name]],
             "customdata": [
                 f"p50 {duration(one.p50_ms or 0)}, p99 {duration(one.p99_ms or 0)}" for one in by_api[name]
             ],
-            "line": {"width": 1.5, "color": colour},
-            "marker": {"size": 4},
+            "line": {"width": 2, "color": colour},
             "hovertemplate": "%{customdata}",
         }
-        for (name, _), colour in zip(counts.most_common(len(COLOURS) - 1), COLOURS, strict=False)
+        for (name, _), colour in zip(counts.most_common(LINES), COLOURS, strict=False)
     ]
-    about = "The 99th percentile of the most used APIs. Fetch, ShareFetch and JoinGroup wait on purpose."
-    made = _over_time(traffic, "", type="log", rangemode="normal", **ms_axis())
+    about = f"The 99th percentile of the {len(data)} most used APIs; Fetch, ShareFetch and JoinGroup wait."
+    made = _over_time(traffic, "", len(data), type="log", rangemode="normal", **ms_axis())
     return Plot("latency-over-time", "Latency over time", about, data, made)
 
 
@@ -106,7 +107,7 @@ def errors(traffic: Traffic) -> Plot:
         }
         for name, colour in zip(names, COLOURS, strict=False)
     ]
-    made = {**_over_time(traffic, "errors", tickformat=",d"), "barmode": "stack", "bargap": 0.05}
+    made = {**_over_time(traffic, "errors", len(data), tickformat=",d"), "barmode": "stack", "bargap": 0.05}
     about = f"Error codes in answers, by when the request came, in steps of {_step(traffic)}."
     return Plot("errors", "Errors", about, data, made, empty="" if data else "No answer had an error.")
 
@@ -134,13 +135,15 @@ def _largest(counts: Counter[str], most: int = len(COLOURS) - 1) -> list[str]:
     return names + [OTHER] * (len(counts) > most)
 
 
-def _over_time(traffic: Traffic, title: str, **y: Any) -> Values:
+def _over_time(traffic: Traffic, title: str, names: int, **y: Any) -> Values:
+    """`names`: how many stand in the legend."""
     edges = [
         _date(traffic.first_us // traffic.step_us * traffic.step_us),
         _date(traffic.last_us + traffic.step_us),
     ]
     x = {"type": "date", "range": edges, "autorange": False}
-    return layout(310, x, {"title": {"text": title}, "rangemode": "tozero", **y}, hovermode="x unified")
+    made = {"title": {"text": title}, "rangemode": "tozero", **y}
+    return layout(260 + LEGEND_ROW * -(-names // PER_ROW), x, made, hovermode="x unified")
 
 
 def _buckets(traffic: Traffic) -> list[int]:

@@ -18,6 +18,8 @@ NO_ANSWER = "No answer was seen."
 LONGEST = 36  # characters of a name
 ROW, LETTER = 24, 8  # pixels
 HALF, WHOLE = 440, 1000  # pixels that a plot has for columns, beside another and by itself
+BELOW = {"orientation": "h", "yref": "container", "yanchor": "bottom", "y": 0}  # all that is drawn
+LEGEND_ROW = 20  # pixels
 Values = dict[str, Any]
 
 
@@ -52,7 +54,7 @@ def layout(height: int, x: Values | None = None, y: Values | None = None, **more
         "plot_bgcolor": "rgba(0,0,0,0)",
         "font": {"family": "system-ui, sans-serif", "size": 12, "color": css("ink")},
         "hoverlabel": {"font": {"family": "system-ui, sans-serif", "size": 12}, "namelength": -1},
-        "legend": {"orientation": "h", "y": -0.14, "x": 0, "font": {"size": 11}, "traceorder": "normal"},
+        "legend": {**BELOW, "x": 0, "font": {"size": 12}, "itemsizing": "constant", "traceorder": "normal"},
         "xaxis": {**axis, **(x or {})},
         "yaxis": {**axis, **(y or {})},
         **more,

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
+from klamm.pipeline.detectors.client_ids import DEFAULTS
 from klamm.pipeline.finding import Evidence, Finding
-from klamm.pipeline.report.gathering import Shown
+from klamm.pipeline.report.gathering import Client, Shown
 
 NO_CLIENT_ID = "(no client id)"
 S = 1_000_000  # us
+TELLING = ("ApiVersions", "Produce", "Fetch", "JoinGroup")  # whose versions tell how old a client is
 
 
 def plain(text: str) -> str:
@@ -22,6 +25,19 @@ def plain(text: str) -> str:
 
 def client(client_id: str | None) -> str:
     return NO_CLIENT_ID if client_id is None else plain(client_id) or '""'
+
+
+def software(of: Client) -> str:
+    """Its library; where it did not tell (before version 3, ApiVersions has no name: KIP-511), what else is
+    known of it.
+    """
+    if of.software:
+        return plain(of.software)
+    by_id = (name for pattern, name in DEFAULTS.items() if re.fullmatch(pattern, of.client_id or ""))
+    spoken = ", ".join(f"{api} v{of.versions[api]}" for api in TELLING if of.versions.get(api, -1) >= 0)
+    library = next(by_id, "")
+    known = f"{library} by its client id" if library else "not told"
+    return f"{known}; {spoken}" if spoken else known
 
 
 def who(one: Finding) -> str:

@@ -18,7 +18,7 @@ OPTIONS = (
         "--disable-extensions",
     ),
     "--host-resolver-rules=MAP * ~NOTFOUND",  # what the browser itself wants stays here
-    *("--virtual-time-budget=20000", "--enable-logging=stderr", "--window-size=1400,2000"),
+    *("--virtual-time-budget=20000", "--enable-logging=stderr"),
 )
 CONSOLE = re.compile(r":CONSOLE[:(]\d+\)?\] (.*)")
 PATIENCE_S = 120.0
@@ -33,12 +33,13 @@ class Opened(NamedTuple):
     wanted: list[str]
 
 
-def opened(page: Path, folder: Path) -> Opened:
-    """Its own profile is in `folder`."""
+def opened(page: Path, folder: Path, width: int = 1400) -> Opened:
+    """Its own profile is in `folder`. `width` in pixels; a window has at least 500."""
     program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     assert program, "chromium is missing: install the package chromium"
     log = folder / "net.json"
-    own = [f"--user-data-dir={folder}/profile", f"--log-net-log={log}", "--dump-dom", page.as_uri()]
+    own = [f"--user-data-dir={folder}/profile", f"--log-net-log={log}", f"--window-size={width},2000"]
+    own += ["--dump-dom", page.as_uri()]
     done = subprocess.run(
         [program, *OPTIONS, *own], capture_output=True, text=True, timeout=PATIENCE_S, check=True
     )

@@ -8,6 +8,7 @@ from typing import Any
 from klamm.pipeline.detectors.detector import Detector
 from klamm.pipeline.finding import Evidence, Finding, Findings
 from klamm.pipeline.report.gathering import Client, Errors, Latency, Moment, S, Shown, Size, Traffic, place
+from klamm.pipeline.report.gathering_groups import ConsumerGroup, Member
 from klamm.pipeline.report.report import Report
 
 START_US = 1_795_276_800 * S  # 2026-11-21 16:00:00 UTC
@@ -76,10 +77,56 @@ def traffic() -> Traffic:
         for at in ((None, None), *found.brokers):
             found.latencies.append(Latency(api, *at, 300, (ms, ms * 2, ms * 3, ms * 4), ms * 5))
     found.top_clients = [
-        Client(name, "librdkafka 2.6.0", 2, 400, 1000, 2000, 3, {"Produce": 400}) for name in NAMES
+        Client(name, "librdkafka 2.6.0", 2, 400, 1000, 2000, 3, {"Produce": 400}, {"Produce": 9})
+        for name in NAMES
+    ]
+    lag = tuple((START_US + second * S, 10 * second) for second in range(60))
+    own = ("kafka", "classic", ("billing", SCRIPT), 14, (START_US + 5 * S, START_US + 9 * S))
+    members = (
+        Member(
+            "billing", "billing-1", START_US, START_US + 60 * S, 30, tuple(f"orders-{n}" for n in range(24))
+        ),
+        Member(SCRIPT, IMAGE, START_US, START_US + 9 * S, None, (LINK,)),
+    )
+    found.groups = [
+        ConsumerGroup(own[0], name, *own[1:], lag if name == "billing" else (), members)  # type: ignore[arg-type]
+        for name in ("billing", IMAGE)
     ]
     found.sizes = [
         Size(api, side, 8, 600) for api in ("Produce", "Fetch") for side in ("request", "response")
+    ]
+    return found
+
+
+def busy() -> Traffic:
+    """With as many APIs, errors, sizes and brokers as fill the plots."""
+    found = traffic()
+    apis = [
+        *("Produce", "Fetch", "ConsumerGroupHeartbeat", "ShareGroupHeartbeat", "OffsetCommit", "JoinGroup"),
+        *("AddPartitionsToTxn", "FindCoordinator"),
+    ]
+    names = ["NOT_LEADER_OR_FOLLOWER", "CONCURRENT_TRANSACTIONS", "SASL_AUTHENTICATION_FAILED"]
+    found.brokers = [("kafka", "1"), ("kafka-sasl", "bootstrap"), ("kafka", "bootstrap")]
+    found.series = [
+        Moment(START_US + second * S, api, 10, 1000, 60_000, 3.0, 9.0 * (1 + at))
+        for second in range(60)
+        for at, api in enumerate(apis)
+    ]
+    found.error_series = [Errors(START_US + 9 * S + at * S, name, 33) for at, name in enumerate(names)]
+    found.latencies = [
+        Latency(api, *at, 300, (1.0, 20.0, 303.0, 404.0), 5050.0)
+        for api in apis
+        for at in ((None, None), *found.brokers)
+    ]
+    found.top_clients = [
+        one._replace(apis=dict.fromkeys(apis, 400), versions=dict.fromkeys(apis, 1))
+        for one in found.top_clients
+    ]
+    found.sizes = [
+        Size(api, side, exponent, 600)
+        for api in apis
+        for side in ("request", "response")
+        for exponent in range(3, 20)
     ]
     return found
 
@@ -97,6 +144,7 @@ def report(**values: Any) -> Report:
             ),
             finding(),
             finding(client_id=TURNED, count=3),
+            finding("consumer_lag", subject="group billing", client_id="reader", what="its lag grew"),
             finding(
                 "client_ids", severity="low", client_id=None, evidence=(Evidence(START_US, "run", 9, None),)
             ),
@@ -106,7 +154,9 @@ def report(**values: Any) -> Report:
     )
     detectors = [
         detector(name)
-        for name in ("stale_leader", "tiny_batches", "client_ids", "uneven_assignment", "no_acks")
+        for name in (
+            *("stale_leader", "tiny_batches", "consumer_lag", "client_ids", "uneven_assignment", "no_acks"),
+        )
     ]
     shown = {place(Evidence(START_US + 5 * S, "run", 3, 7)): SEEN}
     said: dict[str, Any] = {

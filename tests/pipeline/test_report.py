@@ -1,10 +1,9 @@
-"""The report: what Spark gathers of a capture, its page in real Chromium, its text and its JSON."""
+"""The report: what Spark gathers of a capture, its text and its JSON."""
 
 from __future__ import annotations
 
 import io
 import json
-import re
 import shlex
 import subprocess
 import sys
@@ -15,19 +14,27 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 
 from klamm.cli.analyze_summary import print_summary
+from klamm.decoders.payloads import encode_payload
 from klamm.pipeline.finding import Evidence, Findings
 from klamm.pipeline.narrowing import chosen, tables_of
 from klamm.pipeline.quick import quickly
 from klamm.pipeline.report import wording
-from klamm.pipeline.report.gathering import BUCKETS, STEPS_S, S, Traffic, gather, lean, shown, step_us
+from klamm.pipeline.report.gathering import (
+    BUCKETS,
+    STEPS_S,
+    Client,
+    S,
+    Traffic,
+    gather,
+    lean,
+    shown,
+    step_us,
+)
 from klamm.pipeline.report.page import page
 from klamm.pipeline.report.report import Report, as_object
 from klamm.rules.expressions import parse
-from tests.captures.rows import START_NS, Talk, connection, in_time, lost, written
-from tests.pipeline.chromium import opened
-from tests.pipeline.reports import IMAGE, LINK, SCRIPT, START_US, detector, finding, report
-
-POLICY = re.compile(r'<meta http-equiv="Content-Security-Policy"[^>]*>')
+from tests.captures.rows import START_NS, TOPIC_ID, Talk, connection, in_time, lost, written
+from tests.pipeline.reports import START_US, detector, finding, report
 
 
 @pytest.fixture(autouse=True)
@@ -41,46 +48,24 @@ def text_of(made: Report, width: int = 80) -> str:
     return file.getvalue()
 
 
-@pytest.mark.parametrize("guarded", [True, False], ids=["as it is", "without its policy"])
-def test_the_page_draws_every_plot_runs_no_foreign_script_and_asks_for_nothing(
-    tmp_path: Path, guarded: bool
+@pytest.mark.parametrize(
+    ("client_id", "software", "versions", "said"),
+    [
+        ("billing", "librdkafka 2.6.0", {"ApiVersions": 3}, "librdkafka 2.6.0"),
+        (
+            "billing",
+            None,
+            {"ApiVersions": 0, "Fetch": 4, "Heartbeat": 1},
+            "not told; ApiVersions v0, Fetch v4",
+        ),
+        ("aiokafka-0.14.0", None, {"ApiVersions": 0}, "aiokafka by its client id; ApiVersions v0"),
+        (None, None, {"unknown": -1}, "not told"),
+    ],
+)
+def test_the_software_of_a_client_is_told_as_far_as_it_is_known(
+    client_id: str | None, software: str | None, versions: dict[str, int], said: str
 ) -> None:
-    made, file = page(report(), "1.2"), tmp_path / "report.html"
-    assert len(POLICY.findall(made)) == 1
-    file.write_text(made if guarded else POLICY.sub("", made))
-    found = opened(file, tmp_path)
-    assert (found.console, found.wanted) == ([], [])
-    assert '<html lang="en" data-plots="8">' in found.dom
-    drawn = found.dom.split('id="plots"')[0]
-    assert [
-        len(re.findall(rf'id="plot-{name}" class="js-plotly-plot"', drawn)) for name in ("requests", "sizes")
-    ] == [1, 1]
-    assert drawn.count('class="main-svg"') >= 16
-    assert "<title>klamm: capture/</title>" in found.dom
-    assert "billing" in re.sub(r"<[^>]*>", "", drawn)
-
-
-def test_the_page_shows_names_of_clients_as_the_text_that_they_are() -> None:
-    made = page(report(), "1.2")
-    assert SCRIPT not in made
-    assert IMAGE not in made
-    assert LINK not in made
-    assert "\u202e" not in made
-    assert "&lt;script&gt;document.title" in made
-    assert "app\\u202egnp.exe\\x1b[31m" in made
-    values = json.loads(re.findall(r'id="plots">(.*?)</script>', made)[0])
-    ticks = values["clients"]["layout"]["yaxis"]["ticktext"]
-    assert ticks[0] == "billing"
-    assert ticks[1].startswith("&lt;script&gt;")
-    assert ticks[-1] == "(no client id)"
-
-
-def test_the_page_is_one_file_of_two_megabytes_at_most() -> None:
-    made = page(report(), "1.2")
-    assert len(made) < 2_500_000
-    tags = re.findall(r"<\w[^>]*>", made.split('id="plots"')[0])
-    assert len(tags) > 100
-    assert [tag for tag in tags if re.search(r"\b(src|href|action|data)\s*=", tag)] == []
+    assert wording.software(Client(client_id, software, 1, 1, 1, 1, 0, {}, versions)) == said
 
 
 def test_a_capture_without_exchanges_has_a_page_too(tmp_path: Path) -> None:
@@ -110,7 +95,7 @@ def test_the_summary_says_who_what_when_how_often_and_what_to_change() -> None:
     assert "capture/a.arrow: damaged, 3 of 9 rows were read" in lines
     assert "12 frames are missing in the captures" in lines
     assert "the detector uneven_assignment failed: [DIVIDE_BY_ZERO] Division by zero" in lines
-    assert lines[-1] == "4 detectors looked for what goes wrong; 1 found nothing."
+    assert lines[-1] == "5 detectors looked for what goes wrong; 1 found nothing."
 
 
 @pytest.mark.parametrize("width", [80, 140])
@@ -136,7 +121,7 @@ def test_json_has_all_of_it() -> None:
     assert list(found) == ["klamm", "captures", "where", "read", "detectors", "findings", "more", "failed"]
     assert found["read"]["exchanges"] == 1200
     assert found["read"]["lost_frames"] == 12
-    assert [one["severity"] for one in found["findings"]] == ["high", "medium", "medium", "low"]
+    assert [one["severity"] for one in found["findings"]] == ["high", "medium", "medium", "medium", "low"]
     one = found["findings"][1]
     assert (one["client_id"], one["count"], one["first"]) == ("billing", 512, START_US / S + 5)
     assert one["evidence"][0] == one["evidence"][0] | {"capture": "run", "connection": 3, "exchange": 7}
@@ -250,3 +235,63 @@ def test_an_expression_leaves_its_exchanges_and_the_names_that_others_told(
         topics = [row.topics for row in exchanges.select("topics").collect()]
     assert (found.exchanges, found.connections, found.clients, found.lost) == (1, 1, 1, 3)
     assert topics == [["orders"]]
+
+
+@pytest.fixture(scope="module")
+def groups(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Traffic:
+    """A classic member that joins as they do and never commits, and one of KIP-848 that commits."""
+    folder = tmp_path_factory.mktemp("groups")
+    classic = Talk(connection(1), client_id="old").opened().metadata()
+    join = {
+        "group_id": "classic-group",
+        "session_timeout_ms": 45_000,
+        "protocol_type": "consumer",
+        "protocols": [],
+    }
+    classic.exchange("JoinGroup", 5, join, {"error_code": 79, "member_id": "old-1", "members": []})
+    joined = {"generation_id": 3, "leader": "old-1", "member_id": "old-1", "members": []}
+    classic.exchange("JoinGroup", 5, join | {"member_id": "old-1"}, joined)
+    assigned = {"assigned_partitions": [{"topic": "orders", "partitions": [3, 1]}]}
+    sync = {"group_id": "classic-group", "generation_id": 3, "member_id": "old-1", "assignments": []}
+    data = encode_payload("ConsumerProtocolAssignment", assigned, 0)
+    classic.exchange("SyncGroup", 3, sync, {"error_code": 0, "assignment": data})
+    member = Talk(connection(2), client_id="new", now_ms=1000.0).opened()
+    beat = {"group_id": "new-group", "member_id": "new-1", "member_epoch": 0}
+    given = {"topic_partitions": [{"topic_id": TOPIC_ID, "partitions": [3]}]}
+    told = {"member_id": "new-1", "member_epoch": 5, "heartbeat_interval_ms": 5000, "assignment": given}
+    member.exchange("ConsumerGroupHeartbeat", 0, beat, told)
+    at = {"name": "orders", "partitions": [{"partition_index": 3, "committed_offset": 0}]}
+    commit = {
+        "group_id": "new-group",
+        "generation_id_or_member_epoch": 5,
+        "member_id": "new-1",
+        "topics": [at],
+    }
+    done = {"topics": [{"name": "orders", "partitions": [{"partition_index": 3, "error_code": 0}]}]}
+    member.exchange("OffsetCommit", 8, commit, done).fetch()
+    written(folder / "20231114T221320Z-a-000001.arrow", in_time(classic, member))
+    with quickly(spark):
+        tables = tables_of(spark, [str(folder)], small=True)
+        return gather(tables, lean(tables), True, lambda: None)
+
+
+def test_groups_have_their_members_assignments_rebalances_and_lag(groups: Traffic) -> None:
+    classic, new = groups.groups
+    assert (classic.group, classic.protocol, classic.client_ids, classic.came) == (
+        "classic-group",
+        "classic",
+        ("old",),
+        1,
+    )
+    assert [(one.client_id, one.assigned, one.partitions) for one in classic.members] == [
+        ("old", 2, ("orders-1", "orders-3"))
+    ]
+    assert (len(classic.rebalances), classic.lag) == (1, ())
+    assert (new.group, new.protocol, len(new.rebalances)) == ("new-group", "consumer", 1)
+    assert [(one.member_id, one.partitions) for one in new.members] == [("new-1", ("orders-3",))]
+    assert [records for _, records in new.lag] == [1]
+
+
+def test_an_answer_that_is_part_of_a_normal_join_is_no_error(groups: Traffic) -> None:
+    assert (groups.errors, groups.error_series) == (0, [])
+    assert {one.client_id: one.errors for one in groups.top_clients} == {"old": 0, "new": 0}
