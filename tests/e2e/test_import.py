@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from klamm.captures.captured import Captured
+from klamm.captures.captured import ENDED_BY_CLIENT, Captured
 from klamm.captures.exchanges import exchanges
 from klamm.captures.storage.reading import read
 from klamm.decoders import API
@@ -123,7 +123,9 @@ def test_klamm_and_tcpdump_capture_the_same_exchanges(
                 ]
                 inside.run(*programs.command(client, klamm.bootstrap, *steps), timeout_s=120)
     packets, live = imported(tmp_path / "seen.pcap", tmp_path / "imported"), list(read([captured]))
-    assert set(endings(packets)) == set(endings(live)) == {"closed by client"}
+    by_client = set(ENDED_BY_CLIENT)  # a client that closes before it has read all is a reset in the packets
+    assert set(endings(packets)) <= by_client
+    assert set(endings(live)) <= by_client
     by_tcpdump, by_klamm = told(packets), told(live)
     too_late = by_klamm - by_tcpdump  # klamm sent it, and the client had closed
     assert by_tcpdump - by_klamm == Counter({(*seen[:-1], None): count for seen, count in too_late.items()})
