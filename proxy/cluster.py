@@ -203,6 +203,9 @@ class Proxied:
         fields["connection"] = str(Address(*link.client_address))
         if api:
             fields["api"] = api
+        if kind == "rule":  # somebody asked for these lines
+            self.log.event(kind, message, per=fields.get("rule"), each=True, **fields)
+            return
         per = tuple(fields.get(name) for name in ("cluster", "rule", *APART.get(kind, ("api",))))
         self.log.event(kind, message, "warning", per=per, **fields)
 

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Hashable, Mapping
 from contextlib import suppress
 from functools import partial
+from math import inf
 from pathlib import Path as FilePath
 from queue import Empty, SimpleQueue
 from select import select
@@ -27,6 +28,7 @@ CAPACITY = 4096  # lines waiting
 BATCH = 256  # lines in one write
 GATHER_S = 0.02  # a short wait lets lines of a busy time share a write
 EVERY_S = 60.0  # between two warnings, or errors, of one kind
+LINES = 100  # in each second, of events that deserve a line each
 KINDS = 1024  # rate limits kept; beyond it, all of a kind share one
 CLOSE_S = 2.0  # the longest that close waits for a reader that does not read
 
@@ -34,9 +36,9 @@ CLOSE_S = 2.0  # the longest that close waits for a reader that does not read
 class EventLog:
     """Events and exchanges in the order of their calls; safe from any thread.
 
-    Warnings and errors are written once per kind and minute; the next one has the number `suppressed` in
-    between. `dropped` counts the lines that found the queue full or the output broken. An output that it owns
-    is closed at the end.
+    Warnings and errors are written once per kind and minute, events that deserve a line each up to 100 times a
+    second; the next line of the kind has the number `suppressed` in between. `dropped` counts the lines that
+    found the queue full or the output broken. An output that it owns is closed at the end.
     """
 
     def __init__(
@@ -58,23 +60,48 @@ class EventLog:
         self._writer.start()
 
     def event(
-        self, kind: str, message: str, level: Level = "info", *, per: Hashable = None, **fields: Any
+        self,
+        kind: str,
+        message: str,
+        level: Level = "info",
+        *,
+        per: Hashable = None,
+        each: bool = False,
+        **fields: Any,
     ) -> None:
         """Log something that happened: `kind` is a short name for it, such as "bad_size".
 
         A warning or error of the same kind within a minute is only counted; `per` (a node id, say) keeps
-        things apart that share a kind and deserve a line each.
+        things apart that share a kind and deserve a line each. `each`: so does every one of these, up to
+        100 in a second.
         """
         now = self._clock()
-        if level != "info":
+        if level != "info" or each:
             limit = self._limit(kind, per, now)
-            if now < limit.until:
+            if now >= limit.until:
+                if limit.suppressed:
+                    fields["suppressed"] = limit.suppressed
+                limit.until, limit.left = (now + 1, LINES) if each else (now + EVERY_S, 1)
+                limit.suppressed = 0
+            if not limit.left:
                 limit.suppressed += 1
+                limit.last = Entry(now, kind, level, message, fields) if each else None
                 return
-            if limit.suppressed:
-                fields["suppressed"] = limit.suppressed
-            limit.until, limit.suppressed = now + EVERY_S, 0
+            limit.left, limit.last = limit.left - 1, None
         self._put(Entry(now, kind, level, message, fields))
+
+    def settle(self) -> None:
+        """Of events that deserve a line each: the last one of a second that is over, with the number of those
+        before it that were suppressed. Without it that number would wait for the next event.
+        """
+        self._settle(self._clock())
+
+    def _settle(self, now: float) -> None:
+        for limit in list(self._limits.values()):
+            if limit.last is not None and now >= limit.until:
+                left_out = {"suppressed": limit.suppressed - 1} if limit.suppressed > 1 else {}
+                self._put(limit.last._replace(fields={**limit.last.fields, **left_out}))
+                limit.last, limit.suppressed = None, 0
 
     def exchange(self, fields: Mapping[str, Any]) -> None:
         """Log one request and its response. The fields are read later, in another thread: do not change them.
@@ -90,6 +117,7 @@ class EventLog:
         if self._closed.is_set():
             return
         now = self._clock()
+        self._settle(inf)
         for (kind, _), limit in self._limits.items():
             if limit.suppressed:
                 fields = {"suppressed": limit.suppressed}
@@ -167,12 +195,15 @@ class EventLog:
 
 
 class _Limit:
-    """When a kind may be written again, and how often it was not since it last was."""
+    """How many lines are left until a time, and how many were suppressed since the last one; `last`: the newest of
+    these, where they deserve a line each.
+    """
 
-    __slots__ = ("suppressed", "until")
+    __slots__ = ("last", "left", "suppressed", "until")
 
     def __init__(self) -> None:
-        self.until, self.suppressed = 0.0, 0
+        self.until, self.left, self.suppressed = 0.0, 0, 0
+        self.last: Entry | None = None
 
 
 def open_log(settings: config.Log) -> EventLog:

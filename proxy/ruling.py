@@ -253,8 +253,10 @@ class Ruling:
                 return True
             case Shape():
                 pieces.append(("shape", TO[order.direction], order, self.gate.draws()))
-            case Log(message, fields):
-                self.connection.effects.append(("event", "rule", frame.api.name, message, fields))
+            case Log(message, fields, each, rule):
+                kind = "rule" if each else "rule_refused"
+                said = {"rule": rule, **fields}
+                self.connection.effects.append(("event", kind, frame.api.name, message, said))
         return False
 
     def made(

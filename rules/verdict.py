@@ -106,10 +106,14 @@ class Keep(NamedTuple):
 
 
 class Log(NamedTuple):
-    """An event for the log."""
+    """An event for the log. `each`: a line for each of them, up to some in a second; else it is a warning, of which
+    the log has one a minute for each rule. `rule`: on whose behalf; the engine says it.
+    """
 
     message: str
     fields: dict[str, Any]
+    each: bool = True
+    rule: str = ""
 
 
 Reply = Answer | OnAnswer

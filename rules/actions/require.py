@@ -52,22 +52,23 @@ class Require:
         reason = next(self._wrong(frame), None)
         if reason is None or frame.api.name in OPEN:
             return []
-        said = Log(f"refused: {reason}", {"version": frame.version, "client_id": frame.client_id})
+        about = {"version": frame.version, "client_id": frame.client_id}
+        said = Log(f"refused: {reason}", about, each=False)
         return [said, *self.refusals.refuse(frame, self.error)]
 
     def _wrong(self, frame: Frame) -> Iterator[str]:
         """What is not as it must be."""
         if self.client_id and not Glob(*self.client_id)(frame.client_id or ""):
-            yield f"the client id {frame.client_id!r} is not like {', '.join(self.client_id)}"
+            yield f"client id {frame.client_id or ''!r}, the rule requires {_or(self.client_id)}"
         if frame.version < self.oldest:
-            yield f"version {frame.version} is older than {self.oldest}"
+            yield f"version {frame.version}, the rule requires {self.oldest} or newer"
         if self.max_request and len(frame.body) > self.max_request:
-            yield f"{len(frame.body)} bytes are more than {self.max_request}"
+            yield f"a request of {len(frame.body)} bytes, the rule allows {self.max_request}"
         if frame.api.name != PRODUCE or not (self.acks or self.compression or self.max_batch):
             return
         acks = str(frame.values["acks"])
         if self.acks and acks not in {ALL_ACKS.get(each, each) for each in self.acks}:
-            yield f"acks of {acks} are none of {', '.join(self.acks)}"
+            yield f"acks={acks}, the rule requires acks={_or(self.acks)}"
         for topic in frame.values["topic_data"]:
             yield from self._wrong_batches(frame, topic)
 
@@ -81,8 +82,13 @@ class Require:
             try:
                 for batch in records.batches(row["records"] or b""):
                     if self.compression and batch.codec not in self.compression:
-                        yield f"a batch with compression {batch.codec}, none of {', '.join(self.compression)}"
+                        wanted = _or(self.compression)
+                        yield f"compression={batch.codec}, the rule requires compression={wanted}"
                     if self.max_batch and batch.size > self.max_batch:
-                        yield f"a batch of {batch.size} bytes, more than {self.max_batch}"
+                        yield f"a batch of {batch.size} bytes, the rule allows {self.max_batch}"
             except RecordsError as wrong:
                 yield str(wrong)
+
+
+def _or(words: Sequence[str]) -> str:
+    return " or ".join(words)

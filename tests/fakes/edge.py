@@ -42,9 +42,19 @@ class Lines:
         self.dropped = 0
 
     def event(
-        self, kind: str, message: str, level: str = "info", *, per: Hashable = None, **fields: Any
+        self,
+        kind: str,
+        message: str,
+        level: str = "info",
+        *,
+        per: Hashable = None,
+        each: bool = False,
+        **fields: Any,
     ) -> None:
         self.lines.append(Line(kind, level, message, fields))
+
+    def settle(self) -> None:
+        """Nothing is suppressed here."""
 
     def exchange(self, fields: Mapping[str, Any]) -> None:
         self.exchanges.append(fields)

@@ -269,3 +269,43 @@ def test_a_file_is_appended_to_in_the_format_that_was_asked_for(tmp_path: Path, 
 def test_a_file_that_cannot_be_opened_is_an_error_at_once(tmp_path: Path) -> None:
     with pytest.raises(OSError):
         open_log(config.Log(file=config.OutputFile(str(tmp_path / "no" / "klamm.log"))))
+
+
+def hit(rule: str, number: int) -> Callable[[EventLog], None]:
+    return lambda log: log.event("rule", "seen", per=rule, each=True, rule=rule, number=number)
+
+
+def test_events_that_deserve_a_line_each_have_one_up_to_a_hundred_a_second_and_the_rest_is_counted() -> None:
+    clock = Clock()
+
+    def later(log: EventLog) -> None:
+        clock.now += 1
+
+    hits = [hit("a", number) for number in range(130)]
+    lines = logged(*hits, *(hit("b", number) for number in range(10)), later, hit("a", 130), clock=clock)
+    of_a = [line for line in lines if line["rule"] == "a"]
+    assert [line["number"] for line in of_a] == [*range(100), 130]
+    assert [line.get("suppressed") for line in of_a] == [None] * 100 + [30]
+    assert [line["number"] for line in lines if line["rule"] == "b"] == list(range(10))
+    assert {line["level"] for line in lines} == {"info"}
+
+
+def test_what_was_left_out_of_a_second_is_said_soon_after_it_though_nothing_follows() -> None:
+    clock = Clock()
+    output = io.BytesIO()
+    log = EventLog(output, json_line, clock)
+    for number in range(105):
+        hit("a", number)(log)
+    log.settle()  # the second is not over
+    clock.now += 1
+    log.settle()
+    log.settle()
+    hit("a", 105)(log)
+    log.close()
+    lines = [json.loads(line) for line in output.getvalue().splitlines()]
+    assert [(line["number"], line.get("suppressed")) for line in lines[100:]] == [(104, 4), (105, None)]
+
+
+def test_what_was_left_out_last_is_said_at_the_end() -> None:
+    lines = logged(*(hit("a", number) for number in range(102)))
+    assert [(line["number"], line.get("suppressed")) for line in lines[100:]] == [(101, 1)]

@@ -317,17 +317,17 @@ def test_rules_with_fields_are_equal_and_can_be_told_apart() -> None:
 @pytest.mark.parametrize(
     ("policy", "reason"),
     [
-        ({"client_id": ("team-*",)}, "the client id 'app' is not like team-*"),
+        ({"client_id": ("team-*",)}, "client id 'app', the rule requires team-*"),
         ({"client_id": ("app",)}, None),
-        ({"acks": ("all",)}, "acks of 1 are none of all"),
+        ({"acks": ("all",)}, "acks=1, the rule requires acks=all"),
         ({"acks": ("all", "1")}, None),
-        ({"compression": ("zstd", "lz4")}, "a batch with compression gzip, none of zstd, lz4"),
+        ({"compression": ("zstd", "lz4")}, "compression=gzip, the rule requires compression=zstd or lz4"),
         ({"compression": ("gzip",)}, None),
-        ({"max_batch": 50}, "a batch of 110 bytes, more than 50"),
+        ({"max_batch": 50}, "a batch of 110 bytes, the rule allows 50"),
         ({"max_batch": 5000}, None),
-        ({"max_request": 20}, "152 bytes are more than 20"),
+        ({"max_request": 20}, "a request of 152 bytes, the rule allows 20"),
         ({"max_request": 2000}, None),
-        ({"oldest": 10}, "version 9 is older than 10"),
+        ({"oldest": 10}, "version 9, the rule requires 10 or newer"),
         ({"oldest": 9}, None),
     ],
 )
@@ -341,9 +341,7 @@ def test_what_is_not_as_required_is_refused(policy: dict[str, Any], reason: str 
     assert isinstance(log, Log)
     size = {"110": str(len(batch_of(b"a" * 500, codec="gzip"))), "152": str(len(frame.body))}
     for text, actual in size.items():
-        reason = reason.replace(f" {text} bytes", f" {actual} bytes").replace(
-            f"{text} bytes are", f"{actual} bytes are"
-        )
+        reason = reason.replace(f" {text} bytes", f" {actual} bytes")
     assert log.message == f"refused: {reason}"
     assert isinstance(answer, Answer)
     assert answer.values is not None
