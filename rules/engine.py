@@ -20,7 +20,7 @@ from klamm.rules.groups import Groups
 from klamm.rules.parts import TopicName, names_all, parts
 from klamm.rules.rule import Rule
 from klamm.rules.state import Tally
-from klamm.rules.verdict import ENDING, Answer, Edit, OnAnswer, Order, Pause, Raw
+from klamm.rules.verdict import ENDING, Answer, Edit, Log, OnAnswer, Order, Pause, Raw
 
 FETCH = 1
 SESSION_NOT_FOUND = 70  # FETCH_SESSION_ID_NOT_FOUND: the client starts a new session, and names its topics
@@ -115,10 +115,11 @@ class Engine:
     def selects(rule: Rule, peer: Peer, client_id: str | None) -> bool:
         if rule.broker and peer.broker not in rule.broker:
             return False
+        if rule.cluster is not None and not rule.cluster(peer.cluster):
+            return False
         if rule.client is None:
             return True
-        host = peer.client_address.rpartition(":")[0]
-        return rule.client(host) or (client_id is not None and rule.client(client_id))
+        return rule.client(peer.client_host) or (client_id is not None and rule.client(client_id))
 
     def ready(self, tally: Tally, now: int) -> bool:
         """Is this the rule's time?"""
@@ -357,7 +358,7 @@ def _signed(order: Order, rule: str) -> Order:
     match order:
         case OnAnswer(act):
             return OnAnswer(Later(rule, act))
-        case Pause():
+        case Pause() | Log():
             return order._replace(rule=rule)
     return order
 

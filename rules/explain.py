@@ -52,6 +52,8 @@ def _frames(rule: Rule, apis: Mapping[Api, Sequence[int]]) -> Iterator[str]:
         yield f"from the client {_either(rule.client)}"
     if rule.broker:
         yield f"to the broker {_or(sorted(rule.broker))}"
+    if rule.cluster is not None:
+        yield f"of the cluster {_either(rule.cluster)}"
     if rule.where is not None:
         yield f"where {rule.where}"
 

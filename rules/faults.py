@@ -10,15 +10,15 @@ from typing import Any
 
 from klamm.decoders import API, ERRORS
 from klamm.decoders.schema import NEWEST, Api
+from klamm.rules.connecting import connect_faults
 from klamm.rules.error_documents import documented
 from klamm.rules.expressions.tree import Name, Node
 from klamm.rules.nearest import suggestion
 from klamm.rules.quantities import ErrorCode
-from klamm.rules.reach import SIDES, Fault, Reach, Steps, version_list
+from klamm.rules.reach import Fault, Reach, Steps, version_list
 from klamm.rules.rule import Moment
 from klamm.rules.typed_yaml import keys
 
-OF_FRAMES = ("api", "versions", "side", "topic", "partition", "group", "where")
 TIMED = ("from_", "until", "for_")
 
 
@@ -30,7 +30,7 @@ def faults(rule: Any, steps: Steps, reach: Reach, names: Mapping[str, int], inde
     if rule.name and names[rule.name] != index:
         yield ("name",), f"rules[{names[rule.name]}] has the name {rule.name!r} already"
     if reach.event == "connect":
-        yield from _connect_faults(rule, steps)
+        yield from connect_faults(rule, steps)
     else:
         yield from reach.broken or _too_new(rule)
     if rule.where is not None and not _names_something(rule.where.tree):
@@ -70,16 +70,6 @@ def _too_new(rule: Any) -> Iterator[Fault]:
         if rule.versions.last > newest.versions.last:
             first = rule.versions.first
             yield ("versions",), f"{newest.name} ends with version {newest.versions.last}: write {first}+"
-
-
-def _connect_faults(rule: Any, steps: Steps) -> Iterator[Fault]:
-    for key in OF_FRAMES:
-        if getattr(rule, key) not in ((), None):
-            yield (key,), "connections that open have none: leave it out"
-    for path, action in steps:
-        if "connect" not in action.sides:
-            sides = " and ".join(f"{side}s" for side in SIDES if side in action.sides)
-            yield path, f"{action.name} works on {sides}, not on connections that open"
 
 
 def _time_faults(rule: Any) -> Iterator[Fault]:

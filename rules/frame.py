@@ -26,6 +26,11 @@ class Peer:
     key: str
     number: int = 0
 
+    @property
+    def client_host(self) -> str:
+        """The address without its port, and without the brackets of IPv6."""
+        return self.client_address.rpartition(":")[0].strip("[]")
+
 
 class Frame:
     """`body` is what follows the header. `arrived_ns` is monotonic. `request` is that of a response.

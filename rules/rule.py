@@ -77,6 +77,7 @@ class Rule:
     group: Glob | None = None
     client: Glob | None = None
     broker: frozenset[str] = frozenset()
+    cluster: Glob | None = None
     where: Expression | None = None
     when: When = field(default_factory=When)
     dry: bool = False

@@ -180,6 +180,7 @@ def _rule(rule: Any, do: Sequence[Action], reached: Reach, taken: set[str]) -> R
         group=Glob(*rule.group) if rule.group else None,
         client=Glob(*rule.client) if rule.client else None,
         broker=frozenset(rule.broker),
+        cluster=Glob(*rule.cluster) if rule.cluster else None,
         where=cast(Any, rule.where),
         when=When(
             chance=rule.chance,

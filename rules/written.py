@@ -52,11 +52,15 @@ class Selectors:
     group: tuple[NamePattern, ...] = ()
     """Groups; of APIs that carry none, that of the client."""
     client: tuple[NamePattern, ...] = ()
-    """Client ids, or addresses of clients without a port."""
+    """Client ids, or addresses of clients without a port; of connections as they open, addresses only."""
     broker: tuple[BrokerLabel, ...] = ()
     """Node ids, `bootstrap`, or `controller 1`."""
+    cluster: tuple[NamePattern, ...] = ()
+    """Clusters, by their names in klamm.yaml; a node id may be in several."""
     where: Where | None = None
-    """An expression over the fields of the frame that must be true."""
+    """An expression over the fields of the frame that must be true; of connections as they open, over
+    `cluster`, `broker` and `client` (the address).
+    """
     chance: Share = Share(1.0)
     """The share of matches that are hits, decided by the seed."""
     times: Number | None = None

@@ -47,6 +47,7 @@ def test_a_rule_carries_everything(tmp_path: Path) -> None:
     group: billing
     client: 0123
     broker: [1, bootstrap, controller 3]
+    cluster: [eu-*, "!eu-9"]
     where: size > 100
     chance: 20%
     times: 5
@@ -68,6 +69,7 @@ def test_a_rule_carries_everything(tmp_path: Path) -> None:
     assert rule.keys == {0, 2}
     assert rule.versions == Versions(3, ALL.last)
     assert rule.topic == Glob("orders-*", "!orders-dlq")
+    assert rule.cluster == Glob("eu-*", "!eu-9")
     assert rule.partition == {0, 2}
     assert (rule.group, rule.client) == (Glob("billing"), Glob("0123"))
     assert rule.broker == {"1", "bootstrap", "controller 3"}
@@ -219,5 +221,5 @@ def test_rules_are_explained_in_words(tmp_path: Path) -> None:
 def test_every_field_of_a_rule_comes_from_its_file() -> None:
     assert {f.name for f in fields(Rule)} - {"origin"} == {
         "name", "do", "event", "keys", "versions", "side", "topic", "partition", "group", "client", "broker",
-        "where", "when", "dry", "enabled",
+        "cluster", "where", "when", "dry", "enabled",
     }  # fmt: skip
