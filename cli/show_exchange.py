@@ -93,12 +93,17 @@ def _notes(one: Framed) -> Iterator[tuple[str, str]]:
     request, response = one.exchange
     if request is None:
         yield "its request is not in the capture", YELLOW
-    elif request.fate != "passed":
+    elif request.fate != "passed" and not (request.fate == "withheld" and _made(response)):
         yield f"request {FATES[request.fate]}", YELLOW
     if response is None and request is not None and request.awaits:
         yield "no answer", YELLOW
     elif response is not None and response.fate in ("rewritten", "withheld"):
         yield f"response {FATES[response.fate]}", DIM if response.fate == "rewritten" else YELLOW
+
+
+def _made(response: Captured | None) -> bool:
+    """Did klamm answer in the broker's place? Its line implies that the broker got no request."""
+    return response is not None and response.fate == "made"
 
 
 def _changed(one: Framed) -> Iterator[str]:

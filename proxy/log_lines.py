@@ -126,9 +126,9 @@ def _exchange_words(said: Mapping[str, Any], paint: Callable[[str, str], str]) -
     if said.get("latency_ms") is not None:
         yield duration(said["latency_ms"])
     for name, count in said.get("errors", {}).items():
-        yield paint(name if count == 1 else f"{name}x{count}", RED)
+        yield paint(name if count == 1 else f"{name} x{count}", RED)
     if said.get("origin") == "klamm":
-        yield paint("answered by klamm", YELLOW)
+        yield paint("(answered by klamm)", YELLOW)
 
 
 def _numbers(partitions: Iterable[int]) -> str:

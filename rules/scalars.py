@@ -15,7 +15,7 @@ from klamm.rules.amounts import SIZES, amount, whole
 from klamm.rules.nearest import suggestion
 from klamm.rules.quantities import ApiName, Bytes, Duration, ErrorCode, FieldPath, Share
 from klamm.rules.rule import Moment
-from klamm.rules.typed_yaml import Misplaced, Scalar
+from klamm.rules.typed_yaml import Misplaced, OutOfRange, Scalar
 
 MS, S = 1_000_000, 1_000_000_000
 TIMES = {"us": 1000, "ms": MS, "s": S, "m": 60 * S, "h": 3600 * S, "d": 86400 * S}
@@ -59,8 +59,8 @@ def share(text: str) -> Share:
     except ValueError:
         raise ValueError(f"{text!r} is not a share: write it as 0.2 or 20%") from None
     if not 0 <= found <= 1:
-        percent = f"; for {text} percent write {text}%" if 1 < found <= 100 else ""
-        raise ValueError(f"{text} is not from 0 to 1{percent}")
+        bare = not text.endswith("%") and 1 < found <= 100
+        raise OutOfRange("must be 0% to 100%" + f": for {text} percent write {text}%" * bare)
     return Share(found)
 
 

@@ -57,6 +57,10 @@ class Misplaced(ValueError):
         self.column = column
 
 
+class OutOfRange(ValueError):
+    """What a value must be; the key comes before it: `must be 0% to 100%`."""
+
+
 class Place(NamedTuple):
     """Where something was written: a file, line and column from 1; or an option, line 0."""
 
@@ -225,6 +229,9 @@ class _Reading:
             return found
         except Misplaced as problem:
             return self.wrong(_at(node, problem.column), path, str(problem))
+        except OutOfRange as problem:
+            key = next((step for step in reversed(path) if isinstance(step, str)), "it")
+            return self.wrong(node, path, f"{key} {problem}")
         except ValueError as problem:
             return self.wrong(node, path, str(problem))
 

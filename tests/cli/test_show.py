@@ -270,7 +270,7 @@ def test_what_klamm_did_and_what_is_missing_is_said(tmp_path: Path, says: Says) 
     lines = says(path)[1].splitlines()
     assert lines[0] == "... 7 frames are missing here: the disk is slow"
     assert lines[2] == f"{METADATA} response rewritten"
-    assert lines[3].endswith("1.0ms answered by klamm request withheld by klamm")
+    assert lines[3].endswith("1.0ms (answered by klamm)")
     assert lines[4].endswith("its request is not in the capture")
     assert lines[5].endswith("no answer")
     assert "    topics[0].name: orders -> ORDERS" in says(path, "-v", "api == Metadata")[1].splitlines()

@@ -114,7 +114,7 @@ def test_an_exchange_is_one_line_on_a_console() -> None:
             {"topics": dict.fromkeys("abcdefgh", ()), "errors": {}},
             "a b c d e f +2 topics 16.2kB -> 87B 4.1ms",
         ),
-        ({"errors": [("a", 6), ("b", 6), (None, 32766)]}, "4.1ms NOT_LEADER_OR_FOLLOWERx2 ERROR_32766"),
+        ({"errors": [("a", 6), ("b", 6), (None, 32766)]}, "4.1ms NOT_LEADER_OR_FOLLOWER x2 ERROR_32766"),
         ({"request_bytes": 3_400_000, "latency_ns": 2_500_000_000, "errors": []}, "3.4MB -> 87B 2.50s"),
     ],
 )

@@ -122,7 +122,15 @@ MISTAKES = {
     ),
     "a chance above 1": (
         "- {chance: 20, drop: true}",
-        "2:14: rules[0].chance: 20 is not from 0 to 1; for 20 percent write 20%",
+        "2:14: rules[0].chance: chance must be 0% to 100%: for 20 percent write 20%",
+    ),
+    "a chance above 100%": (
+        "- {chance: 200%, drop: true}",
+        "2:14: rules[0].chance: chance must be 0% to 100%",
+    ),
+    "a share of an action above 100%": (
+        "- {packet_loss: {loss: 120%}}",
+        "2:26: rules[0].packet_loss.loss: loss must be 0% to 100%",
     ),
     "chance 0": (
         "- {chance: 0, drop: true}",
