@@ -22,6 +22,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--admin", metavar="HOST:PORT", default=os.environ.get("KLAMM_ADMIN", ADMIN), help=text
     )
+    add_token(parser)
+
+
+def add_token(parser: argparse.ArgumentParser) -> None:
+    """What klamm wants to be shown."""
     text = "file with the admin token [KLAMM_TOKEN_FILE]"
     default = os.environ.get("KLAMM_TOKEN_FILE")
     parser.add_argument("--token-file", metavar="FILE", default=default, help=text)

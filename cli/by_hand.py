@@ -12,6 +12,8 @@ from klamm.cli import prefixes
 from klamm.cli.asking import add_options, klamm
 from klamm.client import Klamm, Refused
 from klamm.client.types import Rule
+from klamm.proxy.log_lines import printable
+from klamm.rules.flow import flow
 
 LOOK_S = 0.5
 FOLLOW_S = 10.0
@@ -23,6 +25,7 @@ SELECTORS = [  # option, its value, help
     ("--group", "GLOB,...", "consumer groups"),
     ("--client", "GLOB,...", "client ids, or client addresses"),
     ("--broker", "N,...", "node ids, or bootstrap"),
+    ("--cluster", "GLOB,...", "clusters, by their names in klamm.yaml"),
     ("--where", "EXPR", "an expression over the frame: docs/expressions.md"),
     ("--chance", "SHARE", "the share of frames that are hit [100%%]"),
     ("--times", "N", "at most so many hits"),
@@ -67,6 +70,7 @@ def make(arguments: argparse.Namespace, *rules: Mapping[str, Any]) -> int:
         raise
     for rule in made:
         print(f"{rule.name}: {flow(rule.written)}{ending(rule)}", flush=True)
+        warn(rule)
     if arguments.follow > 0:
         try:
             follow(to, [rule.name for rule in made], before, arguments.follow, rules[-1].get("api"))
@@ -75,9 +79,10 @@ def make(arguments: argparse.Namespace, *rules: Mapping[str, Any]) -> int:
     return 0
 
 
-def flow(written: Mapping[str, Any]) -> str:
-    """As it would stand in a file."""
-    return "{" + ", ".join(f"{key}: {value}" for key, value in written.items()) + "}"
+def warn(rule: Rule) -> None:
+    """What is allowed, and probably not meant."""
+    for warning in rule.warnings:
+        print(f"klamm: warning: {printable(warning)}", file=sys.stderr, flush=True)
 
 
 def ending(rule: Rule) -> str:

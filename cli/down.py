@@ -7,16 +7,19 @@ from typing import Any
 
 from klamm.cli.asking import telling
 from klamm.cli.by_hand import add_selectors, make, selected
+from klamm.client.faults import down
 
 DESCRIPTION = """\
-Let a broker seem gone: its connections are reset when they are used, and no new one opens. The rules end
-after 10 minutes, or as --for says.
+Let a broker seem gone: its connections are reset when they are used, and no new one opens. A connection says
+its client id in its first request only: with ids in --client it opens, and is reset at that request. The
+rules end after 10 minutes, or as --for says.
 """
 
 EXAMPLES = """\
 examples:
   klamm down --broker 2 --for 30s
   klamm down --broker 2 --client 'orders-*'
+  klamm down --broker 2 --cluster eu
 """
 
 
@@ -24,16 +27,16 @@ def add_parser(subparsers: Any) -> None:
     """Declare the command."""
     usage = "klamm down --broker N [OPTION...]"
     parser = subparsers.add_parser("down", usage=usage, description=DESCRIPTION, epilog=EXAMPLES)
-    add_selectors(parser, ("broker", "client", "for", "name"), "broker")
+    add_selectors(parser, ("broker", "cluster", "client", "for", "name"), "broker")
 
 
 @telling
 def run(arguments: argparse.Namespace) -> int:
     """0 made, 1 no klamm, 2 refused."""
-    said = selected(arguments)
-    named = {"name": f"{said['name']}-connect"} if "name" in said else {}
-    return make(
-        arguments,
-        {**said, "event": "connect", "down": "true", **named},
-        {**said, "event": "frame", "down": "true"},
-    )
+    return make(arguments, *map(_named, down(selected(arguments))))
+
+
+def _named(rule: dict[str, Any]) -> dict[str, Any]:
+    """The rule on connections has a name of its own."""
+    own = "name" in rule and rule["event"] == "connect"
+    return {**rule, "name": f"{rule['name']}-connect"} if own else rule

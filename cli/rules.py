@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Iterator
 from typing import Any
 
 from klamm.cli import rules_live, rules_test
+from klamm.cli.asking import add_token, klamm, telling
 from klamm.cli.rules_live import add_commands
 from klamm.cli.tables import print_json
+from klamm.client.known import known
+from klamm.rules.presence import Known, unmet
 from klamm.rules.rule_file import RuleFile, load
 from klamm.rules.typed_yaml import Mistake, dotted
 
@@ -26,11 +30,12 @@ examples:
   klamm rules schema > rules.schema.json      then, as the first line of a file:
                                               # yaml-language-server: $schema=rules.schema.json
 
-The exit code of check is 0 if the files can be used, 1 if there are mistakes. docs/rules.md describes rules.
+The exit code of check is 0 if the files can be used, 1 if there are mistakes. With --admin it asks a running
+klamm for its clusters and brokers, and warns of rules for others. docs/rules.md describes rules.
 """
 
 USAGE = """\
-klamm rules check FILE... [--plugin FILE]... [--json]
+klamm rules check FILE... [--plugin FILE]... [--json] [--admin HOST:PORT]
        klamm rules explain FILE... [--plugin FILE]...
        klamm rules test RULES CAPTURE... [--seed N] [--json]
        klamm rules schema
@@ -58,6 +63,9 @@ def add_parser(subparsers: Any) -> None:
             command.add_argument("--plugin", action="append", default=[], metavar="FILE", help=text)
         if name == "check":
             command.add_argument("--json", action="store_true", help="one object a line for each mistake")
+            text = "look too whether the klamm there has the clusters and brokers that rules name"
+            command.add_argument("--admin", metavar="HOST:PORT", help=text)
+            add_token(command)
     add_commands(commands)
     rules_test.add_command(commands)
 
@@ -73,15 +81,42 @@ def run(arguments: argparse.Namespace) -> int:
 
         print_json(json_schema())
         return 0
-    found = [load(file, arguments.plugin, time.time_ns()) for file in arguments.files]
+    if arguments.command == "check":
+        return _check(arguments)
+    found = _loaded(arguments)
     for each in found:
-        if arguments.command == "check" and arguments.json:
-            _print_objects(each)
-        elif arguments.command == "check" or each.mistakes:
+        if each.mistakes:
             _print_lines(each)
         else:
             _explain(each)
     return int(any(each.mistakes for each in found))
+
+
+def _loaded(arguments: argparse.Namespace) -> list[RuleFile]:
+    return [load(file, arguments.plugin, time.time_ns()) for file in arguments.files]
+
+
+@telling
+def _check(arguments: argparse.Namespace) -> int:
+    found = _loaded(arguments)
+    if arguments.admin is not None:
+        to = klamm(arguments)
+        there = known(to.clusters(), to.brokers())
+        for each in found:
+            each.warnings += _unmet(each, there)
+    for each in found:
+        if arguments.json:
+            _print_objects(each)
+        else:
+            _print_lines(each)
+    return int(any(each.mistakes for each in found))
+
+
+def _unmet(found: RuleFile, there: Known) -> Iterator[Mistake]:
+    """Clusters and brokers that a running klamm does not have."""
+    for index, (rule, place) in enumerate(zip(found.rules, found.places, strict=True)):
+        for path, reason in unmet(rule, there):
+            yield Mistake(place, ("rules", index, *path), reason)
 
 
 def _explain(found: RuleFile) -> None:

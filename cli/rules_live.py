@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import argparse
+import sys
+import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TextIO
 
 import msgspec
 import yaml
 
 from klamm.cli.asking import add_options, klamm, telling
-from klamm.cli.by_hand import ending, flow
+from klamm.cli.by_hand import ending, warn
 from klamm.cli.saying import WrongWord
 from klamm.cli.tables import print_json, print_table
 from klamm.client import Klamm
-from klamm.client.types import Rule
+from klamm.client.types import Rule, RuleFile
 from klamm.proxy.log_lines import printable
+from klamm.rules.flow import flow
 
 COMMANDS = {
     "list": "the rules in force: what they matched, and on what they acted",
@@ -51,17 +54,34 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _list(to: Klamm, arguments: argparse.Namespace) -> int:
-    found = to.rules()
+    found, file = to.rules(), to.rule_file()
     if arguments.json:
         for rule in found:
             print_json(msgspec.to_builtins(rule))
+        _rejected(file, sys.stderr)
         return 0
     print_table(
         ("rule", "of", "state", "matches", "hits", "failed", "written"), [_row(rule) for rule in found]
     )
     if not found:
         print("no rules")
+    for rule in found:
+        for warning in rule.warnings:
+            print(f"warning: {printable(rule.name)}: {printable(warning)}")
+    _rejected(file, sys.stdout)
     return 0
+
+
+def _rejected(file: RuleFile, to: TextIO) -> None:
+    """Why the rules are not those of the file as it is now."""
+    if file.rejected is None:
+        return
+    at = time.strftime("%H:%M:%S", time.localtime(file.rejected))
+    since = time.strftime("%H:%M:%S", time.localtime(file.loaded))
+    count = f"{len(file.mistakes)} mistake{'s' * (len(file.mistakes) != 1)}"
+    print(f"{file.file} was rejected at {at}: {count}; the file's rules are those of {since}", file=to)
+    for mistake in file.mistakes:
+        print(f"  {printable(mistake)}", file=to)
 
 
 def _row(rule: Rule) -> tuple[str, ...]:
@@ -81,6 +101,7 @@ def _add(to: Klamm, arguments: argparse.Namespace) -> int:
         raise WrongWord("write the rule as {api: Produce, error: NOT_LEADER_OR_FOLLOWER}")
     rule = to.add_rule(written)
     print(f"{rule.name}: {flow(rule.written)}{ending(rule)}")
+    warn(rule)
     return 0
 
 

@@ -95,7 +95,7 @@ def instead(outcome: Outcome, flows: Mapping[Flow, int]) -> str:
     if not rule.enabled:
         return "it is not enabled"
     if rule.event == "connect":
-        return "no connection of these clients and brokers opened"
+        return "no connection of these clients, brokers and clusters opened"
     left = dict(flows)
     for passes, what, shown in _selectors(rule):
         kept = {flow: count for flow, count in left.items() if passes(flow)}
@@ -159,6 +159,13 @@ def _selectors(rule: Rule) -> Iterator[tuple[Callable[[Flow], bool], str, Callab
             lambda flow: flow.broker in rule.broker,
             f"none to the broker {', '.join(sorted(rule.broker))}",
             lambda flow: f"broker {flow.broker}",
+        )
+    if rule.cluster is not None:
+        cluster = rule.cluster
+        yield (
+            lambda flow: cluster(flow.cluster),
+            f"none of the cluster {cluster}",
+            lambda flow: flow.cluster,
         )
 
 

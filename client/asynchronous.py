@@ -26,6 +26,7 @@ from klamm.client.types import (
     Node,
     Resolution,
     Rule,
+    RuleFile,
 )
 
 T = TypeVar("T")
@@ -79,6 +80,10 @@ class AsyncKlamm:
     async def rules_off(self) -> list[str]:
         """Ends all; the names of those that acted until now."""
         return await self.ask(calls.rules_off())
+
+    async def rule_file(self) -> RuleFile:
+        """The file that klamm reads rules from, and its mistakes where the last reading was rejected."""
+        return await self.ask(calls.rule_file())
 
     async def held(self) -> list[Held]:
         """Frames that wait to be resolved."""

@@ -22,6 +22,7 @@ from klamm.client.types import (
     Problem,
     Resolution,
     Rule,
+    RuleFile,
     Switch,
 )
 
@@ -84,6 +85,10 @@ def reset_rule(name: str) -> Call[Rule]:
 
 def rules_off() -> Call[list[str]]:
     return Call("POST", "/v1/rules/off", list[str])
+
+
+def rule_file() -> Call[RuleFile]:
+    return Call("GET", "/v1/rule-file", RuleFile)
 
 
 def held() -> Call[list[Held]]:

@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, NamedTuple, TypedDict
 
+from klamm.rules.connecting import is_address
+
 Written = dict[str, Any]
 Names = str | Sequence[str]
 POLL_S = 0.02
@@ -20,6 +22,7 @@ class Conditions(TypedDict, total=False):
 
     name: str
     client: Names
+    cluster: Names
     chance: float | str
     times: int
     every: int
@@ -60,6 +63,25 @@ def rule(action: Mapping[str, Any], selectors: Mapping[str, Any]) -> Written:
     said = {key: duration(value) if key in TIMES else value for key, value in said.items()}
     said = {key: list(value) if isinstance(value, tuple | set) else value for key, value in said.items()}
     return {"for": "forever", **said, **action}
+
+
+def down(said: Mapping[str, Any]) -> list[Written]:
+    """The rules that let a broker seem gone to the clients that are selected: connections that are open are
+    cut as they say something. No new one opens, but for clients that are selected by their ids: an id is said
+    in the first request, at which their connections are cut.
+    """
+    client = said.get("client")
+    patterns = client.split(",") if isinstance(client, str) else list(client or ())
+    patterns = [pattern.strip() for pattern in patterns]
+    ids = [pattern for pattern in patterns if not is_address(pattern)]
+    on_frames = {**said, "event": "frame", "down": True}
+    on_connect = {**said, "event": "connect", "down": True}
+    if ids:
+        on_connect["client"] = [pattern for pattern in patterns if pattern not in ids]
+        chosen = any(not pattern.startswith("!") for pattern in on_connect["client"])
+        if not chosen or any(pattern.startswith("!") for pattern in ids):
+            return [on_frames]
+    return [on_connect, on_frames]
 
 
 class Tally(NamedTuple):

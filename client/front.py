@@ -12,11 +12,23 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from klamm.client.failures import ApiError, Refused
-from klamm.client.faults import POLL_S, Conditions, Fault, Names, Selectors, Tally, Written, duration, rule
+from klamm.client.faults import (
+    POLL_S,
+    Conditions,
+    Fault,
+    Names,
+    Selectors,
+    Tally,
+    Written,
+    down,
+    duration,
+    rule,
+)
 from klamm.client.process import Process
 from klamm.client.sightings import Sought, line
 from klamm.client.sync import Klamm
 from klamm.client.types import Exchange
+from klamm.rules.flow import flow
 
 KEPT = 1000  # exchanges, by klamm
 ASK_AGAIN_S = 20.0  # klamm keeps exchanges for a minute after it was asked
@@ -101,10 +113,10 @@ class Front:
         return self._fault(api, {"blackhole": True}, selectors)
 
     def down(self, broker: int | str, **selectors: Unpack[Conditions]) -> Fault:
-        """A broker is not there: its connections are cut as they say something, and no new one opens."""
-        rules = [
-            rule({"broker": broker, **event, "down": True}, selectors) for event in ({"event": "connect"}, {})
-        ]
+        """A broker is not there: its connections are cut as they say something, and no new one opens. For
+        `client` ids, which only requests say, new ones are cut at the first.
+        """
+        rules = down(rule({"broker": broker}, selectors))
         name = selectors.get("name")
         return self._add(
             [{**each, "name": f"{name}-{n}"} if name else each for n, each in enumerate(rules, 1)]
@@ -292,5 +304,4 @@ def _written(given: Mapping[str, Any] | str | Path) -> list[Written]:
 
 
 def _short(written: Mapping[str, Any]) -> str:
-    said = [f"{key}: {value}" for key, value in written.items() if (key, value) != ("for", "forever")]
-    return "{" + ", ".join(said) + "}"
+    return flow({key: value for key, value in written.items() if (key, value) != ("for", "forever")})

@@ -24,6 +24,7 @@ from klamm.client.types import (
     Node,
     Resolution,
     Rule,
+    RuleFile,
 )
 
 ADMIN = "127.0.0.1:19091"
@@ -80,6 +81,10 @@ class Klamm:
     def rules_off(self) -> list[str]:
         """Ends all; the names of those that acted until now."""
         return self.ask(calls.rules_off())
+
+    def rule_file(self) -> RuleFile:
+        """The file that klamm reads rules from, and its mistakes where the last reading was rejected."""
+        return self.ask(calls.rule_file())
 
     def held(self) -> list[Held]:
         """Frames that wait to be resolved."""

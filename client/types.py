@@ -22,7 +22,9 @@ class Problem(Struct, frozen=True):
 
 
 class Rule(Struct, frozen=True):
-    """A rule in force. `written` is what stands in the file, or what was sent. `over`: it hits no more."""
+    """A rule in force. `written` is what stands in the file, or what was sent. `over`: it hits no more.
+    `warnings`: what is allowed, and probably not meant.
+    """
 
     name: str
     origin: Literal["file", "hand"]
@@ -35,6 +37,20 @@ class Rule(Struct, frozen=True):
     over: bool
     expires: float | None = None
     made_by: str = ""
+    warnings: list[str] = field(default_factory=list)
+
+
+class RuleFile(Struct, frozen=True):
+    """The file of rules that klamm reads, "" if it was given none; how many rules of it are in force, and
+    since when. At `rejected` the file was read again and had `mistakes`, each with its place: the rules are
+    those of before.
+    """
+
+    file: str
+    rules: int
+    loaded: float
+    rejected: float | None = None
+    mistakes: list[str] = field(default_factory=list)
 
 
 class Switch(Struct, frozen=True, forbid_unknown_fields=True):

@@ -25,7 +25,14 @@ class EventSink(Protocol):
     """What an EventLog does."""
 
     def event(
-        self, kind: str, message: str, level: Level = ..., *, per: Any = ..., **fields: object
+        self,
+        kind: str,
+        message: str,
+        level: Level = ...,
+        *,
+        per: Any = ...,
+        each: bool = ...,
+        **fields: object,
     ) -> None: ...
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from klamm.client.types import Rule, Switch
+from klamm.client.types import Rule, RuleFile, Switch
 from klamm.proxy.admin_routes import Ask, Control, Route
 
 Written = dict[str, Any]  # a rule in the form of the file's
@@ -44,7 +44,14 @@ def off(control: Control, ask: Ask) -> list[str]:
     return control.book.off()
 
 
+def rule_file(control: Control, ask: Ask) -> RuleFile:
+    return control.book.rule_file
+
+
 ROUTES = [
+    Route(
+        "GET", "/v1/rule-file", rule_file, "The rule file, and why its last reading was rejected", RuleFile
+    ),
     Route("GET", "/v1/rules", listed, "The rules in force, in the order in which they are asked", list[Rule]),
     Route(
         "POST",

@@ -36,9 +36,9 @@ CLOSE_S = 2.0  # the longest that close waits for a reader that does not read
 class EventLog:
     """Events and exchanges in the order of their calls; safe from any thread.
 
-    Warnings and errors are written once per kind and minute, events that deserve a line each up to 100 times a
-    second; the next line of the kind has the number `suppressed` in between. `dropped` counts the lines that
-    found the queue full or the output broken. An output that it owns is closed at the end.
+    Warnings and errors are written once per kind and minute, events that deserve a line each up to 100 times
+    a second; the next line of the kind has the number `suppressed` in between. `dropped` counts the lines
+    that found the queue full or the output broken. An output that it owns is closed at the end.
     """
 
     def __init__(
@@ -195,8 +195,8 @@ class EventLog:
 
 
 class _Limit:
-    """How many lines are left until a time, and how many were suppressed since the last one; `last`: the newest of
-    these, where they deserve a line each.
+    """How many lines are left until a time, and how many were suppressed since the last one; `last`: the
+    newest of these, where they deserve a line each.
     """
 
     __slots__ = ("last", "left", "suppressed", "until")

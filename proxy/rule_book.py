@@ -11,12 +11,15 @@ import msgspec
 
 from klamm.client.types import Mistake
 from klamm.client.types import Rule as Told
+from klamm.client.types import RuleFile as ToldFile
 from klamm.proxy.snapshot import RuleCounts
 from klamm.rules.actions import ACTIONS
 from klamm.rules.engine import Engine
 from klamm.rules.nearest import suggestion
+from klamm.rules.presence import Known, unmet
 from klamm.rules.rule import Action, Rule
 from klamm.rules.rule_file import RuleFile, read_text
+from klamm.rules.typed_yaml import Mistake as FileMistake
 from klamm.rules.typed_yaml import dotted
 
 S = 1_000_000_000
@@ -44,6 +47,7 @@ class ByHand:
     written: Written
     ends_ns: int | None
     made_by: str
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -59,23 +63,37 @@ class RuleBook:
     watching: dict[str, Rule] = field(default_factory=dict)
     switched: dict[str, bool] = field(default_factory=dict)  # rules of the file, by their names
     loaded: Callable[[], None] = lambda: None  # called when the rules have changed
+    known: Callable[[], Known] = dict  # the clusters, and their nodes as far as they are known
+    doubts: Mapping[str, Sequence[str]] = field(default_factory=dict)  # warnings, by rules of the file
+    rule_file: ToldFile = ToldFile("", 0, 0.0)
 
     def of_file(self, found: RuleFile) -> list[str]:
         """The rules of a file, from now on. The names of those by hand that had to give way to them."""
         self.file, self.texts, self.actions = found.rules, found.texts, found.actions
+        self.doubts = {
+            rule.name: [_said(each) for each in found.warnings if each.path[:2] == ("rules", index)]
+            for index, rule in enumerate(found.rules)
+        }
+        self.rule_file = ToldFile(found.source, len(found.rules), time.time())
         gone = [rule.name for rule in self.file if self.hand.pop(rule.name, None)]
         self._load()
         return gone
 
+    def reject(self, found: RuleFile) -> None:
+        """The file has mistakes: the rules stay as they are."""
+        before, mistakes = self.rule_file, list(map(str, found.mistakes))
+        self.rule_file = ToldFile(before.file, before.rules, before.loaded, time.time(), mistakes)
+
     def listed(self) -> Iterator[Told]:
         """Every rule but those that only watch, as it is told."""
-        now, wall = self.clock(), time.time()
+        now, wall, known = self.clock(), time.time(), self.known()
         texts = dict(zip((rule.name for rule in self.file), self.texts, strict=False))
         for tally in self.engine.tallies:
             rule, by_hand = tally.rule, self.hand.get(tally.rule.name)
             if rule.name in self.watching:
                 continue
             ends = by_hand.ends_ns if by_hand else None
+            doubts = by_hand.warnings if by_hand else self.doubts.get(rule.name, ())
             yield Told(
                 name=rule.name,
                 origin="hand" if by_hand else "file",
@@ -88,6 +106,7 @@ class RuleBook:
                 over=tally.over(now),
                 expires=None if ends is None else wall + (ends - now) / S,
                 made_by=by_hand.made_by if by_hand else "",
+                warnings=[*doubts, *(f"{at[0]}: {reason}" for at, reason in unmet(rule, known))],
             )
 
     def counts(self) -> RuleCounts:
@@ -214,11 +233,21 @@ class RuleBook:
             mistakes = [Mistake(dotted(one.path[2:]), one.reason) for one in found.mistakes]
             raise Refused(422, "the rule has mistakes", mistakes)
         rule = found.rules[0]
+        lacking = [Mistake(str(at[0]), reason) for at, reason in unmet(rule, self.known())]
+        if lacking:
+            raise Refused(422, "the rule can act nowhere, or where it is not meant to", lacking)
         if "name" not in plain:
             rule = replace(rule, name=HAND + rule.name)
         if rule.name in taken:
             raise Refused(409, f"there is a rule {rule.name!r} already: choose another name")
-        return ByHand(rule, written, None if forever else self.clock() + _lasting(rule), made_by)
+        ends = None if forever else self.clock() + _lasting(rule)
+        return ByHand(rule, written, ends, made_by, tuple(map(_said, found.warnings)))
+
+
+def _said(warning: FileMistake) -> str:
+    """A warning of a rule, without the rule's place in its file."""
+    key = dotted(warning.path[2:])
+    return f"{key}: {warning.reason}" if key else warning.reason
 
 
 def _lasting(rule: Rule) -> int:

@@ -12,6 +12,7 @@ from klamm.proxy.config import Rules
 from klamm.proxy.log import Level
 from klamm.proxy.rule_book import RuleBook
 from klamm.rules.engine import Engine
+from klamm.rules.presence import unmet
 from klamm.rules.rule_file import RuleFile, load
 from klamm.rules.typed_yaml import ConfigError
 
@@ -26,8 +27,17 @@ class EventSink(Protocol):
     """What an EventLog does."""
 
     def event(
-        self, kind: str, message: str, level: Level = ..., *, per: object = ..., **fields: object
+        self,
+        kind: str,
+        message: str,
+        level: Level = ...,
+        *,
+        per: object = ...,
+        each: bool = ...,
+        **fields: object,
     ) -> None: ...
+
+    def settle(self) -> None: ...
 
 
 class RuleReload:
@@ -37,6 +47,8 @@ class RuleReload:
         self.settings, self.log = settings, log
         self.source = ""
         self.rejected = None if settings is None else False  # does the file on disk have mistakes?
+        self.unmet: set[tuple[str, str]] = set()  # (rule, reason) that the log has said
+        self.seen: object = None  # the rules and nodes of the last look
         self.loaded: Identities = {}
         self.waiting: Identities = {}
         seed = settings.seed if settings is not None else 0
@@ -63,6 +75,8 @@ class RuleReload:
         while True:
             await asyncio.sleep(LOOK_S)
             self.tell_failures()
+            self.tell_unmet()
+            self.log.settle()
             for name in self.book.expire():
                 self.log.event("rule_ended", f"the rule {name}, made by hand, has ended", rule=name)
             if self.changed():
@@ -83,6 +97,7 @@ class RuleReload:
             texts = [str(mistake) for mistake in found.mistakes]
             more = f"; and {len(texts) - SHOWN} more" if len(texts) > SHOWN else ""
             message = f"the rules stay as they were: {'; '.join(texts[:SHOWN])}{more}"
+            self.book.reject(found)
             self.log.event("rules_rejected", message, "error", per=str(self.loaded), file=found.source)
         else:
             self._take(found)
@@ -94,6 +109,21 @@ class RuleReload:
         for rule, why in failed:
             message = f"the rule {rule} failed: {why}" if rule else f"a rule failed: {why}"
             self.log.event("rule_failed", message, "error", per=rule, rule=rule)
+
+    def tell_unmet(self) -> None:
+        """Rules that name clusters or brokers that are not there, in the log: when that is known, and each
+        once for as long as it is so.
+        """
+        known = self.book.known()
+        if self.seen == (self.engine.revision, known):
+            return
+        self.seen = self.engine.revision, known
+        rules = [rule for rule in self.book.engine_rules() if rule.enabled]
+        found = {(rule.name, f"{at[0]}: {reason}") for rule in rules for at, reason in unmet(rule, known)}
+        for rule, reason in sorted(found - self.unmet):
+            message = f"the rule {rule} acts nowhere, or where it is not meant to: {reason}"
+            self.log.event("rule_doubt", message, "warning", per=(rule, reason), rule=rule)
+        self.unmet = found
 
     def _read(self, settings: Rules) -> RuleFile:
         known = (settings.file, *settings.plugins, *self.loaded)

@@ -30,6 +30,7 @@ from klamm.proxy.snapshot import ClusterState, RuleCounts, RuleState
 from klamm.proxy.state_file import folder_by_default
 from klamm.proxy.stats import Stats
 from klamm.rules.plan import Planner, Wishes
+from klamm.rules.presence import Known
 
 if TYPE_CHECKING:
     from klamm.client.types import Capture
@@ -82,6 +83,7 @@ class Proxy:
         self.exchanges = Exchanges(log, config.metrics.level, logged, planner, self.rules.book)
         self.intercept = Intercept(self.rules.book.acts)
         self.rules.book.loaded = self.intercept.review
+        self.rules.book.known = self.known
         self._made: Captures | None = None
         self._admin: HttpServer | None = None
         self._metrics: HttpServer | None = None
@@ -102,6 +104,10 @@ class Proxy:
                 self.proxied.append(proxied)
             except (OSError, ssl.SSLError) as error:
                 raise CannotServe(tls_error(settings, error)) from error
+
+    def known(self) -> Known:
+        """The clusters, and their nodes as far as they are known."""
+        return {each.settings.name: frozenset(map(str, each.topology.nodes)) for each in self.proxied}
 
     def clusters(self) -> Sequence[ClusterState]:
         return [proxied.state() for proxied in self.proxied]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from klamm.rules.nearest import suggestion
 from klamm.rules.reach import Fault
 from klamm.rules.rule import Rule
 
@@ -22,10 +21,9 @@ def unmet(rule: Rule, known: Known) -> Iterator[Fault]:
         return
     chosen = [name for name in known if rule.cluster is None or rule.cluster(name)]
     if not chosen:
-        near = suggestion(str(rule.cluster), known)
         yield (
             ("cluster",),
-            f"there is no cluster {str(rule.cluster)!r}: klamm knows {_list(sorted(known))}{near}",
+            f"there is no cluster {str(rule.cluster)!r}: klamm knows {_list(sorted(known))}",
         )
         return
     for label in sorted(rule.broker - {"bootstrap"}):

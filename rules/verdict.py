@@ -106,8 +106,8 @@ class Keep(NamedTuple):
 
 
 class Log(NamedTuple):
-    """An event for the log. `each`: a line for each of them, up to some in a second; else it is a warning, of which
-    the log has one a minute for each rule. `rule`: on whose behalf; the engine says it.
+    """An event for the log. `each`: a line for each of them, up to some in a second; else it is a warning, of
+    which the log has one a minute for each rule. `rule`: on whose behalf; the engine says it.
     """
 
     message: str

@@ -38,6 +38,7 @@ class Flow(NamedTuple):
     client_id: str | None
     host: str
     broker: str
+    cluster: str
 
 
 @dataclass(slots=True)
@@ -201,8 +202,8 @@ class Trial:
         if tallies is None:
             tallies = self.engine.concerned(frame.api, frame.version, frame.side, peer, frame.client_id)
             talk.tallies[kind] = tallies
-        host = peer.client_address.rpartition(":")[0]
-        self.flows[Flow(frame.side, frame.api.key, frame.version, frame.client_id, host, peer.broker)] += 1
+        of = frame.client_id, peer.client_host, peer.broker, peer.cluster
+        self.flows[Flow(frame.side, frame.api.key, frame.version, *of)] += 1
         if not tallies and not self.engine.learns_from(frame.api, frame.side):
             return []
 
@@ -215,7 +216,7 @@ class Trial:
         """What is asked for, and which of the rules have matched meanwhile."""
         before = [tally.matches for tally in tallies]
         orders = ask()
-        client = frame.client_id, frame.peer.client_address.rpartition(":")[0]
+        client = frame.client_id, frame.peer.client_host
         for tally, count in zip(tallies, before, strict=True):
             outcome = self.by_name[tally.rule.name]
             if tally.matches > count:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from klamm.cli.by_hand import ending, flow, sum_of
+from klamm.cli.by_hand import ending, sum_of
 from klamm.client.types import Rule
 
 QUIET: dict[str, Any] = {"lanes": [], "topics": []}
@@ -77,8 +77,3 @@ def test_a_rule_that_does_not_say_when_it_ends_is_told_with_that(
     expires = None if minutes is None else time.time() + 60 * minutes
     rule = Rule("x", "hand", written, True, False, 0, 0, 0, False, expires)
     assert ending(rule) == said
-
-
-def test_a_rule_is_printed_as_it_would_stand_in_a_file() -> None:
-    written = {"api": "Produce", "topic": "orders-*", "error": "NOT_LEADER_OR_FOLLOWER", "times": "3"}
-    assert flow(written) == "{api: Produce, topic: orders-*, error: NOT_LEADER_OR_FOLLOWER, times: 3}"

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from klamm.cli import main
+from klamm.cli import down, main
+from klamm.rules.rule_file import read_text
 from tests.proxy.admin_api import Api, in_thread
 
 BEAT = {"group_id": "billing", "generation_id": 1, "member_id": "m"}
@@ -144,6 +145,100 @@ def test_block_and_down_act_at_once(it: Api, says: Says) -> None:
         return await client.ended()
 
     assert it.do(refused()) == "RST"
+
+
+def test_a_broker_is_down_for_the_client_that_the_help_names_and_for_no_other(it: Api, says: Says) -> None:
+    assert "klamm down --broker 2 --client 'orders-*'" in down.EXAMPLES
+    code, out, _ = says("down", "--broker", "1", "--client", "orders-*", "--follow", "0")
+    made = "hand-any-down-1: {client: orders-*, broker: 1, event: frame, down: true}   ends in 10 minutes"
+    assert (code, out.splitlines()) == (0, [made])
+
+    async def beat() -> int:
+        client = await it.edge.client(1)
+        return int((await client.ask("Heartbeat", 3, BEAT))["error_code"])
+
+    async def ended() -> str:
+        client = await it.edge.client(1)
+        client.send("Heartbeat", 3, BEAT)
+        return await client.ended()
+
+    assert it.do(beat()) == 0  # its client id is app
+    assert says("down", "--broker", "1", "--client", "orders-*,ap*", "--follow", "0")[0] == 0
+    assert it.do(ended()) == "RST"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("down", "--broker", "9"), "klamm: broker: there is no broker 9: kafka has 1\n"),
+        (("delay", "Fetch", "1s", "--broker", "7"), "klamm: broker: there is no broker 7: kafka has 1\n"),
+        (
+            ("down", "--broker", "1", "--cluster", "eu"),
+            "klamm: cluster: there is no cluster 'eu': klamm knows kafka\n",
+        ),
+        (
+            ("inject", "Produce", "NOT_LEADER_FOR", "--chance", "200%"),
+            "klamm: chance: chance must be 0% to 100%\n",
+        ),
+    ],
+)
+def test_what_is_not_there_is_said_at_once(words: tuple[str, ...], said: str, it: Api, says: Says) -> None:
+    assert says(*words) == (2, "", said)
+    assert it.do(it.klamm.rules()) == []
+
+
+def test_a_broker_of_two_clusters_is_asked_for_with_its_cluster(it: Api, says: Says) -> None:
+    it.book.known = lambda: {"a": frozenset({"1", "2"}), "b": frozenset({"2"})}
+    choose = "choose with cluster: a, or take all with cluster: '*'"
+    said = f"klamm: broker: broker 2 is in the clusters a and b: {choose}\n"
+    assert says("down", "--broker", "2", "--follow", "0") == (2, "", said)
+    for command in ("down", "delay Fetch 1s", "inject Fetch 6", "pause Fetch", "block --client x"):
+        code, out, errors = says(*command.split(), "--broker", "2", "--cluster", "a", "--follow", "0")
+        assert (code, "cluster: a" in out, errors) == (0, True, "")
+
+
+def test_a_warning_comes_with_the_rule_and_stands_in_the_list(it: Api, says: Says) -> None:
+    warning = (
+        "error: Kafka's documents do not name OFFSET_OUT_OF_RANGE for Heartbeat: clients may not know it\n"
+    )
+    code, _, errors = says("inject", "Heartbeat", "OFFSET_OUT", "--follow", "0")
+    assert (code, errors) == (0, f"klamm: warning: {warning}")
+    assert says("rules", "list")[1].splitlines(True)[-1] == f"warning: hand-Heartbeat-error-1: {warning}"
+
+
+def test_the_list_says_that_the_file_was_rejected_and_prints_no_words_of_python(it: Api, says: Says) -> None:
+    good = "rules:\n  - {name: slow, api: [Fetch], do: [{delay: {time: 1ms}}, {count: true}]}\n"
+    it.book.of_file(read_text(good, "rules.yaml"))
+    it.do(it.klamm.add_rule({"name": "late", "api": ["Produce"], "error": {"code": 6, "applied": True}}))
+    table = says("rules", "list")[1]
+    assert "{api: [Fetch], do: [{delay: {time: 1ms}}, {count: true}]}" in table
+    assert "{api: [Produce], error: {code: 6, applied: true}}" in table
+    assert "rejected" not in table
+    it.book.reject(read_text("rules:\n  - {api: Fetsch, delay: 1ms}\n", "rules.yaml"))
+    *rows, said, mistake = says("rules", "list")[1].splitlines()
+    assert (*rows,) == tuple(table.splitlines())
+    assert re.fullmatch(
+        r"rules.yaml was rejected at [\d:]{8}: 1 mistake; the file's rules are those of [\d:]{8}", said
+    )
+    assert mistake == "  rules.yaml:2:11: rules[0].api: unknown API 'Fetsch'; did you mean Fetch?"
+    code, out, errors = says("rules", "list", "--json")
+    assert [json.loads(line)["name"] for line in out.splitlines()] == ["slow", "late"]
+    assert (code, errors.splitlines()) == (0, [said, mistake])
+
+
+def test_rules_check_asks_a_klamm_for_brokers_and_clusters(it: Api, says: Says, tmp_path: Path) -> None:
+    file = tmp_path / "rules.yaml"
+    file.write_text("rules:\n  - {broker: 9, down: true}\n  - {cluster: eu, down: true}\n")
+    it.control.state.clusters = lambda: [it.edge.proxied.state()]  # type: ignore[method-assign]
+    assert says("rules", "check", str(file)) == (0, f"{file}: 2 rules, ready to use\n", "")
+    assert says("rules", "check", str(file), "--admin", it.klamm.admin)[:2] == (
+        0,
+        f"{file}:2:5: rules[0].broker: warning: there is no broker 9: kafka has 1\n"
+        f"{file}:3:5: rules[1].cluster: warning: there is no cluster 'eu': klamm knows kafka\n"
+        f"{file}: 2 rules, 2 warnings, ready to use\n",
+    )
+    said = "klamm: no klamm answers at 127.0.0.1:1: connection refused\n"
+    assert says("rules", "check", str(file), "--admin", "127.0.0.1:1") == (1, "", said)
 
 
 def test_connections_are_listed_and_closed(it: Api, says: Says) -> None:

@@ -107,7 +107,7 @@ def test_orders_are_told_in_words(says: Says, rule: str, would: str) -> None:
         ("{api: Produce, error: 6, enabled: false}", "it is not enabled"),
         (
             "{event: connect, client: 1.2.3.4, refuse: true}",
-            "no connection of these clients and brokers",
+            "no connection of these clients, brokers and clusters",
         ),
     ],
 )

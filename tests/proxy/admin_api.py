@@ -64,6 +64,7 @@ async def api(
         engine, planner = proxied.ground.engine, proxied.ground.planner
         assert engine is not None
         book = RuleBook(engine) if clock is None else RuleBook(engine, clock)
+        book.known = lambda: {proxied.settings.name: frozenset(map(str, proxied.topology.nodes))}
         exchanges = Exchanges(edge.log, "full", frozenset(), planner, book)
         proxied.exchanged = exchanges.told
         intercept, captures = proxied.intercept, Captures([proxied], edge.log)  # type: ignore[arg-type]

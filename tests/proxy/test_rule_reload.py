@@ -212,3 +212,33 @@ async def test_klamm_run_does_not_start_with_mistakes_in_its_rules(tmp_path: Pat
         assert await asyncio.to_thread(klamm.process.child.wait, 20) == 2
         assert "did you mean UNKNOWN_MEMBER_ID?" in klamm.text()
         assert "1 mistake, nothing was started" in klamm.text()
+
+
+def test_a_file_that_was_rejected_is_told_with_its_mistakes_until_it_is_mended(tmp_path: Path) -> None:
+    async def go() -> None:
+        reload = RuleReload(written(tmp_path, ERROR), Lines())
+        told = reload.book.rule_file
+        assert (told.file, told.rules, told.rejected, told.mistakes) == (
+            f"{tmp_path}/rules.yaml",
+            1,
+            None,
+            [],
+        )
+        written(tmp_path, WRONG + "\n")
+        assert await looked(reload)
+        told = reload.book.rule_file
+        assert (told.rules, names(reload)) == (1, ["Heartbeat-error-1"])
+        assert told.rejected is not None
+        assert told.mistakes == [
+            f"{tmp_path}/rules.yaml:2:29: rules[0].error: unknown error 'UNKNOWN_MEMBER'; "
+            "did you mean UNKNOWN_MEMBER_ID?"
+        ]
+        written(tmp_path, OTHER + "\n\n")
+        assert await looked(reload)
+        assert (reload.book.rule_file.rejected, reload.book.rule_file.mistakes) == (None, [])
+
+    asyncio.run(go())
+
+
+def test_without_settings_there_is_no_rule_file() -> None:
+    assert RuleReload(None, Lines()).book.rule_file.file == ""

@@ -174,7 +174,7 @@ CLUSTERS = {
         (
             "{cluster: bb, down: true}",
             CLUSTERS,
-            ["there is no cluster 'bb': klamm knows a, b and new; did you mean b?"],
+            ["there is no cluster 'bb': klamm knows a, b and new"],
         ),
     ],
 )
