@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import signal
 import sys
 import time
@@ -11,6 +12,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from klamm.cli.asking import ADMIN, add_options
 from klamm.cli.pace import speed
 from klamm.cli.tables import print_table
 from klamm.rules.nearest import suggestion
@@ -18,6 +20,7 @@ from klamm.rules.nearest import suggestion
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from klamm.client import Klamm
     from klamm.scenarios.model import Scenario
     from klamm.scenarios.run import Faults, Report
 
@@ -31,19 +34,22 @@ examples:
   klamm scenario list
   klamm scenario show rolling-restart
   klamm scenario run rolling-restart --set broker=1 --json report.json
-  klamm scenario run my-scenario.yaml --speed 10
+  klamm scenario check my-scenario.yaml
+  klamm scenario run my-scenario.yaml --cluster eu --speed 10
 
-The exit code of run is 0 if all expectations were met, 1 if not, 2 if it could not be played.
+The exit code of run is 0 if all expectations were met, 1 if not, 2 if it could not be played; that of check 0
+if it can be played, 2 if not.
 docs/scenarios.md describes the files.
 """
 
 USAGE = """\
 klamm scenario list
        klamm scenario show NAME [--yaml]
-       klamm scenario run FILE|NAME [--admin HOST:PORT] [--speed N] [--set KEY=VALUE]... [--json FILE]
-                             [--token-file FILE]"""
+       klamm scenario check FILE|NAME [--set KEY=VALUE]... [--cluster GLOB]
+       klamm scenario run FILE|NAME [--set KEY=VALUE]... [--cluster GLOB] [--speed N] [--json FILE]
 
-ADMIN = "127.0.0.1:19091"
+check and run take --admin HOST:PORT and --token-file FILE too, or KLAMM_ADMIN and KLAMM_TOKEN_FILE"""
+
 MET, NOT_MET, CANNOT = 0, 1, 2
 LINE_EVERY_S = 5.0
 
@@ -61,16 +67,24 @@ def add_parser(subparsers: Any) -> None:
     show.add_argument("name", metavar="NAME", help="of a ready scenario")
     show.add_argument("--yaml", action="store_true", help="its file alone, to make another from")
     play = commands.add_parser("run", help="play a file, or a ready scenario", prog="klamm scenario run")
-    play.add_argument("file", metavar="FILE|NAME", help="a scenario file, or the name of a ready one")
-    play.add_argument(
-        "--admin", default=ADMIN, metavar="HOST:PORT", help=f"the klamm to play it on [{ADMIN}]"
+    _add_scenario(play)
+    check = commands.add_parser(
+        "check", help="say whether a file can be played on the klamm that runs", prog="klamm scenario check"
     )
-    play.add_argument("--token-file", metavar="FILE", help="file with the admin token [none]")
+    _add_scenario(check)
     text = "so many times as fast: phases get shorter, limits stay [1]"
     play.add_argument("--speed", type=speed, default=1.0, metavar="N", help=text)
-    text = "a parameter of the scenario; repeatable"
-    play.add_argument("--set", action="append", default=[], type=_pair, metavar="KEY=VALUE", help=text)
     play.add_argument("--json", metavar="FILE", help="write what happened to FILE")
+
+
+def _add_scenario(command: argparse.ArgumentParser) -> None:
+    """Which scenario, and on which klamm."""
+    command.add_argument("file", metavar="FILE|NAME", help="a scenario file, or the name of a ready one")
+    text = "a parameter of the scenario; repeatable"
+    command.add_argument("--set", action="append", default=[], type=_pair, metavar="KEY=VALUE", help=text)
+    text = "the clusters it is about, where its rules and expectations do not say [all]"
+    command.add_argument("--cluster", metavar="GLOB", help=text)
+    add_options(command)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -82,7 +96,7 @@ def run(arguments: argparse.Namespace) -> int:
         return MET
     if arguments.command == "show":
         return _show(arguments.name, arguments.yaml)
-    return _play(arguments)
+    return _check(arguments) if arguments.command == "check" else _play(arguments)
 
 
 def _show(name: str, yaml: bool) -> int:
@@ -100,14 +114,14 @@ def _show(name: str, yaml: bool) -> int:
 def _play(arguments: argparse.Namespace) -> int:
     from rich.console import Console
 
-    from klamm.client import ApiError, Klamm
+    from klamm.client import ApiError
     from klamm.scenarios.report import as_json, lines, verdict
 
-    scenario = _read(arguments.file, dict(arguments.set))
+    scenario = _read(arguments)
     if scenario is None:
         return CANNOT
     try:
-        token = None if arguments.token_file is None else Path(arguments.token_file).read_text().strip()
+        klamm = _klamm(arguments, scenario)
         if arguments.json not in (None, "-"):
             Path(arguments.json).touch()
     except OSError as problem:
@@ -117,7 +131,8 @@ def _play(arguments: argparse.Namespace) -> int:
     started_at, reports, broken = time.time(), list["Report"](), ""
     out = sys.stderr if arguments.json == "-" else sys.stdout
     try:
-        klamm = Klamm(arguments.admin, token, f"scenario {scenario.name}")
+        if not _applies(scenario, klamm):
+            return CANNOT
         _played(scenario, klamm, Console(file=out), arguments.speed, reports)
     except ApiError as problem:
         broken = str(problem)
@@ -133,6 +148,53 @@ def _play(arguments: argparse.Namespace) -> int:
     if broken:
         return _cannot(broken)
     return MET if report.met else NOT_MET
+
+
+def _check(arguments: argparse.Namespace) -> int:
+    """Whether a file can be read, and played on the klamm that runs."""
+    from klamm.client import ApiError, NoAnswer
+
+    scenario = _read(arguments)
+    if scenario is None:
+        return CANNOT
+    phases = f"{len(scenario.phases)} phases" if len(scenario.phases) != 1 else "1 phase"
+    said = f"{scenario.name}: {phases}, {scenario.lasts_s:g} s"
+    try:
+        if not _applies(scenario, _klamm(arguments, scenario)):
+            return CANNOT
+    except OSError as problem:
+        return _cannot(f"cannot use {problem.filename}: {problem.strerror}")
+    except NoAnswer as problem:
+        if arguments.admin != ADMIN or "KLAMM_ADMIN" in os.environ:
+            return _cannot(str(problem))
+        print(f"{said}; the file is right, and {problem}: its clusters and brokers were not looked at")
+        return MET
+    except ApiError as problem:
+        return _cannot(str(problem))
+    print(f"{said}, ready to play")
+    return MET
+
+
+def _klamm(arguments: argparse.Namespace, scenario: Scenario) -> Klamm:
+    """The klamm that is meant. Raises OSError for a token file that cannot be read."""
+    from klamm.client import Klamm
+
+    token = None if arguments.token_file is None else Path(arguments.token_file).read_text().strip()
+    return Klamm(arguments.admin, token, f"scenario {scenario.name}")
+
+
+def _applies(scenario: Scenario, klamm: Klamm) -> bool:
+    """Whether it can apply; else the reasons are printed. Raises ApiError."""
+    from klamm.scenarios.applying import doubts, look, refusals
+
+    ground = look(klamm)
+    reasons = refusals(scenario, ground)
+    for reason in reasons:
+        _cannot(f"{scenario.name} cannot be played: {reason}" if reason is reasons[0] else reason)
+    if not reasons:
+        for doubt in doubts(scenario, ground):
+            _cannot(f"warning: {doubt}")
+    return not reasons
 
 
 def _played(scenario: Scenario, klamm: Faults, console: Console, speed: float, reports: list[Report]) -> None:
@@ -159,11 +221,12 @@ def _played(scenario: Scenario, klamm: Faults, console: Console, speed: float, r
         play(scenario, klamm, time.monotonic, time.sleep, speed, show, reports.append)
 
 
-def _read(word: str, given: dict[str, str]) -> Scenario | None:
+def _read(arguments: argparse.Namespace) -> Scenario | None:
     """The scenario; None, with every mistake printed, where it cannot be played."""
     from klamm.scenarios import ready
     from klamm.scenarios.model import read_scenario
 
+    word = arguments.file
     try:
         name, source, text = ready.find(word)
     except UnicodeDecodeError:
@@ -173,10 +236,12 @@ def _read(word: str, given: dict[str, str]) -> Scenario | None:
         near = suggestion(word, ready.names()) if "/" not in word and "." not in word else ""
         _cannot(f"cannot read {word}: {problem.strerror}{near}")
         return None
-    scenario, mistakes = read_scenario(text, source, name, given)
+    scenario, mistakes = read_scenario(text, source, name, dict(arguments.set))
     for mistake in mistakes:
         print(mistake, file=sys.stderr)
-    return scenario
+    if scenario is None or arguments.cluster is None:
+        return scenario
+    return scenario.on(arguments.cluster)
 
 
 def _write(file: str, said: dict[str, Any]) -> None:
@@ -190,16 +255,6 @@ def _write(file: str, said: dict[str, Any]) -> None:
 def _cannot(reason: str) -> int:
     print(f"klamm scenario: {reason}", file=sys.stderr)
     return CANNOT
-
-
-def _speed(text: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = 0.0
-    if not 0 < number <= 1000:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0 to 1000")
-    return number
 
 
 def _pair(text: str) -> tuple[str, str]:

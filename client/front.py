@@ -138,13 +138,14 @@ class Front:
         broker: int | str | None = None,
         error: Names | None = None,
         where: str | None = None,
+        cluster: Names | None = None,
     ) -> list[Exchange]:
         """Requests and their responses, oldest first, of the newest 1000. Names may be globs.
 
         `where` is an expression over the fields of the request or of the response (docs/expressions.md). A
         request that waits for its response is not among them yet. ValueError for names that Kafka lacks.
         """
-        return self._seen(Sought.of(api, client_id, topic, group, broker, error, where))
+        return self._seen(Sought.of(api, client_id, topic, group, broker, error, where, cluster))
 
     def wait_for(
         self, api: Names | None = None, *, count: int = 1, timeout_s: float = 10.0, **sought: Any

@@ -20,6 +20,7 @@ class Sought(NamedTuple):
     group: tuple[str, ...] = ()
     broker: tuple[str, ...] = ()
     error: tuple[str, ...] = ()
+    cluster: tuple[str, ...] = ()
     where: str | None = None
 
     @classmethod
@@ -32,6 +33,7 @@ class Sought(NamedTuple):
         broker: int | str | None = None,
         error: Names | None = None,
         where: str | None = None,
+        cluster: Names | None = None,
     ) -> Sought:
         """Names of APIs and errors in Kafka's newest words. ValueError for those that there are not, and for
         a `where` that can hold for none of the APIs: what cannot be there proves nothing by its absence.
@@ -46,6 +48,7 @@ class Sought(NamedTuple):
             _each(group),
             () if broker is None else (str(broker),),
             tuple(map(_error, _each(error))),
+            _each(cluster),
             where,
         )
 
@@ -92,6 +95,7 @@ def _names(exchange: Exchange) -> Iterable[Iterable[str]]:
     yield (exchange.group or "").split(",")
     yield (exchange.broker,)
     yield exchange.errors
+    yield (exchange.cluster,)
 
 
 def _each(names: Names | None) -> tuple[str, ...]:

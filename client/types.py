@@ -84,7 +84,9 @@ class Node(Struct, frozen=True):
 
 
 class Cluster(Struct, frozen=True):
-    """`bootstrap` is where klamm finds the cluster, `listening` where clients do; `reason`: why not ready."""
+    """`bootstrap` is where klamm finds the cluster, `listening` where clients do; `reason`: why not ready.
+    `sasl`: do brokers want SASL of clients? null until one has answered.
+    """
 
     name: str
     cluster_id: str | None
@@ -93,6 +95,7 @@ class Cluster(Struct, frozen=True):
     ready: bool
     reason: str
     nodes: int
+    sasl: bool | None = None
 
 
 class Body(Struct, frozen=True):

@@ -30,6 +30,7 @@ def clusters(control: Control, ask: Ask) -> list[Cluster]:
             state.ready,
             state.reason,
             len(state.nodes),
+            state.sasl,
         )
         for state in control.state.clusters()
     ]

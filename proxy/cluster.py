@@ -349,6 +349,7 @@ class Proxied:
             tuple(NodeState.of(node, host, self.watch.up(node), node in unnamed) for node in nodes),
             self.is_controller and all(node.key.kind == "controller" for node in named),
             any(node.key.kind == "broker" for node in named),
+            self.asks_sasl if self.announced.is_set() else None,
         )
 
     def in_flight(self) -> Counter[tuple[str, str]]:

@@ -58,6 +58,7 @@ class ClusterState:
     nodes: tuple[NodeState, ...] = ()
     controllers_only: bool = False
     named: bool = False
+    sasl: bool | None = None  # do brokers want it? None until one has answered
 
 
 @dataclass(frozen=True, slots=True)

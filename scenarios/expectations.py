@@ -51,16 +51,19 @@ class Of:
     """Client ids, as a glob."""
     broker: str = "*"
     """The broker, as a glob: a node id, or bootstrap."""
+    cluster: str = "*"
+    """The cluster, as a glob: its name in klamm.yaml."""
     after: Duration = Duration(0)
     """So much of the phase is left out; shorter where the scenario runs faster."""
 
     def tally(self, sample: Sample) -> Tally:
         return total(
             tally
-            for (api, client, broker), tally in sample.lanes.items()
+            for (api, client, broker, cluster), tally in sample.lanes.items()
             if self.api in (None, api)
             and fnmatchcase(client, self.client)
             and fnmatchcase(broker, self.broker)
+            and fnmatchcase(cluster, self.cluster)
         )
 
     def since(self, samples: Sequence[Sample]) -> Tally:
@@ -77,6 +80,7 @@ class Of:
         parts = [self.api or "all requests"]
         parts += [f"of {self.client}"] if self.client != "*" else []
         parts += [f"at broker {self.broker}"] if self.broker != "*" else []
+        parts += [f"of cluster {self.cluster}"] if self.cluster != "*" else []
         return " ".join(parts)
 
     @property
@@ -232,15 +236,21 @@ class Connections:
     """So many or more."""
     at_most: Number | None = None
     """So many or fewer."""
+    cluster: str = "*"
+    """To this cluster, as a glob: its name in klamm.yaml."""
     after: Duration = Duration(0)
     """So much of the phase is left out."""
 
     def text(self) -> str:
         when = f", after {seconds(self.after / NS)}" if self.after else ""
-        return f"connections opened {between(self.at_least, self.at_most)}{when}"
+        where = f" to cluster {self.cluster}" if self.cluster != "*" else ""
+        return f"connections opened{where} {between(self.at_least, self.at_most)}{when}"
+
+    def opened(self, sample: Sample) -> int:
+        return sum(count for name, count in sample.opened.items() if fnmatchcase(name, self.cluster))
 
     def judge(self, samples: Sequence[Sample]) -> Judgement:
-        number = samples[-1].opened - samples[0].opened if samples else 0
+        number = self.opened(samples[-1]) - self.opened(samples[0]) if samples else 0
         return Judgement(inside(number, self.at_least, self.at_most), f"{number} opened")
 
 

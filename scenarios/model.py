@@ -5,8 +5,8 @@ A docstring below a field says what the key means.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, make_dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields, make_dataclass, replace
 from string import Template
 from typing import Any
 
@@ -78,6 +78,25 @@ class Scenario:
     @property
     def lasts_s(self) -> float:
         return sum(phase.lasts_s for phase in self.phases)
+
+    def on(self, cluster: str) -> Scenario:
+        """The same for these clusters (a glob), where its rules and expectations do not say for which."""
+        phases = tuple(
+            replace(
+                phase,
+                rules=tuple({"cluster": cluster, **rule} for rule in phase.rules),
+                expect=_on(cluster, phase.expect),
+            )
+            for phase in self.phases
+        )
+        return replace(self, phases=phases, expect=_on(cluster, self.expect))
+
+
+def _on(cluster: str, expectations: Iterable[Expectation]) -> tuple[Expectation, ...]:
+    return tuple(
+        replace(each, cluster=cluster) if getattr(each, "cluster", "") == "*" else each  # type: ignore[type-var]
+        for each in expectations
+    )
 
 
 def read_scenario(

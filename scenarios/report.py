@@ -68,21 +68,21 @@ def _sample(before: Sample, after: Sample) -> dict[str, Any]:
     hits = {name: count - before.hits.get(name, 0) for name, count in after.hits.items()}
     return {
         "at_s": round(after.at_s, 3),
-        "opened": after.opened - before.opened,
+        "opened": sum(after.opened.values()) - sum(before.opened.values()),
         "apis": apis,
         "hits": {name: count for name, count in hits.items() if count > 0},
     }
 
 
 def _by_api(before: Sample, after: Sample) -> Iterator[tuple[str, Tally]]:
-    for api in dict.fromkeys(api for api, _, _ in after.lanes):
+    for api in dict.fromkeys(api for api, *_ in after.lanes):
         step = _of(api, after) - _of(api, before)
         if step.requests or step.answers:
             yield api, step
 
 
 def _of(api: str, sample: Sample) -> Tally:
-    return total(tally for (name, _, _), tally in sample.lanes.items() if name == api)
+    return total(tally for (name, *_), tally in sample.lanes.items() if name == api)
 
 
 def verdict(report: Report) -> str:

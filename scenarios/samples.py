@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from math import inf
 from typing import Any, NamedTuple
 
-Lane = tuple[str, str, str]  # API, client id, broker
+Lane = tuple[str, str, str, str]  # API, client id, broker, cluster
 
 
 class Tally(NamedTuple):
@@ -52,8 +53,8 @@ class Sample:
 
     at_s: float
     lanes: Mapping[Lane, Tally] = field(default_factory=dict)
-    opened: int = 0
-    """Connections."""
+    opened: Mapping[str, int] = field(default_factory=dict)
+    """Connections, by cluster."""
     hits: Mapping[str, int] = field(default_factory=dict)
     """By the names of rules, those that are gone included."""
 
@@ -67,7 +68,7 @@ def sample(
     bounds = (*counters["bounds_s"], inf)
     lanes: dict[Lane, Tally] = {}
     for row in counters["lanes"]:
-        key = row["api"], row["client_id"], row["broker"]
+        key = row["api"], row["client_id"], row["broker"], row["cluster"]
         buckets = zip(bounds, row["latency"]["buckets"], strict=True)
         counted = Tally(
             row["requests"],
@@ -77,10 +78,13 @@ def sample(
             tuple((bound, count) for bound, count in buckets if count),
         )
         lanes[key] = lanes[key].plus(counted) if key in lanes else counted
+    opened: Counter[str] = Counter()
+    for row in counters["connections"]:
+        opened[row["cluster"]] += row["opened"]
     return Sample(
         at_s,
         lanes,
-        sum(row["opened"] for row in counters["connections"]),
+        opened,
         {**before, **{row["name"]: row["hits"] + since.get(row["name"], 0) for row in counters["rules"]}},
     )
 

@@ -326,6 +326,17 @@ def intercept(it: Desk) -> None:
         )  # on another connection
 
 
+def scenario(it: Desk) -> None:
+    words = ("--set", f"broker={LEADER}", "--speed", "100")
+    assert it.says("scenario", "check", "slow-broker", *words[:2]).lines == [
+        "slow-broker: 3 phases, 60 s, ready to play"
+    ]
+    played = it.says("scenario", "run", "slow-broker", *words)
+    assert played.code in (0, 1)
+    assert played.out.splitlines()[-1].startswith("slow-broker: ")
+    assert it.api.rules() == []
+
+
 CHECKS: Mapping[str, Callable[[Desk], None]] = {
     "rules list": rules_list,
     "rules add": rules_add,
@@ -341,6 +352,7 @@ CHECKS: Mapping[str, Callable[[Desk], None]] = {
     "down": down,
     "pause": pause,
     "intercept": intercept,
+    "scenario": scenario,
 }
 
 
@@ -351,6 +363,39 @@ def test_a_command_does_what_it_says(command: str, desk: Desk) -> None:
         CHECKS[command](desk)
     finally:
         desk.api.rules_off()
+
+
+def test_a_broker_is_down_for_one_client_id_and_there_for_the_others(desk: Desk) -> None:
+    """The help's example, with a client that produces and another that fetches from the same broker."""
+    words = ("down", "--broker", str(LEADER), "--client", f"{SHOP[:2]}*", "--for", "5m", "--follow", "0")
+    try:
+        said: list[Said] = []
+        desk.shop.cut(lambda: said.append(desk.says(*words)))
+        (line,) = said[0].lines
+        assert line.endswith(
+            f": {{client: {SHOP[:2]}*, broker: {LEADER}, for: 5m, event: frame, down: true}}"
+        )
+        (rule,) = desk.api.rules()
+        hits = rule.hits
+        wait_for(lambda: desk.api.rule(rule.name).hits > hits + 2, "attempts to come back")
+        at_leader = {each.client_id for each in desk.api.connections() if each.broker == str(LEADER)}
+        assert BILLING in at_leader
+        assert SHOP not in at_leader
+    finally:
+        desk.api.rules_off()
+    assert desk.shop.errors(3) == [None] * 3
+
+
+def test_a_broker_that_is_not_there_is_refused_at_once_with_those_that_are(desk: Desk) -> None:
+    refused = "klamm: broker: there is no broker 9: kafka has 1, 2 and 3\n"
+    for words in (("down",), ("delay", "Fetch", "1s")):
+        assert desk.says(*words, "--broker", "9") == (2, "", refused)
+    assert desk.says("down", "--broker", "2", "--cluster", "eu") == (
+        2,
+        "",
+        "klamm: cluster: there is no cluster 'eu': klamm knows kafka\n",
+    )
+    assert desk.api.rules() == []
 
 
 CHANGES: Mapping[str, tuple[str, ...]] = {
@@ -374,12 +419,15 @@ def test_a_klamm_that_is_read_only_refuses_every_command_that_changes_something(
 ) -> None:
     from klamm.cli import main
 
-    assert CHANGES.keys() | READS.keys() == set(LIVE)
+    assert CHANGES.keys() | READS.keys() | {"scenario"} == set(LIVE)
     with klamm_in_front_of(kafka.bootstrap(), "127.0.0.1", log, "--read-only") as klamm:
         monkeypatch.setenv("KLAMM_ADMIN", klamm.admin)
         for command, words in CHANGES.items():
             assert main([*command.split(), *words]) == 2, command
             assert capsys.readouterr().err == "klamm: klamm runs with --read-only: nothing can be changed\n"
+        assert main(["scenario", "run", "slow-broker"]) == 2
+        refused = "slow-broker cannot be played: klamm runs with --read-only: no rule can be added\n"
+        assert capsys.readouterr().err.startswith(f"klamm scenario: {refused}")
         with probing(klamm.bootstrap):
             assert main(["connections"]) == 0
             assert PROBE in capsys.readouterr().out

@@ -4,7 +4,7 @@ from typing import Any
 
 from klamm.scenarios.samples import Lane, Sample, Tally
 
-PRODUCE: Lane = ("Produce", "billing", "2")
+PRODUCE: Lane = ("Produce", "billing", "2", "kafka")
 BOUNDS_S = [0.1, 1.0, 5.0, 10.0]
 
 
@@ -22,7 +22,7 @@ def at(
     """Counts since the beginning; `slow` answers took more than 5 s, `hits` are of the rule "moved"."""
     buckets = ((0.1, answers - slow), (10.0, slow))
     tally = Tally(requests, answers, errors, 0, buckets)
-    return Sample(at_s, {lane: tally}, opened, {"moved": hits})
+    return Sample(at_s, {lane: tally}, {"kafka": opened}, {"moved": hits})
 
 
 def counters(
@@ -33,6 +33,7 @@ def counters(
         "api": "Produce",
         "client_id": "billing",
         "broker": "2",
+        "cluster": "kafka",
         "requests": requests,
         "responses": responses,
         "one_way": 0,

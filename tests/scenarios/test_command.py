@@ -141,6 +141,64 @@ def test_a_rule_of_the_same_name_ends_the_run_with_2_and_leaves_that_rule(
     assert "there is a rule 'refused' already" in capsys.readouterr().err
 
 
+def test_the_klamm_of_the_environment_is_played_on(
+    klamm: Klamm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("KLAMM_ADMIN", klamm.admin)
+    file = tmp_path / "short.yaml"
+    file.write_text("phases:\n  - {name: short, for: 1s, expect: [{requests: {at_least: 0}}]}\n")
+    assert main(["scenario", "run", str(file)]) == 0
+    assert capsys.readouterr().out.endswith("\nshort: met, all 1 expectations\n")
+
+
+def test_a_scenario_that_cannot_apply_says_so_before_it_starts(
+    klamm: Klamm, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("KLAMM_ADMIN", klamm.admin)
+    for command in ("run", "check"):
+        for words, said in (
+            (["slow-broker", "--set", "broker=9"], "there is no broker 9: kafka has 1, 2 and 3"),
+            (["slow-broker", "--cluster", "eu"], "there is no cluster 'eu': klamm knows kafka"),
+            (["expired-sasl-session"], "expects SaslAuthenticate requests, and brokers here want no SASL"),
+        ):
+            assert main(["scenario", command, *words]) == 2
+            found = capsys.readouterr()
+            assert (found.out, f"klamm scenario: {words[0]} cannot be played: " in found.err) == ("", True)
+            assert said in found.err
+    assert klamm.counters()["rules"] == []
+
+
+def test_check_says_what_can_be_played(
+    klamm: Klamm, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setenv("KLAMM_ADMIN", klamm.admin)
+    assert main(["scenario", "check", "rolling-restart", "--cluster", "kafka"]) == 0
+    assert capsys.readouterr().out == "rolling-restart: 7 phases, 95 s, ready to play\n"
+    assert main(["scenario", "check", "fenced-producer"]) == 0
+    found = capsys.readouterr()
+    assert found.out.endswith(", ready to play\n")
+    assert (
+        "klamm scenario: warning: no client has sent EndTxn so far, and the scenario expects it\n"
+        in found.err
+    )
+    file = tmp_path / "wrong.yaml"
+    file.write_text(MET.replace("for: 4s", "for: 4"))
+    assert main(["scenario", "check", str(file)]) == 2
+    assert capsys.readouterr().err.startswith(f"{file}:4:10: ")
+    assert main(["scenario", "check", "slow-broker", "--admin", "127.0.0.1:1"]) == 2
+    assert "no klamm answers at 127.0.0.1:1" in capsys.readouterr().err
+
+
+def test_check_reads_a_file_where_no_klamm_runs(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("KLAMM_ADMIN", raising=False)
+    monkeypatch.setattr("klamm.cli.asking.ADMIN", "127.0.0.1:1")
+    monkeypatch.setattr("klamm.cli.scenario.ADMIN", "127.0.0.1:1")
+    assert main(["scenario", "check", "slow-broker"]) == 0
+    assert "the file is right, and no klamm answers at 127.0.0.1:1" in capsys.readouterr().out
+
+
 def test_without_a_klamm_the_exit_code_is_2(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["scenario", "run", "leader-election", "--admin", "127.0.0.1:1"]) == 2
     assert capsys.readouterr().err == "klamm scenario: no klamm answers at 127.0.0.1:1: connection refused\n"

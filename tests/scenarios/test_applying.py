@@ -1,0 +1,116 @@
+"""A scenario that cannot apply says so before it starts."""
+
+from __future__ import annotations
+
+import pytest
+
+from klamm.scenarios import ready
+from klamm.scenarios.applying import Ground, doubts, refusals
+from klamm.scenarios.model import Scenario, read_scenario
+
+THREE = Ground(
+    {"kafka": frozenset({"1", "2", "3"})},
+    {"kafka": False},
+    apis=frozenset({"Produce", "Fetch", "Metadata", "Heartbeat"}),
+    clients=frozenset({"shop"}),
+    topics=frozenset({"orders"}),
+)
+TWO = THREE._replace(known={"a": frozenset({"1", "2"}), "b": frozenset({"2"})}, sasl={"a": False, "b": True})
+
+
+def scenario(name: str, **given: str) -> Scenario:
+    found, mistakes = read_scenario(ready.text(name), name, name, given)
+    assert found is not None, mistakes
+    return found
+
+
+def written(rule: str, expect: str = "connections: {at_most: 1}") -> Scenario:
+    text = (
+        f"phases:\n  - name: only\n    for: 10s\n    rules:\n      - {rule}\n    expect:\n      - {expect}\n"
+    )
+    found, mistakes = read_scenario(text, "file", "file")
+    assert found is not None, mistakes
+    return found
+
+
+@pytest.mark.parametrize("name", [name for name in ready.names() if "sasl" not in name])
+def test_a_ready_scenario_applies_to_three_brokers(name: str) -> None:
+    assert refusals(scenario(name), THREE) == []
+
+
+def test_too_few_brokers_are_told_once_each_with_the_parameters() -> None:
+    one = THREE._replace(known={"kafka": frozenset({"1"})})
+    assert refusals(scenario("rolling-restart"), one) == [
+        "the rule 'second refuses' of the phase 'second is down': there is no broker 2: kafka has 1",
+        "the rule 'third refuses' of the phase 'third is down': there is no broker 3: kafka has 1",
+        "its parameters are first=1, second=2, third=3: others are given with --set KEY=VALUE",
+    ]
+
+
+def test_a_node_id_of_two_clusters_needs_one_of_them() -> None:
+    (said, parameters) = refusals(scenario("slow-broker"), TWO)
+    assert said.startswith(
+        "the rule 'slow' of the phase 'slow': broker 2 is in the clusters a and b: choose with"
+    )
+    assert parameters.startswith("its parameters are broker=2: ")
+    chosen = scenario("slow-broker").on("b")
+    assert refusals(chosen, TWO) == []
+    assert {rule["cluster"] for phase in chosen.phases for rule in phase.rules} == {"b"}
+    texts = [each.text() for phase in chosen.phases for each in phase.expect]
+    assert all("cluster b" in text or "hits" in text for text in texts)
+
+
+def test_sasl_that_no_broker_asks_for_is_told() -> None:
+    (said,) = refusals(scenario("expired-sasl-session"), THREE)[:1]
+    assert said == "the phase 'expiry' expects SaslAuthenticate requests, and brokers here want no SASL"
+    for sasl in (True, None):
+        assert refusals(scenario("expired-sasl-session"), THREE._replace(sasl={"kafka": sasl})) == []
+    assert refusals(scenario("expired-sasl-session").on("a"), TWO) != []
+    assert refusals(scenario("expired-sasl-session").on("b"), TWO) == []
+
+
+@pytest.mark.parametrize(
+    ("made", "ground", "reason"),
+    [
+        (
+            written("{cluster: eu, down: true}"),
+            THREE,
+            "the rule 'only 1' of the phase 'only': there is no cluster 'eu': klamm knows kafka",
+        ),
+        (
+            written("{name: taken, down: true}"),
+            THREE._replace(rules=frozenset({"taken"})),
+            "there is a rule 'taken' already: end it with `klamm rules rm 'taken'`",
+        ),
+        (
+            written("{down: true}"),
+            THREE._replace(read_only=True),
+            "klamm runs with --read-only: no rule can be added",
+        ),
+        (
+            written("{down: true}", "rate: {api: Produce, broker: 7, at_least: 1}"),
+            THREE,
+            "the phase 'only' expects requests at broker 7, which is not there",
+        ),
+    ],
+)
+def test_what_cannot_apply_is_told(made: Scenario, ground: Ground, reason: str) -> None:
+    assert refusals(made, ground) == [reason]
+
+
+def test_what_was_not_seen_yet_is_a_doubt_and_no_refusal() -> None:
+    made = written(
+        "{api: Produce, topic: payments, client: billing-*, delay: 1s}", "errors: {api: EndTxn, below: 1%}"
+    )
+    ground = THREE._replace(waiting={"kafka": "no answer"})
+    assert refusals(made, ground) == []
+    assert doubts(made, ground) == [
+        "cluster kafka is not ready: no answer",
+        "no client has sent EndTxn so far, and the scenario expects it",
+        "the rule 'only 1' is for the topic payments, of which nothing was seen: there are orders",
+        "the rule 'only 1' is for the client id billing-*, of which nothing was seen: there are shop",
+    ]
+    assert (
+        doubts(written("{api: Produce, topic: 'o*', delay: 1s}", "rate: {api: Produce, at_most: 3}"), THREE)
+        == []
+    )
