@@ -20,15 +20,15 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Where klamm is. KLAMM_ADMIN and KLAMM_TOKEN_FILE stand in for them."""
     text = f"where klamm answers [KLAMM_ADMIN, or {ADMIN}]"
     parser.add_argument(
-        "--admin", metavar="HOST:PORT", default=os.environ.get("KLAMM_ADMIN", ADMIN), help=text
+        "--admin", metavar="HOST:PORT", default=os.environ.get("KLAMM_ADMIN") or ADMIN, help=text
     )
     add_token(parser)
 
 
 def add_token(parser: argparse.ArgumentParser) -> None:
-    """What klamm wants to be shown."""
+    """The file with the admin token."""
     text = "file with the admin token [KLAMM_TOKEN_FILE]"
-    default = os.environ.get("KLAMM_TOKEN_FILE")
+    default = os.environ.get("KLAMM_TOKEN_FILE") or None
     parser.add_argument("--token-file", metavar="FILE", default=default, help=text)
 
 

@@ -10,9 +10,9 @@ from klamm.cli.by_hand import add_selectors, make, selected
 from klamm.client.faults import down
 
 DESCRIPTION = """\
-Let a broker seem gone: its connections are reset when they are used, and no new one opens. A connection says
-its client id in its first request only: with ids in --client it opens, and is reset at that request. The
-rules end after 10 minutes, or as --for says.
+Let a broker seem gone: its connections are reset when they are used, and no new one opens. A client says
+its id no earlier than in its first request: with ids in --client its connection opens, and is reset at that
+request. The rules end after 10 minutes, or as --for says.
 """
 
 EXAMPLES = """\

@@ -38,7 +38,7 @@ examples:
   klamm scenario run my-scenario.yaml --cluster eu --speed 10
 
 The exit code of run is 0 if all expectations were met, 1 if not, 2 if it could not be played; that of check 0
-if it can be played, 2 if not.
+if it can be played, 2 if not. Both ask the klamm of --admin HOST:PORT, or of KLAMM_ADMIN.
 docs/scenarios.md describes the files.
 """
 
@@ -46,9 +46,7 @@ USAGE = """\
 klamm scenario list
        klamm scenario show NAME [--yaml]
        klamm scenario check FILE|NAME [--set KEY=VALUE]... [--cluster GLOB]
-       klamm scenario run FILE|NAME [--set KEY=VALUE]... [--cluster GLOB] [--speed N] [--json FILE]
-
-check and run take --admin HOST:PORT and --token-file FILE too, or KLAMM_ADMIN and KLAMM_TOKEN_FILE"""
+       klamm scenario run FILE|NAME [--set KEY=VALUE]... [--cluster GLOB] [--speed N] [--json FILE]"""
 
 MET, NOT_MET, CANNOT = 0, 1, 2
 LINE_EVERY_S = 5.0
@@ -165,7 +163,7 @@ def _check(arguments: argparse.Namespace) -> int:
     except OSError as problem:
         return _cannot(f"cannot use {problem.filename}: {problem.strerror}")
     except NoAnswer as problem:
-        if arguments.admin != ADMIN or "KLAMM_ADMIN" in os.environ:
+        if arguments.admin != ADMIN or os.environ.get("KLAMM_ADMIN"):
             return _cannot(str(problem))
         print(f"{said}; the file is right, and {problem}: its clusters and brokers were not looked at")
         return MET
