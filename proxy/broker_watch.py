@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from time import monotonic
+from typing import Any
 
 from klamm.proxy.config import Address
 from klamm.proxy.dialling import Dialler, lacks_files
@@ -73,7 +74,7 @@ class BrokerWatch:
             said = f"{_named(key)}, advertised as {address}, cannot be used: {error}"
             if self.dialler.reachable(address) == address and "--" not in str(error):
                 said += f"; if klamm reaches it elsewhere, say --map {address}=HOST:PORT"
-            fields = {"cluster": self.cluster, "broker": str(key)}
+            fields: dict[str, Any] = {"cluster": self.cluster, "broker": str(key)}
             self.log.event("broker_unreachable", said, "warning", per=(self.cluster, str(key)), **fields)
         else:
             self.attempted(address, True)

@@ -96,6 +96,7 @@ def test_counters_are_json_with_every_lane_and_its_place() -> None:
                 for n in (1, 2, 3)
             ],
             "controllers_only": False,
+            "sasl": None,
         }
         assert found["connections"][0] == {"cluster": "demo", "broker": "1", "open": 4, "opened": 6}
         assert found["in_flight"][0] == {"cluster": "demo", "broker": "1", "count": 3}
