@@ -12,7 +12,7 @@ from klamm.rules.expressions.tree import Name, Node
 from klamm.rules.reach import SIDES, Fault, Steps
 
 OF_FRAMES = ("api", "versions", "side", "topic", "partition", "group")
-KNOWN = ("cluster", "broker", "client")  # fields of expressions
+KNOWN = ("cluster", "broker", "client", "client_port", "connection")  # fields of expressions
 UNTOLD = ("client", "topic", "group")  # of `per`
 GLOB = re.compile(r"\[[^]]*\]|[*?]")
 OF_ADDRESSES = re.compile(r"[0-9a-f.:]*(%.*)?")
@@ -64,9 +64,9 @@ def _instead(steps: Steps) -> str:
 def _where_faults(tree: Any) -> Iterator[Fault]:
     unknown = next((name for name in _names(tree) if name.name not in KNOWN), None)
     if unknown is not None:
-        known = "only cluster, broker and client (its address) are"
-        reason = f"{unknown.name} is not known as a connection opens, {known}"
-        yield ("where",), f"column {unknown.column}: {reason}: ask for it on frames, without event: connect"
+        known = f"only {', '.join(KNOWN)} are: ask for it on frames, without event: connect"
+        where = f"{unknown.name} is not known as a connection opens (column {unknown.column})"
+        yield ("where",), f"{where}, {known}"
 
 
 def _names(tree: Any) -> Iterator[Name]:

@@ -59,7 +59,7 @@ class Selectors:
     """Clusters, by their names in klamm.yaml; a node id may be in several."""
     where: Where | None = None
     """An expression over the fields of the frame that must be true; of connections as they open, over
-    `cluster`, `broker` and `client` (the address).
+    `cluster`, `broker`, `client` (the address), `client_port` and `connection`.
     """
     chance: Share = Share(1.0)
     """The share of matches that are hits, decided by the seed."""

@@ -71,7 +71,7 @@ def test_a_cluster_is_explained_and_in_the_schema(tmp_path: Path) -> None:
 
 
 def test_where_on_connections_is_asked_of_what_is_known_as_they_open(tmp_path: Path) -> None:
-    where = 'cluster == "a" and broker == "2" and startswith(client, "10.0.")'
+    where = 'cluster == "a" and broker == "2" and startswith(client, "10.0.") and client_port > 1024'
     made = engine(tmp_path, f"{{event: connect, where: '{where}', down: true}}")
     assert refused(made, "a")
     assert not refused(made, "b")
@@ -91,8 +91,8 @@ def test_where_on_connections_refuses_what_a_connection_has_not_said_yet(
     tmp_path: Path, where: str, column: int, name: str
 ) -> None:
     assert mistakes(tmp_path, f"{{event: connect, where: {where}, down: true}}") == [
-        f"2:{column}: rules[0].where: {name} is not known as a connection opens, only cluster, broker and "
-        "client (its address) are: ask for it on frames, without event: connect"
+        f"2:{column}: rules[0].where: {name} is not known as a connection opens, only cluster, broker, "
+        "client, client_port, connection are: ask for it on frames, without event: connect"
     ]
 
 
