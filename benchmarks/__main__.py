@@ -1,6 +1,7 @@
 """proxies: klamm beside HAProxy (the default). decode: the decoders. rules: klamm with rules and without.
 live: klamm while somebody reads its live stream. capture: while it captures. show: captures summed up, beside
-tshark. pipeline: captures on Spark, beside tshark. check: are the frames valid?
+tshark. pipeline: captures on Spark, beside tshark. end-to-end: the latency of a record from a producer to a
+consumer, through real brokers. check: are the frames valid?
 """
 
 import argparse
@@ -20,7 +21,7 @@ from rich.console import Console
 from benchmarks import broker, measure, peers, report, where, workloads
 from benchmarks.workloads import API_NAMES
 
-KINDS = ("proxies", "decode", "rules", "live", "capture", "show", "pipeline", "check")
+KINDS = ("proxies", "decode", "rules", "live", "capture", "show", "pipeline", "end-to-end", "check")
 RESULTS = Path(__file__).parent / "results"
 
 
@@ -54,6 +55,10 @@ def main() -> int:
         from benchmarks import pipeline
 
         result, failed = pipeline.run(console, options.quick), False
+    elif options.what == "end-to-end":
+        from benchmarks import end_to_end
+
+        result, failed = end_to_end.run(console, options.rounds or end_to_end.ROUNDS), False
     elif options.what == "rules":
         pace = replace(measure.FULL, rounds=options.rounds or measure.FULL.rounds)
         rows = workloads.prepare("200 B 4 x 16")
