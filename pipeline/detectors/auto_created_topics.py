@@ -52,7 +52,7 @@ def find(tables: Tables, thresholds: Mapping[str, float]) -> DataFrame:
 
 DETECTOR = Detector(
     name="auto_created_topics",
-    title="Topics made by asking about them",
+    title="Topics created by accident (auto-create)",
     severity="medium",
     settings=("auto.create.topics.enable", "allow.auto.create.topics"),
     advice=(
