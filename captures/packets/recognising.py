@@ -1,7 +1,8 @@
 """Which connections are Kafka, and which end of them is the broker: told by their first bytes, on any port.
 
 Kafka is a connection whose client begins with a request that decodes; or, where the beginning was not seen,
-one of whose ends sends two such requests in a row.
+one of whose ends sends two such requests in a row. Of ApiVersions the header is enough: clients that are newer
+than klamm begin with a version of it that klamm does not know.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import re
 from typing import Literal
 
 from klamm.decoders import API, DecodeError, decode
-from klamm.decoders.headers import REQUEST, read_request_header, request_header_version
+from klamm.decoders.headers import API_VERSIONS, REQUEST, read_request_header, request_header_version
 from klamm.decoders.sasl_tokens import GSSAPI_FIRST
 
 Kind = Literal["Kafka", "TLS", "other"]
@@ -18,6 +19,7 @@ Kind = Literal["Kafka", "TLS", "other"]
 ENOUGH_BYTES = 2 << 20  # of one way, where the beginning was not seen; more than most requests
 LARGEST_BYTES = 8 << 20  # of a request that is waited for
 HEADER_BYTES = 2048
+NEWEST_VERSION = 127  # of ApiVersions, that is taken for one
 START = re.compile(rb"(?s)\0[\0-\x7f]..\0[\0-\x7f]\0[\0-\x7f]")  # of a request: such a size, a key, a version
 RECORD = re.compile(rb"[\x14-\x17]\x03[\0-\x04][\0-\x48]")  # of TLS: type, version, length (RFC 8446)
 
@@ -31,7 +33,10 @@ def request_at(data: bytearray, at: int) -> int | None:
     size: int
     size, key, version, _ = REQUEST.unpack_from(data, at)
     api = API.get(key)
-    if api is None or version not in api.versions or not 8 <= size <= LARGEST_BYTES:
+    if api is None or not 8 <= size <= LARGEST_BYTES:
+        return 0
+    newer = key == API_VERSIONS and api.versions.last < version <= NEWEST_VERSION
+    if not newer and version not in api.versions:
         return 0
     begin = bytes(data[at + 4 : at + 4 + min(size, HEADER_BYTES)])
     try:
@@ -42,6 +47,8 @@ def request_at(data: bytearray, at: int) -> int | None:
         return 0
     if len(data) - at < 4 + size:
         return None
+    if newer:
+        return 4 + size
     try:
         decode(bytes(data[at + 4 + header.size : at + 4 + size]), key, version, "request")
     except DecodeError:

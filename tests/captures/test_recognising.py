@@ -7,6 +7,8 @@ from random import Random
 import pytest
 
 from klamm.captures.packets.recognising import Guess, Kind
+from klamm.decoders import API
+from klamm.decoders.headers import request_frame
 from tests.captures.dialogue import request, response
 
 HELLO = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"
@@ -35,6 +37,18 @@ def test_a_first_request_that_decodes_is_kafka_however_it_is_cut() -> None:
         guess = Guess(0)
         assert guess.hear(0, data[:cut]) is None
         assert guess.hear(0, data[cut:]) == "Kafka"
+
+
+NEWER = request_frame(API["ApiVersions"], 5, 1, "app", b"\5app\21\0\xff\xff\xff\xff\0")
+
+
+def test_a_client_that_is_newer_than_klamm_begins_with_an_apiversions_that_does_not_decode() -> None:
+    for cut in range(1, len(NEWER)):
+        guess = Guess(0)
+        assert guess.hear(0, NEWER[:cut]) is None
+        assert guess.hear(0, NEWER[cut:]) == "Kafka"
+    assert kind(Guess(0), (0, NEWER.replace(b"app", b"\1\2\3"))) == "other"
+    assert kind(Guess(0), (0, NEWER[:6] + b"\1\0" + NEWER[8:])) == "other"
 
 
 def test_no_broker_speaks_first() -> None:
