@@ -12,6 +12,7 @@ from klamm.captures.exchanges import Exchange
 from klamm.decoders import API, DecodeError, layout
 from klamm.decoders.compile import UNREADABLE, Path, Pick, pick
 from klamm.decoders.headers import (
+    answered_version,
     read_request_header,
     read_response_header,
     request_header_version,
@@ -57,9 +58,13 @@ class Framing:
     def frame(self, one: Captured, request: Frame | None = None) -> Frame | None:
         """None: of an API or version that klamm does not know, or of which only the size was kept."""
         api = API.get(one.api_key)
-        if one.frame is None or one.side is None or api is None or one.api_version not in api.versions:
+        if one.frame is None or one.side is None or api is None:
             return None
         version = one.api_version
+        if one.side == "response":
+            version = answered_version(one.api_key, version, one.frame, RESPONSE_BYTES)
+        if version not in api.versions:
+            return None
         body = body_of(one.frame, one.api_key, version, one.side)
         if body is None:
             return None

@@ -17,6 +17,7 @@ from klamm.decoders.headers import (
 )
 
 LONGEST_HEADER = 64 * 1024
+CORRELATION_ID = 4  # bytes: the whole header of an answer to ApiVersions, in all versions
 
 Request = tuple[
     str | None, bool, bytes | None, Blanks
@@ -64,7 +65,7 @@ class Kept:
             if found is not None:
                 return found
         key, version = code >> 16, (code & 0xFFFF ^ 0x8000) - 0x8000
-        body = body_of(key, version, "response")
+        body = body_of(key, answered_version(key, version, data, start + CORRELATION_ID), "response")
         if body is None:
             return None, ()
         try:
@@ -72,7 +73,6 @@ class Kept:
         except DecodeError:
             return None, ()
         pos = start + header.size
-        body = body_of(key, answered_version(key, version, data, pos), "response") or body
         read = values_of(body, data, pos, end)
         edits = None if read is None else edits_of(body, self.keeping, data, pos, read[1], end)
         if read is None or edits is None:

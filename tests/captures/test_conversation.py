@@ -157,6 +157,14 @@ def test_an_api_versions_request_that_is_refused_is_answered_in_layout_0() -> No
     assert told(rows, "api_version", "exchange") == [(4, 0), (4, 0), (3, 1), (3, 1)]
 
 
+def test_the_refusal_of_an_api_versions_version_that_klamm_does_not_know_is_kept() -> None:
+    refused = exchange("ApiVersions", 4, {}, {"error_code": 35}, answer_version=0)
+    newer = refused.request[:6] + (5).to_bytes(2, "big") + refused.request[8:]
+    rows = play([Said("request", newer), Said("response", refused.answer or b"")])
+    assert frames(rows, "request") == [None]
+    assert frames(rows, "response") == [(refused.answer or b"")[4:]]
+
+
 @pytest.mark.parametrize("key_and_version", [b"\x00\x03\x03\xe7", b"\x7f\xff\x00\x01", b"\xff\xff\xff\xff"])
 def test_of_an_api_or_version_that_nobody_knows_only_the_sizes_are_kept(key_and_version: bytes) -> None:
     body = key_and_version + b"\0\0\0\7" + b"\0\3app" + b"password"

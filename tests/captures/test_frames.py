@@ -70,6 +70,20 @@ def test_an_api_or_version_that_klamm_does_not_know_has_no_frame() -> None:
     assert Framing().frame(row._replace(api_version=99)) is None
 
 
+def test_an_api_versions_request_of_an_unknown_version_is_found_by_its_refusal() -> None:
+    refused = Talk().exchange("ApiVersions", 0, {}, {"error_code": 35, "api_keys": []}).rows
+    rows = [
+        row._replace(api_version=5, frame=row.frame if row.side == "response" else None) for row in refused
+    ]
+    for where in (
+        "error == UNSUPPORTED_VERSION",
+        "api == ApiVersions",
+        'client_id == "app"',
+        "connection == 1",
+    ):
+        assert found(rows, where) == [0]
+
+
 def test_a_frame_that_ends_within_its_header_has_no_frame() -> None:
     for row, header_bytes in zip(Talk().heartbeat().rows, (14, 5), strict=True):
         whole = row.frame or b""
