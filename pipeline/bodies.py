@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any
 
 from klamm.captures.captured import Blanks
-from klamm.captures.frames import body_of
+from klamm.captures.frames import RESPONSE_BYTES, body_of
 from klamm.captures.storage.decoding import column_values
 from klamm.captures.streams.cutting import filled
 from klamm.decoders import API, DecodeError
@@ -58,7 +58,11 @@ class Bodies:
         self, kind: str, key: int, version: int, side: Side | None, frame: bytes | None, blanks: Blanks
     ) -> list[Any]:
         api = API.get(key)
-        if kind != "frame" or side is None or frame is None or api is None or version not in api.versions:
+        if kind != "frame" or side is None or frame is None or api is None:
+            return self._unread
+        if side == "response":
+            version = answered_version(key, version, frame, RESPONSE_BYTES)
+        if version not in api.versions:
             return self._unread
         try:
             body = body_of(filled(frame, blanks) if blanks else frame, key, version, side)
@@ -78,8 +82,6 @@ class Bodies:
         return known
 
     def _said(self, api: Api, version: int, side: Side, body: bytes, content: bool) -> list[Any]:
-        if side == "response":
-            version = answered_version(api.key, version, body)
         told: list[Any] = []
         if self._named:
             try:

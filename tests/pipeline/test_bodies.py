@@ -7,10 +7,12 @@ from random import Random
 import pytest
 
 import klamm.pipeline.body_json
-from klamm.decoders import API
+from klamm.decoders import API, encode
 from klamm.decoders.error_codes import error_name
+from klamm.decoders.headers import response_frame
 from klamm.decoders.interpret import Layout, read
 from klamm.decoders.schema import UNKNOWN_TAGS, Api
+from klamm.pipeline.bodies import Bodies
 from klamm.pipeline.body_json import body_json
 from klamm.pipeline.naming import naming
 from klamm.rules.json_form import plain_text, to_json, uuid_text
@@ -67,3 +69,10 @@ def test_json_is_the_same_without_msgspec(monkeypatch: pytest.MonkeyPatch) -> No
     slowly = [json.loads(body_json(key, of.version, of.side)(body)) for body in bodies(of)]
     body_json.cache_clear()
     assert slowly == quickly
+
+
+def test_the_refusal_of_a_version_that_klamm_does_not_know_is_read_in_layout_0() -> None:
+    body = encode({"error_code": 35, "api_keys": []}, 18, 0, "response")
+    frame = response_frame(API["ApiVersions"], 0, 5, body)[4:]
+    columns = Bodies(frozenset({"body"}), typed=False).columns([("frame", 18, 5, "response", frame, ())])
+    assert b'"error_code":35' in columns["body"][0]
