@@ -159,9 +159,13 @@ def _noting(rows: Iterable[Captured], missing: list[Captured]) -> Iterator[Captu
 
 def _tell(missing: list[Captured], as_json: bool) -> None:
     for row in missing:
+        of = row.connection
         if as_json:
-            print_json({"lost": row.lost, "time": round(row.time_ns / 1e9, 6), "text": row.text})
+            told = {"lost": row.lost, "time": round(row.time_ns / 1e9, 6), "text": row.text}
+            print_json(told if of is None else {**told, "connection": of.client, "connection_id": of.number})
         else:
+            when = datetime.fromtimestamp(row.time_ns / 1e9).strftime("%H:%M:%S.%f")[:-3]
+            where = "" if of is None else f"{when} connection={of.number}"
             count = f"{row.lost} frame{'s are' if row.lost != 1 else ' is'} missing here" if row.lost else ""
-            print(f"... {': '.join(filter(None, (count, printable(row.text))))}")
+            print(f"... {': '.join(filter(None, (where, count, printable(row.text))))}")
     missing.clear()

@@ -280,6 +280,18 @@ def test_what_klamm_did_and_what_is_missing_is_said(tmp_path: Path, says: Says) 
     assert told[3]["request_missing"] is True
 
 
+def test_what_is_missing_of_a_connection_is_said_with_its_number_and_time(tmp_path: Path, says: Says) -> None:
+    talk = Talk(of=connection(7)).heartbeat()
+    cut = lost(1, "the connection ended in the middle of a request", at_ms=2)._replace(connection=talk.of)
+    path = str(written(tmp_path / "a.arrow", [*talk.rows, cut]))
+    assert says(path)[1].splitlines()[-1] == (
+        "... 22:13:20.002 connection=7: 1 frame is missing here: "
+        "the connection ended in the middle of a request"
+    )
+    told = json.loads(says(path, "--json")[1].splitlines()[-1])
+    assert (told["lost"], told["connection"], told["connection_id"]) == (1, "10.0.0.7:50000", 7)
+
+
 def test_what_was_kept_as_its_size_only_says_so(tmp_path: Path, says: Says) -> None:
     path = str(written(tmp_path / "a.arrow", [row._replace(frame=None) for row in Talk().heartbeat().rows]))
     assert "Heartbeat v4 client=app broker=1 connection=1 34B -> 16B 1.0ms" in says(path)[1]
