@@ -175,9 +175,8 @@ class Import:
             return
         if talk.guess is None:
             talk.guess = Guess(talk.assembly.client if talk.assembly.began else None)
-        if not piece.data:
-            talk.guess.miss()
-        elif kind := talk.guess.hear(piece.way, piece.data):
+        kind = talk.guess.hear(piece.way, piece.data) if piece.data else talk.guess.miss()
+        if kind is not None:
             self._is(talk, kind)
 
     def _is(self, talk: _Talk, kind: Kind) -> None:

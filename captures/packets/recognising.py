@@ -1,13 +1,14 @@
 """Which connections are Kafka, and which end of them is the broker: told by their first bytes, on any port.
 
 Kafka is a connection whose client begins with a request that decodes; or, where the beginning was not seen,
-one of whose ends sends two such requests in a row. Of ApiVersions the header is enough: clients that are newer
-than klamm begin with a version of it that klamm does not know.
+one of whose ends sends two such requests in a row. Of ApiVersions the header is enough: clients newer than
+klamm begin with a version that it does not know.
 """
 
 from __future__ import annotations
 
 import re
+from struct import Struct
 from typing import Literal
 
 from klamm.decoders import API, DecodeError, decode
@@ -20,6 +21,7 @@ ENOUGH_BYTES = 2 << 20  # of one way, where the beginning was not seen; more tha
 LARGEST_BYTES = 8 << 20  # of a request that is waited for
 HEADER_BYTES = 2048
 NEWEST_VERSION = 127  # of ApiVersions, that is taken for one
+CLIENT_ID = Struct(">h")  # its length, behind the rest of a header
 START = re.compile(rb"(?s)\0[\0-\x7f]..\0[\0-\x7f]\0[\0-\x7f]")  # of a request: such a size, a key, a version
 RECORD = re.compile(rb"[\x14-\x17]\x03[\0-\x04][\0-\x48]")  # of TLS: type, version, length (RFC 8446)
 
@@ -56,6 +58,18 @@ def request_at(data: bytearray, at: int) -> int | None:
     return 4 + size
 
 
+def opens(data: bytearray) -> bool:
+    """Is this the beginning of an ApiVersions request, of which the capture kept no more?"""
+    if len(data) < REQUEST.size + CLIENT_ID.size:
+        return False
+    size, key, version, _ = REQUEST.unpack_from(data)
+    (length,) = CLIENT_ID.unpack_from(data, REQUEST.size)
+    start = REQUEST.size + CLIENT_ID.size
+    client_id = data[start : start + max(0, length)].decode("utf-8", "replace")
+    plausible = 0 <= version <= NEWEST_VERSION and 8 <= size <= HEADER_BYTES and -1 <= length <= size - 10
+    return key == API_VERSIONS and plausible and client_id.isprintable()
+
+
 class Guess:
     """`client` is the way of who asks: None where the beginning was not seen, until it is found out. `began`:
     what is heard has the beginning.
@@ -77,9 +91,10 @@ class Guess:
         self.heard[way] += data
         return self._begin() if self.began else self._search(way, last=False)
 
-    def miss(self) -> None:
+    def miss(self) -> Kind | None:
         """Bytes are missing here."""
-        self.began = False
+        began, self.began = self.began, False
+        return "Kafka" if began and self.client is not None and opens(self.heard[self.client]) else None
 
     def end(self) -> Kind:
         """There is no more."""

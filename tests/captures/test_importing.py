@@ -14,7 +14,7 @@ from klamm.captures.exchanges import exchanges
 from klamm.captures.packets.importing import Import
 from klamm.captures.packets.packet_files import Packet
 from klamm.captures.streams.blanking import Keeping
-from tests.captures.dialogue import BEGIN_NS, LINKS, MS, Dialogue, request
+from tests.captures.dialogue import BEGIN_NS, LINKS, MS, Dialogue, request, response
 
 ORDERS = {"name": "Metadata", "version": 1}
 
@@ -134,6 +134,23 @@ def test_packets_that_the_capture_cut_are_holes_and_their_headers_are_read() -> 
     assert (importing.found.cut_packets, importing.found.holes) == (3, [])
     assert importing.found.cut_bytes == sum(max(0, len(packet.data) - 96) for packet in dialogue.packets)
     assert not importing.found.whole
+
+
+@pytest.mark.parametrize("kept", [68, 96])
+def test_a_connection_whose_first_request_the_capture_cut_is_kafka(kept: int) -> None:
+    dialogue = Dialogue().open()
+    software = {"client_software_name": "a-software-with-a-long-name", "client_software_version": "1.2.3"}
+    for number in range(3):
+        dialogue.send("request", request(number, "ApiVersions", 4, **software))
+        dialogue.send("response", response(number, "ApiVersions", 4, api_keys=[]))
+    cut = [packet._replace(data=packet.data[:kept]) for packet in dialogue.packets]
+    rows, importing = imported(cut)
+    asked = [row for row in rows if row.kind == "frame" and row.side == "request"]
+    assert [(row.api_key, row.api_version, row.correlation_id) for row in asked] == [
+        (18, 4, n) for n in range(3)
+    ]
+    assert importing.found.connections == {"Kafka": 1}
+    assert importing.found.holes == []
 
 
 def test_half_a_connection_is_read_where_it_has_the_requests() -> None:
