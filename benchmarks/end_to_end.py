@@ -91,7 +91,9 @@ def _taken(bootstrap: str, records: int) -> Taken:
     ).stdout
     average = re.search(r"Avg latency: ([0-9.]+) ms", said)
     p50, p99 = re.search(r"50th = ([0-9]+)", said), re.search(r"99th = ([0-9]+)", said)
-    assert average and p50 and p99, said
+    assert average, said
+    assert p50, said
+    assert p99, said
     return Taken(float(average[1]), int(p50[1]), int(p99[1]))
 
 
