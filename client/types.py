@@ -136,7 +136,8 @@ class Exchange(Struct, frozen=True, omit_defaults=True):
 
 class Capture(Struct, frozen=True):
     """The capture that runs. `waiting_bytes` wait for the disk; what was dropped found no room there, and
-    `lost_frames` are known to be missing in it. `failures` are the disk's; `failing`: it takes nothing now.
+    `lost_frames` are known to be missing in it. `failures` are the disk's; `failing`: it has failed, and not
+    yet taken rows for 5 s.
     """
 
     name: str

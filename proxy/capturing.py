@@ -110,13 +110,11 @@ class Captures:
 
 
 def _saying(log: EventLog) -> Callable[[str, str], None]:
-    """What the writer's thread has to say, said on the loop. A recovery is a warning, since these are limited
-    in the log: a disk at the edge of full fails and recovers each second.
-    """
+    """What the writer's thread has to say, said on the loop. Errors are limited, recoveries are not."""
     loop = asyncio.get_running_loop()
 
     def say(kind: str, message: str) -> None:
-        level: Level = "warning" if kind == "capture_recovered" else "error"
+        level: Level = "info" if kind == "capture_recovered" else "error"
         loop.call_soon_threadsafe(lambda: log.event(kind, message, level, per=kind))
 
     return say

@@ -100,7 +100,11 @@ def _capture(capture: Capture) -> Iterator[Metric]:
         yield _counter(name, description, (), [((), getattr(capture, slot))])
     for name, description, value in (
         ("klamm_capture_waiting_bytes", "Bytes that wait to be written.", capture.waiting_bytes),
-        ("klamm_capture_failing", "1 while the disk takes nothing, else 0.", capture.failing),
+        (
+            "klamm_capture_failing",
+            "1 from a failure of the disk until it has taken rows for 5 s, else 0.",
+            capture.failing,
+        ),
     ):
         yield _gauge(name, description, (), [((), value)])
 

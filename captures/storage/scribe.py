@@ -16,6 +16,7 @@ from klamm.captures.streams.conversation import Conversation
 from klamm.decoders.schema import Side
 
 RETRY_S = 1.0  # after a failure
+STEADY_S = 5.0  # a disk that has taken rows for so long works again: one that is nearly full takes a few
 
 What = Literal["chunk", "replaced", "sent", "gap", "opened", "found", "closed", "keep", "cluster", "unseen"]
 # What happened, to the connection of this number, on which side, and when (ns since 1970); the bytes, or what
@@ -36,7 +37,7 @@ class Counters:
     written_bytes: int = 0  # to the disk
     failures: int = 0  # of the disk
     last_error: str = ""
-    failing: bool = False  # the disk took nothing at the last try
+    failing: bool = False  # the disk has failed, and not yet taken rows for STEADY_S
 
 
 class Scribe:
@@ -58,6 +59,8 @@ class Scribe:
         self._unwritten = 0  # frames, since the last that was written
         self._failed = False
         self._failing_since_s = 0.0
+        self._steady_at_s = 0.0  # while `failing`, and the last try succeeded
+        self._lost_before = 0  # frames, until `failing`
 
     def take(self, entries: Iterable[Entry]) -> None:
         """What happened, in that order."""
@@ -86,7 +89,12 @@ class Scribe:
 
     def due_s(self) -> float | None:
         """When `tick` is wanted, by the clock; None: not before there is something to take."""
-        return self._retry_s if self._failed else self._writer.due_s()
+        if self._failed:
+            return self._retry_s
+        due_s = self._writer.due_s()
+        if not self.counters.failing:
+            return due_s
+        return self._steady_at_s if due_s is None else min(due_s, self._steady_at_s)
 
     def tick(self) -> None:
         """Do what is due by now."""
@@ -94,6 +102,8 @@ class Scribe:
             self._guarded(self._writer.tick)
         elif self._clock() >= self._retry_s:
             self._write([])
+        if self.counters.failing and not self._failed and self._clock() >= self._steady_at_s:
+            self._recovered()
 
     def end(self) -> None:
         """Write all, and seal."""
@@ -139,7 +149,7 @@ class Scribe:
             if not self._failed:
                 self._guarded(self._writer.flush)
             if not self._failed:
-                self._recovered(told.lost)
+                self._steady_at_s = self._clock() + STEADY_S
         if not self._failed:
             self.counters.rows += len(rows)
 
@@ -149,19 +159,21 @@ class Scribe:
         except Exception as problem:
             self.counters.failures += 1
             self.counters.last_error = _said(problem)
-            self._lose(*self._writer.abandon())
             now_s = self._clock()
             if not self.counters.failing:
-                self._failing_since_s = now_s
+                self._failing_since_s, self._lost_before = now_s, self.counters.lost_frames
+            self._lose(*self._writer.abandon())
             self._failed = self.counters.failing = True
             self._retry_s = now_s + RETRY_S
-            self._say("capture_failed", f"{self._writer.folder}: {self.counters.last_error}")
+            message = f"{self._writer.folder}: {self.counters.last_error}"
+            self._say("capture_failed", f"{message}; frames are lost until it takes them again")
         self.counters.segments, self.counters.written_bytes = self._writer.sealed, self._writer.written_bytes
 
-    def _recovered(self, lost: int) -> None:
-        """The disk takes rows again; `lost` frames could not be written since it failed."""
+    def _recovered(self) -> None:
+        """The disk takes rows, and goes on to."""
         self.counters.failing = False
-        after_s = self._clock() - self._failing_since_s
+        after_s = self._steady_at_s - STEADY_S - self._failing_since_s
+        lost = self.counters.lost_frames - self._lost_before
         frames = "1 frame" if lost == 1 else f"{lost:,} frames"
         message = f"{self._writer.folder}: written again after {after_s:.0f} s, {frames} lost meanwhile"
         self._say("capture_recovered", message)

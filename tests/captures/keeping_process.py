@@ -75,7 +75,7 @@ def keep_while_the_disk_fails(folder: Path, how: str) -> None:
         run("umount", folder)
     lost = keeper.counters.lost_frames
     rows = keeper.counters.rows
-    number = send(keeper, number, lambda: keeper.counters.rows > rows + 100)
+    number = send(keeper, number, lambda: keeper.counters.rows > rows + 100 and not keeper.counters.failing)
     sealed = keeper.stop(PATIENCE_S)
     from klamm.captures.storage.reading import read
 

@@ -5,6 +5,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from errno import ENOSPC
 from pathlib import Path
 
 import pytest
@@ -220,7 +221,7 @@ def test_what_cannot_be_written_is_counted_once_and_told_when_it_can(tmp_path: P
             scribe.take([("gap", 1, "response", START_NS + n, None)])
         now_s[0] += 0.3
         scribe.tick()
-    assert set(said) == {f"capture_failed: {folder}: File exists"}
+    assert set(said) == {f"capture_failed: {folder}: File exists; frames are lost until it takes them again"}
     assert 1 < len(said) == scribe.counters.failures < 8
     folder.unlink()
     now_s[0] += 2
@@ -229,6 +230,66 @@ def test_what_cannot_be_written_is_counted_once_and_told_when_it_can(tmp_path: P
     scribe.end()
     frame_row, told = read_all(folder)
     assert (frame_row.correlation_id, told.lost, told.text) == (20, 21, "not written: File exists")
+
+
+class NearlyFull(Writer):
+    """Takes rows while there is room."""
+
+    room = 0
+
+    def write(self, rows: list[Captured]) -> None:
+        super().write(rows)
+        self.room -= len(rows)
+        if self.room < 0:
+            raise OSError(ENOSPC, "No space left on device")
+
+
+def test_a_disk_that_takes_a_few_rows_now_and_then_has_not_recovered_until_it_takes_them_for_a_while(
+    tmp_path: Path,
+) -> None:
+    now_s, said = [100.0], []
+    writer = NearlyFull(tmp_path, ORIGIN, clock=lambda: now_s[0])
+    scribe = Scribe(
+        writer, Keeping(), lambda kind, message: said.append((kind, message)), clock=lambda: now_s[0]
+    )
+    writer.room = 2
+    scribe.take([("opened", 1, "request", START_NS, FIRST)])
+    sent = 0
+
+    def pass_by(seconds: float) -> None:
+        nonlocal sent
+        for _ in range(round(seconds / 0.5)):
+            scribe.take([("chunk", 1, "request", START_NS + sent, heartbeat(sent))])
+            sent, now_s[0] = sent + 1, now_s[0] + 0.5
+            scribe.tick()
+
+    for _ in range(3):
+        pass_by(4)
+        writer.room = 2  # for a row, and the one that says how many are lost
+    assert {kind for kind, _ in said} == {"capture_failed"}
+    assert scribe.counters.failing
+    writer.room = 1000
+    pass_by(12)
+    told = [message for kind, message in said if kind == "capture_recovered"]
+    lost = scribe.counters.lost_frames
+    assert told == [f"{tmp_path}: written again after 12 s, {lost} frames lost meanwhile"]
+    assert said[-1][0] == "capture_recovered"
+    assert not scribe.counters.failing
+    scribe.end()
+
+
+def test_a_disk_has_recovered_without_any_traffic_too(tmp_path: Path) -> None:
+    now_s, said = [100.0], []
+    writer = NearlyFull(tmp_path, ORIGIN, clock=lambda: now_s[0])
+    scribe = Scribe(writer, Keeping(), lambda kind, message: said.append(kind), clock=lambda: now_s[0])
+    scribe.take([("opened", 1, "request", START_NS, FIRST)])
+    writer.room = 1000
+    while (due_s := scribe.due_s()) is not None and "capture_recovered" not in said:
+        now_s[0] = max(now_s[0], due_s)
+        scribe.tick()
+    assert said == ["capture_failed", "capture_recovered"]
+    assert 105 < now_s[0] < 108
+    scribe.end()
 
 
 def test_a_disk_that_hangs_does_not_keep_klamm_from_ending(tmp_path: Path) -> None:
