@@ -53,7 +53,7 @@ class Asking:
 
     def _say_waiting(self) -> None:
         message = f"{self.asked} has not answered for {SILENT_S:g} s; klamm waits for it"
-        self.log.event("waiting", message, "warning", cluster=self.cluster, per=self.cluster)
+        self.log.event("waiting", message, "warning", cluster=self.cluster)
 
     def say_controller(self) -> None:
         """What was found is of no use for most."""
@@ -61,4 +61,4 @@ class Asking:
             f"{self.answered} is a controller, which serves no producers or consumers and names no brokers: "
             "give klamm a broker's address, as in its advertised.listeners"
         )
-        self.log.event("controller", message, "warning", cluster=self.cluster, per=self.cluster)
+        self.log.event("controller", message, "warning", cluster=self.cluster)

@@ -75,7 +75,7 @@ class BrokerWatch:
             if self.dialler.reachable(address) == address and "--" not in str(error):
                 said += f"; if klamm reaches it elsewhere, say --map {address}=HOST:PORT"
             fields: dict[str, Any] = {"cluster": self.cluster, "broker": str(key)}
-            self.log.event("broker_unreachable", said, "warning", per=(self.cluster, str(key)), **fields)
+            self.log.event("broker_unreachable", said, "warning", per=str(key), **fields)
         else:
             self.attempted(address, True)
 

@@ -36,9 +36,9 @@ CLOSE_S = 2.0  # the longest that close waits for a reader that does not read
 class EventLog:
     """Events and exchanges in the order of their calls; safe from any thread.
 
-    Warnings and errors are written once per kind and minute, events that deserve a line each up to 100 times
-    a second; the next line of the kind has the number `suppressed` in between. `dropped` counts the lines
-    that found the queue full or the output broken. An output that it owns is closed at the end.
+    Warnings and errors are written once per kind, cluster and minute, events that deserve a line each up to
+    100 times a second; the next line of the kind has the number `suppressed` in between. `dropped` counts the
+    lines that found the queue full or the output broken. An output that it owns is closed at the end.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class EventLog:
         self._owns_output = owns_output
         self._output, self._line, self._clock, self._capacity = output, line, clock, capacity
         self._waiting: SimpleQueue[Entry | None] = SimpleQueue()
-        self._limits: dict[tuple[str, Hashable], _Limit] = {}
+        self._limits: dict[tuple[str, str, Hashable], _Limit] = {}
         self._closed = threading.Event()
         self._ended = False
         self._writer = threading.Thread(target=self._write_all, name="klamm-log", daemon=True)
@@ -71,13 +71,13 @@ class EventLog:
     ) -> None:
         """Log something that happened: `kind` is a short name for it, such as "bad_size".
 
-        A warning or error of the same kind within a minute is only counted; `per` (a node id, say) keeps
-        things apart that share a kind and deserve a line each. `each`: so does every one of these, up to
-        100 in a second.
+        A warning or error of the same kind and cluster within a minute is only counted; `per` (a node id,
+        say) keeps things apart that share a kind and deserve a line each. `each`: so does every one of
+        these, up to 100 in a second, of whatever cluster.
         """
         now = self._clock()
         if level != "info" or each:
-            limit = self._limit(kind, per, now)
+            limit = self._limit(kind, "" if each else fields.get("cluster", ""), per, now)
             if now >= limit.until:
                 if limit.suppressed:
                     fields["suppressed"] = limit.suppressed
@@ -118,9 +118,10 @@ class EventLog:
             return
         now = self._clock()
         self._settle(inf)
-        for (kind, _), limit in self._limits.items():
+        for (kind, cluster, _), limit in self._limits.items():
             if limit.suppressed:
-                fields = {"suppressed": limit.suppressed}
+                fields: dict[str, Any] = {"cluster": cluster} if cluster else {}
+                fields["suppressed"] = limit.suppressed
                 self._put(Entry(now, kind, "warning", "more of this kind were not logged", fields))
         self._closed.set()
         self._waiting.put(None)
@@ -132,8 +133,8 @@ class EventLog:
         else:
             self._waiting.put(entry)
 
-    def _limit(self, kind: str, per: Hashable, now: float) -> _Limit:
-        key = (kind, per)
+    def _limit(self, kind: str, cluster: str, per: Hashable, now: float) -> _Limit:
+        key: tuple[str, str, Hashable] = (kind, cluster, per)
         if key not in self._limits:
             if len(self._limits) >= KINDS:
                 quiet = [
@@ -142,7 +143,7 @@ class EventLog:
                 for old in quiet:
                     del self._limits[old]
             if len(self._limits) >= KINDS:
-                key = (kind, None)
+                key = (kind, cluster, None)
             self._limits.setdefault(key, _Limit())
         return self._limits[key]
 

@@ -199,6 +199,18 @@ def test_kinds_and_what_they_are_about_have_limits_of_their_own() -> None:
     assert [line.get("node") for line in lines] == [None, 1, 2, None]
 
 
+def test_clusters_have_limits_of_their_own() -> None:
+    def wants_sasl(cluster: str) -> Callable[[EventLog], None]:
+        return lambda log: log.event("sasl", "it wants SASL", "warning", cluster=cluster)
+
+    lines = logged(wants_sasl("orders"), wants_sasl("billing"), wants_sasl("orders"))
+    assert [(line["cluster"], line.get("suppressed")) for line in lines] == [
+        ("orders", None),
+        ("billing", None),
+        ("orders", 1),
+    ]
+
+
 def test_what_was_suppressed_last_is_said_at_the_end() -> None:
     lines = logged(bad_size, bad_size, bad_size)
     assert [(line["message"], line.get("suppressed")) for line in lines] == [
