@@ -36,7 +36,7 @@ class BrokerWatch:
         before = self.attempts.get(address)
         self.attempts[address] = connected, monotonic()
         if connected and before is not None and not before[0]:
-            for key in (node.key for node in self.topology.nodes.values() if _address(node) == address):
+            for key in (node.key for node in self._nodes() if _address(node) == address):
                 message = f"{_named(key)} at {address} can be reached again"
                 self.log.event("broker_reachable", message, cluster=self.cluster, broker=str(key))
 
@@ -44,36 +44,43 @@ class BrokerWatch:
         """What would fail later for a client is said now, of every broker and address once. Controllers are
         often on a network of their own, and asked for by few.
         """
-        brokers = [node for node in self.topology.nodes.values() if node.key.kind == "broker"]
+        brokers = [node for node in self._nodes() if node.key.kind == "broker"]
         new = {(node.key, _address(node)) for node in brokers} - self.dialled
         self.dialled |= new
         await asyncio.gather(*(self._try(key, address, ask) for key, address in new))
 
     async def look(self, quiet_s: float) -> None:
         """Dial the nodes that somebody has dialled once, and nobody for so long."""
-        nodes = {_address(node): node.key for node in self.topology.nodes.values()}
+        nodes = {_address(node): node.key for node in self._nodes()}
         self.dialled &= {(key, address) for address, key in nodes.items()}
         self.attempts = {address: last for address, last in self.attempts.items() if address in nodes}
         since = monotonic() - quiet_s
         quiet = [address for address, (_, at) in self.attempts.items() if at <= since]
         await asyncio.gather(*(self._try(nodes[address], address, self.dial) for address in quiet))
 
+    def _nodes(self) -> list[Node]:
+        """Those of the run before, until the first is named: behind SASL a client's answer does that."""
+        return list(self.topology.nodes.values()) or self.topology.unnamed()
+
     async def dial(self, address: Address) -> None:
         """No more than that. Raises OSError."""
         (await self.dialler.dial(address, asyncio.Protocol)).close()
 
     async def _try(self, key: NodeKey, address: Address, ask: Callable[[Address], Awaitable[object]]) -> None:
-        known_as_down = self.attempts.get(address, (True, 0.0))[0] is False
+        before = self.attempts.get(address)
         try:
             await ask(address)
         except OSError as error:
             if not lacks_files(error):
                 self.attempted(address, False)
-            if known_as_down:
+            if before is None:
+                said = f"{_named(key)}, advertised as {address}, cannot be used: {error}"
+                if self.dialler.reachable(address) == address and "--" not in str(error):
+                    said += f"; if klamm reaches it elsewhere, say --map {address}=HOST:PORT"
+            elif before[0]:
+                said = f"{_named(key)} at {address} cannot be reached any more: {error}"
+            else:
                 return
-            said = f"{_named(key)}, advertised as {address}, cannot be used: {error}"
-            if self.dialler.reachable(address) == address and "--" not in str(error):
-                said += f"; if klamm reaches it elsewhere, say --map {address}=HOST:PORT"
             fields: dict[str, Any] = {"cluster": self.cluster, "broker": str(key)}
             self.log.event("broker_unreachable", said, "warning", per=str(key), **fields)
         else:

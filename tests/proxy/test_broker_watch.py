@@ -53,6 +53,8 @@ async def test_klamm_sees_a_broker_die_and_come_back_without_any_client(
         await second.stop()
         [line] = await klamm.said("broker_unreachable")
         assert (line.fields["broker"], up(klamm)) == ("2", {1: True, 2: False})
+        where = f"127.0.0.1:{second.port}"
+        assert line.message == f"broker 2 at {where} cannot be reached any more: {where} refuses connections"
         await looks(first, 3)
         assert len(klamm.log.of("broker_unreachable")) == 1  # said as it changes
         await second.start(port=second.port)
@@ -105,7 +107,7 @@ async def test_a_controller_is_dialled_only_after_a_client_was_led_to_it() -> No
         await watch.look(0)
         assert watch.up(node) is False
         [line] = klamm.log.of("broker_unreachable")
-        assert line.message.startswith("controller 1, advertised as ")
+        assert line.message.startswith("controller 1 at ")
         assert line.fields["broker"] == "controller 1"
 
 

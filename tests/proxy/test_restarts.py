@@ -186,6 +186,22 @@ async def test_what_an_answer_named_is_bound_after_a_restart_before_any_client(t
 
 
 @on_uvloop
+async def test_remembered_brokers_are_dialled_before_any_client_has_come(tmp_path: Path) -> None:
+    async with two_brokers() as (first, second):
+        at = range_of()
+        async with edge(first, listen=at, state=tmp_path) as klamm:
+            await learned(klamm)
+        await second.stop()
+        async with edge(first, listen=at, state=tmp_path) as klamm:
+            await klamm.said("broker_unreachable")
+            state = klamm.proxied.state()
+            assert [(node.node_id, node.up, node.remembered) for node in state.nodes] == [
+                (1, True, True),
+                (2, False, True),
+            ]
+
+
+@on_uvloop
 async def test_a_remembered_node_that_has_moved_is_found_through_another_broker(tmp_path: Path) -> None:
     async with two_brokers() as (first, second):
         at = range_of()
