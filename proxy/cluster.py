@@ -116,7 +116,7 @@ class Proxied:
         if not self.room or self.stats.connections.total() <= self.room:
             return True
         self._count_problem(link.target, "too_many_connections")
-        self.say(link, "too_many_connections", "", f"more than {self.room}; {MORE_ROOM}")
+        self.say(link, "too_many_connections", "", f"no room for more than {self.room} at once; {MORE_ROOM}")
         return False
 
     def closed(self, link: Link, reason: str) -> None:

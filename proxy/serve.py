@@ -140,11 +140,12 @@ class Proxy:
         )
 
     async def run(self, announce: Announce) -> None:
-        """Until SIGINT or SIGTERM. Raises CannotServe."""
+        """Until SIGINT or SIGTERM, or SIGHUP where nohup does not ignore it. Raises CannotServe."""
         loop = asyncio.get_running_loop()
         stop = asyncio.Event()
         loop.set_exception_handler(self._defect)
-        for number in (signal.SIGINT, signal.SIGTERM):
+        hangup = () if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN else (signal.SIGHUP,)
+        for number in (signal.SIGINT, signal.SIGTERM, *hangup):
             loop.add_signal_handler(number, stop.set)
         await self._serve_http()
         self._begin_capture()

@@ -84,7 +84,7 @@ async def run(
         process.kill()
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 @on_uvloop
 async def test_a_signal_ends_it_with_0_in_two_seconds_whatever_is_open(number: int, tmp_path: Path) -> None:
     async with Broker(Cluster(), 1).listening() as broker:
@@ -107,6 +107,17 @@ async def test_a_signal_ends_it_with_0_in_two_seconds_whatever_is_open(number: i
             for client in clients:
                 assert await client.ended() in ("FIN", "RST")
                 client.close()
+
+
+@on_uvloop
+async def test_a_hangup_is_ignored_behind_nohup(tmp_path: Path) -> None:
+    async with Broker(Cluster(), 1).listening() as broker:
+        async with run(tmp_path / "log", f"127.0.0.1:{broker.port}", before=("nohup",)) as klamm:
+            await klamm.announced()
+            file = Path(f"/proc/{klamm.process.child.pid}/status")
+            status = await asyncio.to_thread(file.read_text)
+            [ignored] = [line.split()[1] for line in status.splitlines() if line.startswith("SigIgn")]
+            assert int(ignored, 16) >> signal.SIGHUP - 1 & 1
 
 
 @on_uvloop
@@ -242,7 +253,7 @@ async def test_too_many_connections_are_reset_with_a_line_and_klamm_recovers(tmp
             assert len(clients) == 6
             await eventually(lambda: klamm.lines("too_many_connections"))
             [line] = klamm.lines("too_many_connections")
-            assert line["message"].startswith("more than 6;")
+            assert line["message"].startswith("no room for more than 6 at once;")
             assert "ulimit -n" in line["message"]
             for client in clients:
                 client.transport.abort()
