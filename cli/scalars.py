@@ -69,6 +69,8 @@ def _split(text: str, example: str) -> tuple[Host, str]:
         wants_tls = protocol.upper() in TLS_WORDS
         advice = "; for TLS say --upstream-tls, or tls: true in the file" if wants_tls else ""
         raise ValueError(f"write {rest!r} without {protocol + mark!r}{advice}")
+    if ";" in text:
+        raise ValueError(f"write commas between addresses: {text.replace(';', ',')}")
     before, mark, after = text.rpartition(":")
     if text.count(":") > 1 and not before.startswith("["):
         numbers = example.rpartition(":")[2]

@@ -209,6 +209,10 @@ MISTAKES = {
             "1:102: clusters[0].bootstrap[8]: no host",
         ],
     ),
+    "addresses apart by semicolons": (
+        "clusters: [{bootstrap: 'a:1;b:2'}]",
+        ["1:25: clusters[0].bootstrap: write commas between addresses: a:1,b:2"],
+    ),
     "addresses in one text": (
         "clusters: [{bootstrap: 'a:1,b , c'}]",
         [
