@@ -30,6 +30,12 @@ NO_LENGTH = 2**31  # more than any frame has: the memo holds for none
 MIB = 1024 * 1024
 COPIED = 4096  # below it, copying costs less than another write
 SIZE = Struct(">i")
+NOT_KAFKA = {  # the first bytes of other protocols, where a size is due
+    **dict.fromkeys(
+        (b"GET ", b"HEAD", b"POST", b"PUT "), "HTTP: metrics and health are at --admin or --metrics"
+    ),
+    **dict.fromkeys((b"PROX", b"\r\n\r\n"), "the PROXY protocol: switch it off in the load balancer"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,6 +293,9 @@ def tls_or_size(length: int, who: str, limit: int) -> tuple[str, str] | None:
     least = 8 if who == "client" else 4
     if least <= length <= limit:
         return None
+    other = NOT_KAFKA.get(SIZE.pack(length))
+    if other and who == "client":
+        return "bad_size", f"the client does not speak Kafka but {other}"
     return "bad_size", f"the {who} announces a frame of {length} bytes; klamm takes {least} to {limit}"
 
 

@@ -23,7 +23,8 @@ CLOSED_WITH_A_REASON = [
     (TLS_HELLO, "tls_from_client", "security.protocol"),
     (NEGATIVE, "bad_size", "-1 bytes"),
     (ABSURD, "bad_size", "2147483647 bytes"),
-    (TEXT, "bad_size", "1195725856 bytes"),
+    (TEXT, "bad_size", "does not speak Kafka but HTTP: metrics and health are at --admin or --metrics"),
+    (b"PROXY TCP4 10.0.0.1 10.0.0.2 1 9092\r\n", "bad_size", "the PROXY protocol: switch it off"),
 ]
 
 
