@@ -253,6 +253,7 @@ class Proxied:
         self.bootstrap_port = await self.listeners.open_bootstrap()
         self.ready, self.reason = True, ""
         self.announced.set()
+        self._say_unused_map()
         while True:
             await self._dial_new()
             await asyncio.sleep(REFRESH_S)
@@ -264,6 +265,14 @@ class Proxied:
                 await self.listeners.open_ahead(whole_range=False)
             except Exception as error:
                 self._defect(error)
+
+    def _say_unused_map(self) -> None:
+        """A misspelt host would go unnoticed. Behind SASL the nodes are not known yet."""
+        nodes = {Address(node.host, node.port) for node in self.topology.nodes.values()}
+        for unused in self.settings.map.keys() - nodes - set(self.settings.bootstrap) if nodes else ():
+            said = ", ".join(map(str, sorted(nodes)))
+            message = f"map: no node advertises {unused} now; they advertise {said}"
+            self.log.event("map_unused", message, "warning", cluster=self.settings.name, per=unused)
 
     async def _look_again(self) -> None:
         try:

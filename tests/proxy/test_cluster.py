@@ -247,6 +247,16 @@ async def test_an_advertised_host_is_what_every_client_is_told() -> None:
 
 
 @on_uvloop
+async def test_a_mapped_address_that_no_node_advertises_is_warned_of() -> None:
+    async with Broker(Cluster(), 1).listening() as broker:
+        at = broker.host, broker.port
+        where = {Address("kafka-9", 9092): Address(*at), Address(*at): Address(*at)}
+        async with edge(broker, map=where) as klamm:
+            [line] = await klamm.said("map_unused")
+            assert line.message == f"map: no node advertises kafka-9:9092 now; they advertise {Address(*at)}"
+
+
+@on_uvloop
 async def test_mapped_addresses_are_dialled_instead_of_what_is_advertised() -> None:
     nodes = Cluster()
     broker = await Broker(nodes, 1).start(named="kafka-1.internal")
