@@ -1,5 +1,6 @@
 """What each action asks for: a frame in, orders out."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,7 +9,7 @@ from klamm.decoders import API, ERRORS
 from klamm.decoders.schema import Versions
 from klamm.rules.actions import ACTIONS
 from klamm.rules.verdict import Answer, Cut, Delay, Drop, Edit, Log, Mute, MuteChannel, OnAnswer, Shape, Twice
-from tests.rules.acting import MS, S, acted, answers, asks, edit, fetched, on_answer, produces
+from tests.rules.acting import MS, PEER, S, acted, answers, asks, edit, fetched, on_answer, produces
 
 HEARTBEAT = asks("Heartbeat", 4, {"group_id": "g"})
 SILENT = produces(9, b"", acks=0)
@@ -184,6 +185,17 @@ def test_a_rate_counts_for_whom_it_says() -> None:
     ]
     connection = ACTIONS["rate"](requests=1, per="connection", window=1 * S)  # type: ignore[call-arg]
     assert waits(connection, *beats("a", 0), *beats("b", 0)) == [0, 1000]
+
+
+def test_a_rate_holds_for_each_broker_as_kafka_s_quotas_do_and_for_all_where_the_rule_has_one() -> None:
+    def waits_at_two(per: str) -> list[int]:
+        frames = beats("a", 0, 0)
+        frames[1].peer = replace(PEER, broker="2")
+        return waits(ACTIONS["rate"](requests=1, per=per, window=1 * S), *frames)  # type: ignore[call-arg]
+
+    assert waits_at_two("client") == [0, 0]
+    assert waits_at_two("group") == [0, 0]
+    assert waits_at_two("rule") == [0, 1000]
 
 
 def test_a_rate_of_bytes_counts_requests_by_topic_and_what_is_fetched() -> None:
