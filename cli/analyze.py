@@ -16,6 +16,7 @@ from klamm.cli.analyze_progress import progress, without_chatter
 from klamm.cli.capture_files import captures, expression, telling, words
 from klamm.cli.saying import WrongWord, say
 from klamm.cli.tables import print_json
+from klamm.decoders.extras import installing
 from klamm.pipeline.columns import sql
 from klamm.pipeline.detectors.detector import Detector
 from klamm.pipeline.finding import SEVERITIES, Findings, Thresholds
@@ -179,7 +180,7 @@ def _need(modules: Sequence[str], what: str) -> None:
     """Raises SparkMissing if one of these is not installed."""
     missing = [name for name in modules if find_spec(name) is None]
     if missing:
-        raise SparkMissing(f"{what} needs {' and '.join(missing)}: pip install 'klamm[spark]'")
+        raise SparkMissing(f"{what} needs {' and '.join(missing)}: {installing('spark')}")
 
 
 @contextmanager

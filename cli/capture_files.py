@@ -10,6 +10,7 @@ from functools import wraps
 from typing import TYPE_CHECKING
 
 from klamm.cli.saying import WrongWord, say
+from klamm.decoders.extras import installing
 from klamm.rules.expressions import Expression, ExpressionError, parse
 from klamm.rules.expressions.names import KNOWN, constant
 
@@ -33,7 +34,7 @@ def telling(command: Callable[[argparse.Namespace], int]) -> Callable[[argparse.
         except ModuleNotFoundError as missing:
             if missing.name is None or missing.name.partition(".")[0] != "pyarrow":
                 raise
-            return say(f"klamm {arguments.asked} needs pyarrow: pip install 'klamm[capture]'", LOST)
+            return say(f"klamm {arguments.asked} needs pyarrow: {installing('capture')}", LOST)
         except OSError as problem:
             if problem.filename is None:  # of what is printed
                 raise

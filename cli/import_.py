@@ -16,6 +16,7 @@ from klamm.cli.import_summary import as_object, print_lines
 from klamm.cli.saying import WrongWord, say
 from klamm.cli.scalars import port
 from klamm.cli.tables import print_json
+from klamm.decoders.extras import installing
 
 if TYPE_CHECKING:
     from klamm.captures.packets.decrypting import Plain
@@ -69,7 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
     except ModuleNotFoundError as missing:
         if missing.name is None or missing.name.partition(".")[0] != "dpkt":
             raise
-        return say("klamm import needs dpkt: pip install 'klamm[pcap]'", LOST)
+        return say(f"klamm import needs dpkt: {installing('pcap')}", LOST)
     from klamm.captures.storage.segments import origin
     from klamm.captures.storage.writing import Writer
     from klamm.captures.streams.blanking import Keeping

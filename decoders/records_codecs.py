@@ -13,6 +13,7 @@ from typing import Any
 
 import lz4.frame
 
+from klamm.decoders.extras import installing
 from klamm.decoders.records_shapes import RecordsError
 
 PIECE = 1 << 16
@@ -56,7 +57,7 @@ def _package(name: str) -> Any:
     try:
         return import_module(name)
     except ImportError as missing:
-        raise MissingCodec(f"{name} is not installed; run: pip install 'klamm[records]'") from missing
+        raise MissingCodec(f"{name} is not installed; run: {installing('records')}") from missing
 
 
 def _gzip_pieces(data: bytes, _: int) -> Iterator[bytes]:

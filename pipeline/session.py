@@ -10,6 +10,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from klamm.decoders.extras import installing
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -39,7 +41,7 @@ def session(master: str | None = None, **settings: str) -> SparkSession:
     try:
         from pyspark.sql import SparkSession
     except ModuleNotFoundError:
-        raise SparkMissing("pyspark is not installed: pip install 'klamm[spark]'") from None
+        raise SparkMissing(f"pyspark is not installed: {installing('spark')}") from None
     from klamm.pipeline.source import Klamm
 
     remote = master is not None and master.startswith("sc://")

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from klamm.cli import analyze, main
+from klamm.decoders.extras import installing
 from klamm.pipeline.detectors import DETECTORS
 from tests.captures.rows import Talk, connection, in_time, written
 from tests.e2e.klamm_process import COMMAND
@@ -121,8 +122,8 @@ def test_a_page_that_cannot_be_written_is_said_before_spark_starts(says: Says) -
 @pytest.mark.parametrize(
     ("missing", "words", "reason"),
     [
-        ("pyspark", [], "klamm analyze needs pyspark: pip install 'klamm[spark]'"),
-        ("plotly", ["--html", "x.html"], "klamm analyze --html needs plotly: pip install 'klamm[spark]'"),
+        ("pyspark", [], "klamm analyze needs pyspark"),
+        ("plotly", ["--html", "x.html"], "klamm analyze --html needs plotly"),
     ],
 )
 def test_what_is_not_installed_is_one_line(
@@ -130,7 +131,7 @@ def test_what_is_not_installed_is_one_line(
 ) -> None:
     found = importlib.util.find_spec
     monkeypatch.setattr(analyze, "find_spec", lambda name: None if name == missing else found(name))
-    assert says("a.arrow", *words) == (1, "", f"klamm: {reason}\n")
+    assert says("a.arrow", *words) == (1, "", f"klamm: {reason}: {installing('spark')}\n")
 
 
 def test_without_java_one_line_says_what_to_do(

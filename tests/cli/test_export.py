@@ -19,6 +19,7 @@ from klamm.captures.storage.segments import origin
 from klamm.captures.storage.writing import write_file
 from klamm.cli import main
 from klamm.client.types import Exchange
+from klamm.decoders.extras import installing
 from tests.captures.rows import Talk, connection, in_time
 from tests.captures.tshark import messages
 
@@ -245,4 +246,4 @@ def test_without_pyarrow_it_says_what_to_install(
     monkeypatch.setattr("klamm.captures", klamm.captures)  # as a name it is imported anew, too
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     assert run(capture, "-o", tmp_path / "a.jsonl") == 1
-    assert capsys.readouterr().err == "klamm: klamm export needs pyarrow: pip install 'klamm[capture]'\n"
+    assert capsys.readouterr().err == f"klamm: klamm export needs pyarrow: {installing('capture')}\n"

@@ -17,6 +17,7 @@ import pytest
 import klamm.captures.packets
 from klamm.captures.storage.reading import read
 from klamm.cli import main
+from klamm.decoders.extras import installing
 from tests.captures.dialogue import Dialogue, pcap
 from tests.captures.test_decrypting import encrypted
 
@@ -190,4 +191,4 @@ def test_a_missing_library_is_one_line(
     )  # as a name it is imported anew, too
     monkeypatch.setattr(sys, "meta_path", [Absent(), *sys.meta_path])
     assert run(file, "-o", tmp_path / "capture") == 1
-    assert capsys.readouterr().err == "klamm: klamm import needs dpkt: pip install 'klamm[pcap]'\n"
+    assert capsys.readouterr().err == f"klamm: klamm import needs dpkt: {installing('pcap')}\n"

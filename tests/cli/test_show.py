@@ -18,6 +18,7 @@ from klamm.captures.storage.segments import Origin
 from klamm.captures.storage.writing import write_file
 from klamm.cli import main, show
 from klamm.decoders import records
+from klamm.decoders.extras import installing
 from klamm.decoders.records import Batch, Record
 from tests.captures.rows import MS, START_NS, Talk, connection, in_time, lost, written
 
@@ -468,4 +469,4 @@ def test_without_pyarrow_it_says_what_to_install(
 ) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     code, _, errors = says("a.arrow")
-    assert (code, errors) == (1, "klamm: klamm show needs pyarrow: pip install 'klamm[capture]'\n")
+    assert (code, errors) == (1, f"klamm: klamm show needs pyarrow: {installing('capture')}\n")
