@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -42,20 +43,25 @@ HELP = f"""\
 klamm: a transparent Kafka proxy that shows what clients and brokers say to each other.
 
 usage: klamm COMMAND [OPTION...]
+       klamm help [COMMAND | PAGE]
 
 commands:
 {chr(10).join(f"  {name:<13}{line}" for name, line in COMMANDS.items())}
 
 options:
-  -h, --help     this text; `klamm COMMAND --help` is about one command
+  -h, --help     this text; `klamm COMMAND --help`, or `klamm help COMMAND`, is about one command
   --version      the version of klamm
 
 examples:
   klamm demo
   klamm run kafka-1:9092,kafka-2:9092 --log Produce,Fetch
 
+`klamm help docs/rules.md` prints a page of the documentation; `klamm help docs` lists them.
 Clients then use bootstrap.servers=127.0.0.1:19092, and metrics are at http://127.0.0.1:19091/metrics.
 """
+
+
+PAGE = re.compile(r"docs/[\w-]+\.md")
 
 
 class _Layout(argparse.RawDescriptionHelpFormatter):
@@ -81,6 +87,12 @@ class Parser(argparse.ArgumentParser):
             self.error(f"one word too many: {rest[0]!r}")
         return found, []
 
+    def format_help(self) -> str:
+        """With how to read the pages that it names."""
+        text = super().format_help()
+        pages = dict.fromkeys(PAGE.findall(text))
+        return text + (f"\n`klamm help PAGE` prints {', '.join(pages)}.\n" if pages else "")
+
     def _options(self) -> list[str]:
         return [option for option in self._option_string_actions if option.startswith("--")]
 
@@ -93,7 +105,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the exit code is 0 fine, 1 failed, 2 wrong usage or configuration."""
     words = list(sys.argv[1:] if argv is None else argv)
     command = words[0] if words else ""
-    if command in ("-h", "--help", "help"):
+    if command == "help":
+        return _help(words[1:])
+    if command in ("-h", "--help"):
         print(HELP, end="")
         return FINE
     if command == "--version":
@@ -112,6 +126,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 130
     except SystemExit as end:  # argparse: 0 after --help, else 2
         return end.code if isinstance(end.code, int) else FAILED
+
+
+def _help(words: list[str]) -> int:
+    """About klamm, a command, or what a page of the documentation says."""
+    from klamm.cli import pages
+
+    if not words:
+        print(HELP, end="")
+        return FINE
+    if words[0] in COMMANDS:
+        return main([*words, "--help"])
+    return pages.show(words[0])
 
 
 def _unknown(word: str) -> int:

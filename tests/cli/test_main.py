@@ -1,5 +1,6 @@
 """`klamm` itself: its help, its version, and what it says to words it does not know."""
 
+import re
 import subprocess
 import sys
 from importlib import metadata
@@ -7,6 +8,7 @@ from importlib import metadata
 import pytest
 
 from klamm.cli import COMMANDS, FINE, HELP, USAGE, main
+from tests.brokers.jars import ROOT
 
 HEAVY = {"asyncio", "aiohttp", "rich", "uvloop", "yaml", "msgspec", "klamm.decoders", "klamm.proxy"}
 
@@ -26,6 +28,46 @@ def test_help_says_what_klamm_is_and_names_every_command(
     assert out.startswith("klamm: a transparent Kafka proxy")
     assert [name for name in COMMANDS if f"\n  {name} " not in out] == []
     assert max(map(len, out.splitlines())) <= 110
+
+
+def test_help_with_a_command_is_the_help_of_the_command(capsys: pytest.CaptureFixture[str]) -> None:
+    for words in (["run"], ["rules", "check"]):
+        assert main([*words, "--help"]) == FINE
+        told = said(capsys)
+        assert main(["help", *words]) == FINE
+        assert said(capsys) == told
+
+
+@pytest.mark.parametrize("word", ["docs/expressions.md", "expressions.md", "expressions"])
+def test_help_with_a_page_prints_the_page(word: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["help", word]) == FINE
+    assert said(capsys) == ((ROOT / "docs" / "expressions.md").read_text(), "")
+
+
+def test_a_page_that_has_the_name_of_a_command_is_named_as_a_file(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["help", "rules.md"]) == FINE
+    assert said(capsys)[0].startswith("# Rules")
+    assert main(["help", "rules"]) == FINE
+    assert said(capsys)[0].startswith("usage: klamm rules")
+
+
+def test_help_lists_the_pages_and_names_the_nearest_word(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["help", "docs"]) == FINE
+    pages = sorted(path.name for path in (ROOT / "docs").glob("*.md"))
+    assert said(capsys)[0].split() == [f"docs/{name}" for name in pages]
+    assert main(["help", "expresions"]) == USAGE
+    assert "did you mean expressions?" in said(capsys)[1]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_page_that_help_names_is_there_and_help_says_how_to_read_it(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([command, "--help"]) == FINE
+    text = said(capsys)[0]
+    for page in re.findall(r"docs/[\w/-]+\.md", text):
+        assert (ROOT / page).is_file()
+        assert page in text.rpartition("`klamm help PAGE` prints ")[2]
 
 
 def test_no_command_is_wrong_usage_and_shows_the_help(capsys: pytest.CaptureFixture[str]) -> None:
