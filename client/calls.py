@@ -8,7 +8,7 @@ from urllib.parse import quote, urlencode
 
 import msgspec
 
-from klamm.client.failures import Refused
+from klamm.client.failures import Mistaken, Refused
 from klamm.client.types import (
     Capture,
     CaptureWish,
@@ -27,6 +27,7 @@ from klamm.client.types import (
 )
 
 T = TypeVar("T")
+UNPROCESSABLE = 422
 Written = Mapping[str, Any]  # a rule as in a file: {"api": "Produce", "error": "NOT_LEADER_OR_FOLLOWER"}
 
 
@@ -52,7 +53,8 @@ def refusal(status: int, body: bytes) -> Refused:
         problem = msgspec.json.decode(body, type=Problem)
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return Refused(status, f"status {status}: {body[:200].decode('utf-8', 'replace')}")
-    return Refused(status, problem.error, problem.mistakes)
+    kind = Mistaken if status == UNPROCESSABLE else Refused
+    return kind(status, problem.error, problem.mistakes)
 
 
 def rules() -> Call[list[Rule]]:

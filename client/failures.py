@@ -24,3 +24,7 @@ class Refused(ApiError):
             f"{mistake.path}: {mistake.reason}" if mistake.path else mistake.reason for mistake in mistakes
         ]
         super().__init__("\n".join(lines) or reason)
+
+
+class Mistaken(Refused, ValueError):
+    """klamm cannot mean what it was given: a name that Kafka lacks, an expression that cannot be read."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
@@ -105,8 +105,10 @@ def _each(names: Names | None) -> tuple[str, ...]:
 def _api(name: str) -> str:
     from klamm.decoders import API, UnknownApi
 
+    if set(name) & set("*?["):
+        return _some(name, [api.name for api in API], "API")
     try:
-        return name if set(name) & set("*?[") else API[name].name
+        return API[name].name
     except UnknownApi as unknown:
         raise ValueError(str(unknown)) from None
 
@@ -133,7 +135,16 @@ def _check(where: str, apis: tuple[str, ...]) -> None:
 def _error(name: str) -> str:
     from klamm.decoders import ERRORS
 
+    if set(name) & set("*?["):
+        return _some(name, [error.name for error in ERRORS], "error")
     try:
-        return name if set(name) & set("*?[") else ERRORS[name].name
+        return ERRORS[name].name
     except LookupError as unknown:
         raise ValueError(str(unknown)) from None
+
+
+def _some(pattern: str, names: Sequence[str], kind: str) -> str:
+    """A pattern that fits some of these. Raises ValueError."""
+    if not any(fnmatchcase(name, pattern) for name in names):
+        raise ValueError(f"{pattern!r} fits the name of no {kind} of Kafka")
+    return pattern

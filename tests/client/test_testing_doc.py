@@ -3,12 +3,20 @@
 import json
 import re
 import subprocess
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from klamm.client.front import Front, in_front_of
 from tests.brokers.jars import ROOT
 from tests.client.mock_cluster import mock_cluster
+
+
+@pytest.fixture(scope="module")
+def front() -> Iterator[Front]:
+    with mock_cluster() as bootstrap, in_front_of(bootstrap) as klamm:
+        yield klamm
+
 
 TEXT = (ROOT / "docs" / "testing.md").read_text()
 COMMANDS = re.search(r"```sh\n(.*?)```", TEXT, re.DOTALL)
@@ -30,6 +38,29 @@ def test_the_commands_for_other_languages_run() -> None:
         assert done.returncode == 0, done.stderr
         assert '"name":"moved"' in done.stdout
         assert klamm.api.rules() == []
+
+
+@pytest.mark.parametrize(
+    "slip",
+    [
+        lambda klamm: klamm.inject("Prodce", "NOT_LEADER_OR_FOLLOWER"),
+        lambda klamm: klamm.inject("Produce", "NOT_A_LEADER"),
+        lambda klamm: klamm.delay("Prodce", "1s"),
+        lambda klamm: klamm.delay("Produce", "soon"),
+        lambda klamm: klamm.block(api="Prodce"),
+        lambda klamm: klamm.rules({"api": "Produce", "dely": "1s"}),
+        lambda klamm: klamm.exchanges("Prodce"),
+        lambda klamm: klamm.exchanges("Prodce*"),
+        lambda klamm: klamm.exchanges(error="NOT_A_*"),
+        lambda klamm: klamm.assert_no("Produce", where="acsk != -1"),
+        lambda klamm: klamm.wait_for(error="NOT_A_LEADER"),
+        lambda klamm: klamm.api.exchanges(where="acsk != -1 +"),
+    ],
+)
+def test_a_slip_of_the_pen_is_a_value_error(slip: Callable[[Front], object], front: Front) -> None:
+    with pytest.raises(ValueError):
+        slip(front)
+    assert front.api.rules() == []
 
 
 @pytest.mark.parametrize("wrong", [{"api": "Prodce", "delay": "1s"}])
