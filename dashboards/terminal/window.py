@@ -126,7 +126,7 @@ def _sums(
         row.errors_ever += sum(lane["errors_ever"].values())
         if waiting or lane["api"] not in WAITING:
             _add(row, lane["latency"])
-    return sorted(rows.values(), key=lambda row: (row.requests == 0, -row.ever.bit_length(), row.name))
+    return sorted(rows.values(), key=lambda row: (-row.requests, -row.ever, row.name))
 
 
 def _own(lanes: Iterable[Mapping[str, Any]], size: int) -> Row:
@@ -158,9 +158,7 @@ def _errors(lanes: Iterable[Mapping[str, Any]], topics: Iterable[Mapping[str, An
     for key, row in rows.items():
         row.clients = [name for name, _ in clients[key].most_common(ERROR_PARTS)]
         row.topics = [name for name, _ in named.get(key, Counter()).most_common(ERROR_PARTS)]
-    return sorted(
-        rows.values(), key=lambda row: (-row.count.bit_length(), -row.ever.bit_length(), row.name, row.api)
-    )
+    return sorted(rows.values(), key=lambda row: (-row.count, -row.ever, row.name, row.api))
 
 
 def _named(lane: Mapping[str, Any], name: str, many: bool) -> str:

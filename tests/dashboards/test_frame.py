@@ -17,8 +17,8 @@ brokers p50 1.96 ms  p99 < 10 ms    klamm itself p50 17 µs  p99 50 µs
 API                                 req/s    in/s   out/s     p50     p99  err/s
 Produce                               430  585 kB 38.1 kB 1.97 ms < 10 ms    1.8
 Fetch                                  70 8.52 kB  924 kB 46.7 ms <500 ms    1.2
-Metadata                              3.0   220 B 1.90 kB <2.5 ms <2.5 ms    2.0
 OffsetCommit                          4.0   600 B   320 B  < 5 ms < 10 ms      –
+Metadata                              3.0   220 B 1.90 kB <2.5 ms <2.5 ms    2.0
 ListOffsets                           2.0   180 B   240 B <2.5 ms <2.5 ms      –
 Heartbeat                             1.0    70 B    20 B  < 1 ms <2.5 ms      –
 CLIENT                              req/s    in/s   out/s     p50     p99  err/s
@@ -32,8 +32,8 @@ orders                   183 < 10 ms    1.8  2          169 5.00 ms     4    1.8
 payments                  14 <2.5 ms    1.2  3          167 < 10 ms     4    1.4
 no-such-topic            2.0 <2.5 ms    2.0
 ERROR                                                                 /s   total
-NOT_LEADER_OR_FOLLOWER  Produce  orders-service on orders            1.8      62
 UNKNOWN_TOPIC_OR_PARTITION  Metadata  reporting on no-such-topic     2.0      60
+NOT_LEADER_OR_FOLLOWER  Produce  orders-service on orders            1.8      62
 and 2 more"""
 
 

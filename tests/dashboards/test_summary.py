@@ -13,8 +13,8 @@ In 30 s klamm passed on 15,300 requests of 6 clients on 4 topics: 17.8 MB in, 28
 API           requests       in      out      p50      p99  errors
 Produce         12,900  17.5 MB  1.14 MB  1.96 ms  5.46 ms      62
 Fetch            2,100   256 kB  27.7 MB  46.5 ms   476 ms      16
-Metadata            90  6.60 kB  57.0 kB  1.65 ms   < 5 ms      60
 OffsetCommit       120  18.0 kB  9.60 kB  2.98 ms  < 10 ms       –
+Metadata            90  6.60 kB  57.0 kB  1.65 ms   < 5 ms      60
 ListOffsets         60  5.40 kB  7.20 kB  1.25 ms  2.47 ms       –
 Heartbeat           30  2.10 kB    600 B  <2.5 ms   < 5 ms       2
 
