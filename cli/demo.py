@@ -18,9 +18,12 @@ from typing import IO, Any
 
 from rich.console import Console
 
+from klamm.cli.scalars import address
 from klamm.dashboards.terminal.summary import line, summary
 from klamm.dashboards.terminal.watch import NoAnswer, ask, watch
 from klamm.dashboards.terminal.window import Counters
+from klamm.decoders.extras import installing
+from klamm.proxy.config import Address
 
 DESCRIPTION = """\
 A three-broker cluster, klamm in front of it, producers and consumers, and what klamm sees, live. Nothing
@@ -31,9 +34,10 @@ examples:
   klamm demo
   klamm demo --seconds 30
   klamm demo --bootstrap localhost:9092      the same on a cluster of yours: plain text, without SASL
+  klamm demo --listen 127.0.0.1:29092 --admin 127.0.0.1:29091
 """
 
-NEEDS = "klamm demo needs librdkafka and its mock cluster: pip install 'klamm[demo]'"
+NEEDS = "klamm demo needs librdkafka and its mock cluster"
 WITHOUT_TERMINAL_S = 20.0
 LINE_EVERY_S = 2.0
 WIDTH = 100  # of what is no terminal
@@ -42,6 +46,8 @@ SILENT_S = 2.0  # a start that takes longer says what it waits for
 PATIENCE_S = {"clients": 25.0}  # they remove their topics; the others have nothing to do
 LISTEN = 19092
 PORTS = 8  # bootstrap and some brokers; the admin address is just before them
+LISTEN_HELP = f"bootstrap port, and those after it for brokers [127.0.0.1:{LISTEN}, or free ones above]"
+ADMIN_HELP = "metrics and health [the port before --listen]"
 PR_SET_PDEATHSIG = 1
 
 
@@ -79,6 +85,8 @@ def add_parser(subparsers: Any) -> None:
         metavar="HOST:PORT",
         help="a cluster of yours; topics klamm-demo-* are made and removed",
     )
+    parser.add_argument("--listen", metavar="HOST:FIRST", type=_address, help=LISTEN_HELP)
+    parser.add_argument("--admin", metavar="HOST:PORT", type=_address, help=ADMIN_HELP)
     parser.add_argument(
         "--seconds", metavar="N", type=_seconds, help="end after N seconds [20 without a terminal]"
     )
@@ -87,7 +95,7 @@ def add_parser(subparsers: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Until Ctrl-C, or for the time given. 1 if something of it does not start or ends on its own."""
     if find_spec("confluent_kafka") is None:
-        print(NEEDS, file=sys.stderr)
+        print(f"{NEEDS}: {installing('demo')}", file=sys.stderr)
         return 1
     console = Console()
     if not console.is_terminal:
@@ -97,7 +105,7 @@ def run(arguments: argparse.Namespace) -> int:
         signal.signal(number, signal.default_int_handler)
     try:
         with _children() as start:
-            _show(console, start, arguments.bootstrap, seconds)
+            _show(console, start, arguments.bootstrap, seconds, _ports(arguments.listen, arguments.admin))
     except Failed as failure:
         print(f"klamm demo: {failure}", file=sys.stderr)
         return 1
@@ -112,14 +120,16 @@ def run(arguments: argparse.Namespace) -> int:
 Start = Callable[..., Child]
 
 
-def _show(console: Console, start: Start, bootstrap: str | None, seconds: float | None) -> None:
+def _show(
+    console: Console, start: Start, bootstrap: str | None, seconds: float | None, ports: tuple[str, str]
+) -> None:
     own_cluster = bootstrap is None
     children = []
     if bootstrap is None:
         children.append(start("cluster", "klamm.cli.demo_cluster"))
         bootstrap = _first_line(children[0])
-    listen, admin = _ports()
-    where = ("--listen", f"127.0.0.1:{listen}", "--admin", admin, "--state", "none")
+    listen, admin = ports
+    where = ("--listen", listen, "--admin", admin, "--state", "none")
     klamm = start("klamm", "klamm.cli", "run", bootstrap, *where)
     children.append(klamm)
     first = _ready(admin, klamm, children)
@@ -186,12 +196,13 @@ def _ready(admin: str, klamm: Child, children: list[Child]) -> Counters:
     raise Failed(f"klamm is not ready after {READY_S:.0f} s: {reason}")
 
 
-def _ports() -> tuple[int, str]:
-    """The first port for clients and the admin address: those of `klamm run`, or some hundreds above."""
-    for listen in range(LISTEN, 60_000, 100):
-        admin = listen - 1
-        if all(_is_free(port) for port in range(admin, listen + PORTS)):
-            return listen, f"127.0.0.1:{admin}"
+def _ports(listen: Address | None, admin: Address | None) -> tuple[str, str]:
+    """Bootstrap and admin address: as given, else those of `klamm run` or some hundreds above."""
+    if listen is not None:
+        return str(listen), str(admin or Address(listen.host, listen.port - 1))
+    for first in range(LISTEN, 60_000, 100):
+        if all(_is_free(port) for port in range(first - 1, first + PORTS)):
+            return f"127.0.0.1:{first}", str(admin or Address("127.0.0.1", first - 1))
     raise Failed(f"no {PORTS} free ports in a row from {LISTEN} on")
 
 
@@ -259,6 +270,13 @@ def _stop(child: Child) -> None:
 def _end_with_parent() -> None:
     """Even a killed demo leaves nothing behind (Linux)."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+def _address(text: str) -> Address:
+    try:
+        return address(text)
+    except ValueError as wrong:
+        raise argparse.ArgumentTypeError(str(wrong)) from None
 
 
 def _seconds(text: str) -> float:

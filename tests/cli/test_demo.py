@@ -1,5 +1,6 @@
 """`klamm demo`, as a user runs it: with a terminal, without one, and when things go wrong."""
 
+import argparse
 import os
 import re
 import signal
@@ -16,6 +17,8 @@ import pytest
 
 from klamm.cli import demo as klamm_demo
 from klamm.cli import main
+from klamm.decoders.extras import installing
+from tests.brokers.processes import free_block, free_ports
 
 COMMAND = [sys.executable, "-m", "klamm.cli", "demo"]
 PATIENCE_S = 60
@@ -163,8 +166,39 @@ def test_without_confluent_kafka_it_names_what_to_install(
     monkeypatch.setattr("klamm.cli.demo.find_spec", lambda name: None)
     assert main(["demo"]) == 1
     said = capsys.readouterr().err
-    assert "pip install 'klamm[demo]'" in said
+    assert installing("demo") in said
     assert said.count("\n") == 1
+
+
+def test_it_listens_where_it_is_told_to() -> None:
+    listen, admin = free_block(), free_ports()
+    words = ["--seconds", "2", "--listen", f"127.0.0.1:{listen}", "--admin", f"127.0.0.1:{admin}"]
+    demo = subprocess.run([*COMMAND, *words], capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    assert (demo.returncode, demo.stderr) == (0, "")
+    assert f"klamm    127.0.0.1:{listen}\nmetrics  http://127.0.0.1:{admin}/metrics\n" in demo.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "wanted"),
+    [
+        ([], ("127.0.0.1:19092", "127.0.0.1:19091")),
+        (["--admin", "127.0.0.1:7"], ("127.0.0.1:19092", "127.0.0.1:7")),
+        (["--listen", "0.0.0.0:29092"], ("0.0.0.0:29092", "0.0.0.0:29091")),
+    ],
+)
+def test_what_is_not_told_is_what_klamm_run_has(
+    words: list[str], wanted: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(klamm_demo, "_is_free", lambda port: True)
+    parser = argparse.ArgumentParser()
+    klamm_demo.add_parser(parser.add_subparsers())
+    told = parser.parse_args(["demo", *words])
+    assert klamm_demo._ports(told.listen, told.admin) == wanted
+
+
+def test_an_address_that_is_none_is_said_with_its_option(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["demo", "--listen", "nowhere"]) == 2
+    assert "argument --listen: 'nowhere' has no port" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("seconds", ["0", "-1", "x", "nan"])
