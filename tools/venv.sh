@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Make .venv where it is missing, and install klamm into it with the extras of one make target: tools/venv.sh EXTRA
-set -eu
+set -eu -o pipefail
 cd "$(dirname "$0")/.."
 python=${PYTHON:-python3}
 
@@ -12,5 +12,6 @@ if [ ! -x .venv/bin/pip ]; then
     "$python" -c 'import ensurepip, venv' 2>/dev/null || tools/packages.sh python3-venv
     "$python" -m venv --clear .venv
 fi
-.venv/bin/python -m pip install --quiet --disable-pip-version-check --editable ".[$1]"
+echo "installing klamm and what make needs for '$1' into .venv: half a minute or more, once" >&2
+.venv/bin/python -m pip install --disable-pip-version-check --progress-bar off --editable ".[$1]" | tools/pip_progress.sh
 touch ".venv/$1.installed"
