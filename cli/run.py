@@ -48,7 +48,7 @@ examples:
 
 
 OPTIONS = [  # option, its value (empty: none is taken), help with the default in brackets
-    ("--listen", "HOST:FIRST[-LAST]", "bootstrap port, and after it the brokers' [127.0.0.1:19092]"),
+    ("--listen", "HOST:FIRST[-LAST]", "bootstrap port, then brokers'; 100 without LAST [127.0.0.1:19092]"),
     ("--advertise", "HOST", "the host that clients are told [the one they connected to]"),
     ("--map", "ADVERTISED=REACHABLE", "reach a broker that advertises HOST:PORT elsewhere; repeatable"),
     ("--upstream-tls", "", "TLS to the brokers"),
