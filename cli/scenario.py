@@ -33,7 +33,7 @@ EXAMPLES = """\
 examples:
   klamm scenario list
   klamm scenario show rolling-restart
-  klamm scenario run rolling-restart --set broker=1 --json report.json
+  klamm scenario run rolling-restart --set first=3 --json report.json
   klamm scenario check my-scenario.yaml
   klamm scenario run my-scenario.yaml --cluster eu --speed 10
 

@@ -33,7 +33,7 @@ frame may be missing. A request tells what it is. A response does not: put its r
 
 EXAMPLES = """\
 examples:
-  klamm decode 00000012 0003000c 00000007 00047465 73740000 000000
+  klamm decode 00000013 0003000c 00000007 00047465 73740000 000000
   klamm decode frames.bin --json
   xxd -p answer.bin | klamm decode --api Metadata --version 12
 """

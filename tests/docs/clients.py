@@ -1,0 +1,45 @@
+"""The clients that the pages name, at work: python -m tests.docs.clients BOOTSTRAP, until SIGTERM."""
+
+import signal
+import sys
+from threading import Event, Thread
+
+from confluent_kafka import Producer
+
+from klamm.cli.demo_traffic import Run, group_member, producer
+
+
+def asks(client_id: str) -> Run:
+    """Asks for the cluster's metadata, on a new connection each time."""
+
+    def run(bootstrap: str, stop: Event) -> None:
+        while not stop.wait(0.5):
+            client = Producer({"bootstrap.servers": bootstrap, "client.id": client_id, "log_level": 0})
+            client.list_topics(timeout=10)
+
+    return run
+
+
+CLIENTS = (
+    producer("orders-service", "orders", 40, 200),
+    producer("legacy-app", "orders", 5, 200),
+    group_member("billing", "billing", ["orders"], **{"auto.offset.reset": "earliest"}),
+    asks("orders-app"),
+)
+
+
+def main(bootstrap: str) -> None:
+    """Run them, a thread each."""
+    stop = Event()
+    signal.signal(signal.SIGTERM, lambda *_: stop.set())
+    threads = [Thread(target=run, args=(bootstrap, stop)) for run in CLIENTS]
+    for thread in threads:
+        thread.start()
+    print("work", flush=True)
+    stop.wait()
+    for thread in threads:
+        thread.join(5)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

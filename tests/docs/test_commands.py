@@ -1,0 +1,107 @@
+"""Every command of README.md, docs/ and the help texts runs as it is written, and prints what is shown."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+from pathlib import Path
+
+import pytest
+
+from klamm.cli import main
+from tests.brokers.processes import wait_for
+from tests.docs import ways
+from tests.docs.blocks import Block, Command, blocks, commands
+from tests.docs.materials import block
+from tests.docs.stage import Stage, with_klamm
+from tests.docs.ways import first
+
+SHELL = [block for block in blocks() if block.language == "sh"]
+
+
+def here(block: Block) -> list[Command]:
+    """Those that no other test holds."""
+    return [command for command in commands(block) if first(ways.ELSEWHERE, command.text) is None]
+
+
+def any_of(pattern: str, block: Block) -> bool:
+    return any(re.match(pattern, command.text) for command in here(block))
+
+
+TRIED = [block for block in SHELL if here(block)]
+WITH_SPARK = [block for block in TRIED if any_of(ways.SPARK, block)]
+WITHOUT = [block for block in TRIED if block not in WITH_SPARK]
+
+
+@pytest.fixture
+def folder(files: Path, tmp_path: Path) -> Path:
+    """Where the commands of a block run, one after the other."""
+    return Path(shutil.copytree(files, tmp_path / "here", symlinks=True))
+
+
+@pytest.mark.parametrize("block", WITHOUT, ids=lambda block: block.where)
+def test_the_commands_of_a_block_run(block: Block, stage: Stage, folder: Path) -> None:
+    asks = any_of(ways.LIVE, block) and not any_of(ways.ITSELF, block)
+    with with_klamm(stage) if asks else stage.alone():
+        for command in here(block):
+            tried(command, stage, folder)
+
+
+@pytest.mark.parametrize("block", WITH_SPARK, ids=lambda block: block.where)
+def test_the_analyses_of_a_block_run(
+    block: Block, spark: SparkSession, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In this process, whose Spark runs already. 1 is for findings as grave as --fail-on."""
+    monkeypatch.chdir(folder)
+    for command in here(block):
+        assert main(shlex.split(command.text)[1:]) in (0, 1)
+
+
+def tried(command: Command, stage: Stage, folder: Path) -> None:
+    """Run one command. AssertionError, with all that it printed, where it does not end as the page says."""
+    for prepare in (ways.BEFORE[pattern] for pattern in ways.BEFORE if re.match(pattern, command.text)):
+        code, printed = stage.run(prepare, folder)
+        assert code == 0, f"$ {prepare}\n{printed}"
+    for made in re.findall(r"^klamm import .* -o ([\w.-]+)", command.text):
+        shutil.rmtree(folder / made, ignore_errors=True)
+    text = ways.as_it_is(command.text, lambda script: stage.run(script, folder)[1])
+    if text.endswith("&"):
+        stage.start("background", f"cd {folder}; exec {text[:-1]}", "metrics and health")
+        return
+    until = first(ways.ENDLESS, command.text)
+    code, printed = stage.run(text, folder, until)
+    fine = first(ways.EXIT_CODES, command.text) or {0}
+    if until is not None:
+        fine = fine | ways.INTERRUPTED
+    assert code in fine, f"$ {text}\nexit code {code}\n{printed}"
+    shown(command, printed)
+
+
+def shown(command: Command, printed: str) -> None:
+    """The lines that the page shows of its output, where they do not tell of one run alone, are printed."""
+    for line in ways.lasting(command):
+        assert line in ways.plain(printed), f"$ {command.text}\n{printed}"
+
+
+def test_what_klamm_run_prints_is_what_the_readme_shows(stage: Stage, folder: Path) -> None:
+    _, printed = stage.run("klamm run kafka-1:9092", folder, "metrics and health")
+    shown = block("README.md", "klamm stands in front of kafka (id").text
+    for line in ways.plain(shown).splitlines():
+        if not re.match(r" ?(klamm stands|bootstrap |broker )", line):
+            assert line in ways.plain(printed).splitlines()
+    nodes = [
+        line.split()[:-2] for line in printed.splitlines() if re.match(r"  (bootstrap|broker \d) ", line)
+    ]
+    assert nodes == [["bootstrap"], ["broker", "1"], ["broker", "2"], ["broker", "3"]]
+
+
+LOGGED = re.compile(r"[\d:.]+ \w+ v\d+ client=\S+ broker=\w+ (\S+\[[\d,]+\] |orders )?\d+B -> \d+B [\d.]+m?s")
+
+
+def test_what_klamm_run_logs_is_what_the_readme_shows(stage: Stage, folder: Path) -> None:
+    for begins in ("09:52:45", "09:53:00"):
+        lines = [line for line in block("README.md", begins).text.splitlines() if " info " not in line]
+        assert [line for line in lines if not LOGGED.fullmatch(line)] == []
+    with with_klamm(stage, "--log-format console --log Produce,Metadata"):
+        wait_for(lambda: LOGGED.search((stage.folder / "klamm.log").read_text()), "a line of the log")

@@ -1,0 +1,161 @@
+"""Every file that a page shows, and every expression, is read by what reads it in klamm or beside it."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+
+from klamm.cli import config_file
+from klamm.pipeline import thresholds
+from klamm.pipeline.detectors import DETECTORS
+from klamm.replay.client_config import properties
+from klamm.rules import rule_file
+from klamm.rules.expressions import parse
+from klamm.scenarios.model import read_scenario
+from tests.brokers.jars import ROOT
+from tests.docs.blocks import Block, blocks, commands
+from tests.docs.materials import block
+from tests.docs.ways import first
+
+
+def rules(text: str, folder: Path) -> None:
+    (folder / "rules.yaml").write_text(text)
+    (folder / "hurry.py").write_text(block("docs/rules.md", '"""hurry').text)
+    found = rule_file.load(str(folder / "rules.yaml"))
+    assert (found.mistakes, found.warnings) == ([], [])
+
+
+def list_of_rules(text: str, folder: Path) -> None:
+    """As tests/e2e/reactions.py writes them: in a name of its own, which is that of the first rule too."""
+    found = yaml.safe_load(text.replace("{name}", "orders"))
+    found[0].setdefault("name", "orders")
+    rules(json.dumps({"rules": found}), folder)
+
+
+def configuration(text: str, folder: Path) -> None:
+    (folder / "ca.pem").touch()
+    (folder / "klamm.yaml").write_text(text)
+    assert config_file.load(str(folder / "klamm.yaml")).clusters
+
+
+def scenario(text: str, folder: Path) -> None:
+    found, mistakes = read_scenario(text, "scenario.yaml", "scenario")
+    assert mistakes == []
+    assert found is not None
+
+
+def limits(text: str, folder: Path) -> None:
+    (folder / "thresholds.yaml").write_text(text)
+    assert thresholds.load(str(folder / "thresholds.yaml"), DETECTORS)
+
+
+def prometheus(text: str, folder: Path) -> None:
+    (folder / "prometheus.yml").write_text(text)
+    promtool("check", "config", str(folder / "prometheus.yml"))
+
+
+def queries(text: str, folder: Path) -> None:
+    rows = [{"record": f"row:{n}", "expr": line} for n, line in enumerate(text.splitlines())]
+    (folder / "queries.json").write_text(json.dumps({"groups": [{"name": "page", "rules": rows}]}))
+    promtool("check", "rules", str(folder / "queries.json"))
+    listed = (ROOT / "docs" / "metrics.md").read_text()
+    for name in re.findall(r"klamm_\w+", text):
+        assert f"`{name.removesuffix('_bucket')}`" in listed
+
+
+def promtool(*words: str) -> None:
+    done = subprocess.run(["promtool", *words], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def log_line(text: str, folder: Path) -> None:
+    """Its keys are those of proxy/log_lines.py, which tests/proxy/test_log.py holds."""
+    assert {"time", "event", "api", "latency_ms", "request_bytes", "connection"} <= json.loads(text).keys()
+
+
+def client_properties(text: str, folder: Path) -> None:
+    assert properties(text)["security.protocol"] == "SASL_SSL"
+
+
+def librdkafka_properties(text: str, folder: Path) -> None:
+    from confluent_kafka import Producer
+
+    pairs = [line.split("=", 1) for line in text.splitlines() if not line.startswith("#")]
+    Producer(dict(pairs)).flush(0)
+
+
+def expression(text: str, folder: Path) -> None:
+    assert parse(text)
+
+
+# How a file begins, and what reads it.
+READERS: dict[str, Callable[[str, Path], None]] = {
+    r"(plugins: .*\n)?rules:\n": rules,
+    r"- \{": list_of_rules,
+    r"clusters:": configuration,
+    r"about:": scenario,
+    r"tiny_batches:": limits,
+    r"# prometheus.yml": prometheus,
+    r"sum by": queries,
+    r'\{"time"': log_line,
+    r"security.protocol=": client_properties,
+    r"# the client": librdkafka_properties,
+    r"acks == -1": expression,
+}
+
+
+def reader(block: Block) -> Callable[[str, Path], None] | None:
+    """What reads this block."""
+    return first(READERS, block.text) if block.language not in ("sh", "python") else None
+
+
+FILES = [block for block in blocks() if reader(block)]
+
+
+@pytest.mark.parametrize("block", FILES, ids=lambda block: block.where)
+def test_a_file_of_a_page_is_one(block: Block, tmp_path: Path) -> None:
+    read_by = reader(block)
+    assert read_by is not None
+    read_by(block.text, tmp_path)
+
+
+WORD = re.compile(r"`(klamm (?:\w[\w-]* ?)+[^`]*)`")
+MADE_UP = re.compile(r"klamm (COMMAND|PAGE)")
+
+
+@pytest.mark.parametrize(
+    "page", ["README.md", *(f"docs/{path.name}" for path in sorted(ROOT.glob("docs/*.md")))]
+)
+def test_a_command_within_a_sentence_has_the_words_that_klamm_knows(page: str) -> None:
+    from klamm.cli import COMMANDS
+    from tests.docs.blocks import helps
+
+    told = helps()
+    for text in WORD.findall(re.sub(r"```.*?```", "", (ROOT / page).read_text(), flags=re.DOTALL)):
+        words = text.split()
+        if words[1].startswith("-") or words[1] == "help":
+            continue
+        assert words[1] in COMMANDS, text
+        inner = told.get(f"klamm {words[1]} {words[2]} --help") if len(words) > 2 else None
+        known = told[f"klamm {words[1]} --help"] + (inner or "")
+        for option in re.findall(r"(?<= )--[a-z-]+", text):
+            assert f"{option} " in known or f"{option}\n" in known or f"{option}," in known, text
+
+
+def test_a_target_that_a_page_names_is_one_of_the_makefile() -> None:
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    named = {
+        command.text.split()[1]
+        for block in blocks()
+        if block.language == "sh"
+        for command in commands(block)
+        if command.text.startswith("make ")
+    }
+    assert named
+    assert named - targets == set()

@@ -1,0 +1,143 @@
+"""How the blocks of the pages are tried: tables, to which a new block adds a row where nothing fits it yet."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+from tests.docs.blocks import Block, Command
+
+T = TypeVar("T")
+
+# In all tables a pattern has to fit the beginning of the command.
+
+# Commands that need more than the network of the pages: the test that holds each.
+ELSEWHERE = {
+    r"make demo": "tests/cli/test_demo.py::test_on_a_terminal_it_draws_until_interrupted_and_then_sums_up",
+    r"make (help|test|check|bench)\b": "tests/docs/test_files.py::test_a_target_that_a_page_names_is_one_of_the_makefile",
+    r"(python3 -m venv .* )?(\.venv/bin/)?pip install": "tests/docs/test_wheel.py::test_the_advice_for_a_missing_extra_names_the_clone",
+    r"tcpdump ": "tests/e2e/test_import.py::test_klamm_and_tcpdump_capture_the_same_exchanges",
+    r"tshark ": "tests/e2e/test_export.py::test_tshark_reads_the_same_requests_and_responses",
+    r"duckdb ": "tests/e2e/test_export.py::test_duckdb_counts_the_same_in_parquet",
+    r"SSLKEYLOGFILE=|klamm import .*--keys": "tests/e2e/test_import.py"
+    "::test_tls_of_a_real_broker_is_read_with_the_secrets_of_its_client",
+    r"klamm analyze s3a:": "tests/pipeline/test_cluster.py::test_tables_of_a_cluster_are_those_of_one_machine",
+    r"klamm analyze .*--follow": "tests/cli/test_analyze.py"
+    "::test_follow_tells_findings_and_ends_with_a_summary_at_ctrl_c",
+    r"spark-submit ": "tests/pipeline/test_cluster.py::test_tables_of_a_cluster_are_those_of_one_machine",
+    r"klamm replay --serve .*:9092": "tests/e2e/test_replay_serve.py::test_the_recorded_session_runs_again",
+    r"pytest --klamm-bootstrap": "tests/e2e/test_examples.py::test_the_order_service_is_tested_with_the_fixture",
+}
+
+# Commands that run until they are interrupted: they have printed this by then.
+ENDLESS = {
+    r"(\.venv/bin/)?klamm run ": "metrics and health",
+    r"klamm demo": "req/s",
+    r"klamm tail": "\n",
+    r"klamm replay .*--serve": "bootstrap.servers=",
+    r"klamm (inject|delay|block|down|pause) (?!.*--follow 0)": "\n",
+    r"curl .*/v1/live": "\n",
+}
+
+# The exit codes of commands that may end with another than 0.
+EXIT_CODES = {
+    r"klamm diff ": {0, 1},  # 1: they are not the same
+    r"klamm replay .*--to": {0, 1},  # 1: the answers differ
+    r"klamm scenario run ": {0, 1},  # 1: not all expectations were met
+}
+INTERRUPTED = {130, -2}  # by Ctrl-C: of klamm, of curl
+
+# Commands that ask a running klamm, and those that are one at its usual ports.
+LIVE = (
+    r"klamm (tail|connections|inject|delay|block|down|pause|intercept|scenario run|rules (list|add|on|off|rm|reset))"
+    r"|curl "
+)
+ITSELF = r"(\.venv/bin/)?klamm (run|demo|replay .*--serve)"
+SPARK = r"klamm analyze "
+
+# What has to be there before a command, as a command.
+BEFORE = {
+    r"klamm intercept": "klamm pause Metadata --side response --times 1 --follow 0 && "
+    'until [ "$(curl -s http://127.0.0.1:19091/v1/held | jq length)" -gt 0 ]; do sleep 0.1; done',
+}
+
+# Options that make a command of the pages quicker.
+QUICKER = {r"klamm scenario run (?!.*--speed)": " --speed 20"}
+
+# Ids that the pages make up: the command that prints the ids of now.
+HELD = "curl -s http://127.0.0.1:19091/v1/held | jq '.[0].id'"
+IDS = {
+    r"(klamm connections --close )\d+": "curl -s http://127.0.0.1:19091/v1/connections | jq '.[0].id'",
+    r"(klamm intercept (?:resume|show|edit|error) )\d+": HELD,
+}
+
+
+def first(table: Mapping[str, T], text: str) -> T | None:
+    """What the first pattern that fits says."""
+    return next((said for pattern, said in table.items() if re.match(pattern, text)), None)
+
+
+def as_it_is(text: str, asked: Callable[[str], str]) -> str:
+    """A command with ids of now, in its quicker form."""
+    text += first(QUICKER, text) or ""
+    for pattern, command in IDS.items():
+        if re.search(pattern, text):
+            text = re.sub(pattern, rf"\g<1>{asked(command).strip()}", text)
+    return text
+
+
+# ---- outputs --------------------------------------------------------------------------------------------------
+
+# Pages whose blocks without a language are made from tables: the test that they are what the tables say.
+GENERATED = {
+    r"docs/protocol\.md": "tests/tools/test_protocol_doc.py::test_the_page_is_what_the_tables_say_now",
+    r"docs/rules\.md": "tests/rules/test_rule_file_docs.py::test_the_reference_is_what_the_code_says_now",
+}
+
+# Outputs that stand without their command, by page and first word or words: the test that holds their form.
+PRINTED = {
+    "README.md: klamm 0.1.0": "tests/dashboards/test_frame.py::test_a_small_terminal_has_room_for_all_that_matters",
+    "README.md: cluster  127.0": "tests/cli/test_demo.py"
+    "::test_without_a_terminal_it_prints_lines_and_a_summary_and_leaves_nothing_behind",
+    "README.md: klamm stands": "tests/docs/test_commands.py::test_what_klamm_run_prints_is_what_the_readme_shows",
+    "README.md: 09:52:45.025": "tests/docs/test_commands.py::test_what_klamm_run_logs_is_what_the_readme_shows",
+    "README.md: 09:53:00.924": "tests/docs/test_commands.py::test_what_klamm_run_logs_is_what_the_readme_shows",
+    "README.md: klamm_requests_t": "tests/proxy/test_metrics.py"
+    "::test_the_documentation_lists_every_metric_with_its_type_and_labels",
+    "README.md: rules: 2 from": "tests/proxy/test_rule_reload.py::test_the_start_says_rules_file_and_seed",
+    "docs/analyze.md: capture/": "tests/cli/test_analyze.py::test_a_run_finds_who_does_what_and_fails_for_it",
+    "docs/captures.md:   response as": "tests/cli/test_show.py::test_what_klamm_did_and_what_is_missing_is_said",
+    "docs/configuration.md: klamm.yaml:3:5:": "tests/cli/test_config_file.py"
+    "::test_a_mistake_is_named_with_its_line_column_key_and_what_to_do",
+    "docs/pipeline.md: +-----": "tests/docs/test_python.py::test_a_program_for_spark_runs",
+    "docs/replay.md: 77 requests": "tests/replay/test_comparing.py::test_errors_are_told_by_name_with_how_often_and_the_first",
+    "docs/replay.md: nothing rec": "tests/replay/test_serving.py::test_the_nearest_of_what_was_recorded_is_named",
+    "docs/testing.md: ----------": "tests/client/test_pytest_plugin.py"
+    "::test_a_failed_test_shows_the_last_exchanges_and_the_rules_that_fired",
+}
+
+# Lines of outputs that tell of one run alone, though no number is in them.
+ONE_RUN = r"(TLS, not read|what clients said in TLS|librdkafka-test|of +|lost:|JoinGroup-delay)"
+
+
+def key(block: Block) -> str:
+    """The page, and how the block begins."""
+    return f"{block.page}: {block.text.splitlines()[0]}"
+
+
+def printed_by(block: Block) -> str | None:
+    """The test that holds an output."""
+    return next((test for begins, test in PRINTED.items() if key(block).startswith(begins)), None)
+
+
+def plain(text: str) -> str:
+    """With one space where there are several, and no space at the end of a line."""
+    return re.sub(r"[ \t]*\n", "\n", re.sub(r"[ \t]+", " ", text))
+
+
+def lasting(command: Command) -> list[str]:
+    """The lines of its output, as the page shows it, that every run prints: those without numbers, as headings."""
+    lines = [line.strip() for line in plain(command.output).splitlines()]
+    lines = [line for line in lines if not re.search(r"\d", re.sub(r"\bp\d\d\b", "", line))]
+    return [line for line in lines if " " in line and not re.match(ONE_RUN, line)]
