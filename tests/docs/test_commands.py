@@ -8,6 +8,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
 from klamm.cli import main
 from tests.brokers.processes import wait_for
