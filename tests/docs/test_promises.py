@@ -1,4 +1,4 @@
-"""docs/promises.md has no holes: its sentences stand in their pages, its tests exist, and each page has rows."""
+"""docs/promises.md has no holes: its sentences stand in their pages, its tests exist, each page has rows."""
 
 import re
 from typing import NamedTuple

@@ -1,12 +1,14 @@
 """`klamm demo` on a cluster of somebody's own."""
 
 import sys
+from pathlib import Path
 
 import pytest
 from confluent_kafka.admin import AdminClient
 
+from klamm.cli.demo_traffic import TOPICS
 from tests.brokers.kraft import Cluster
-from tests.examples.programs import said
+from tests.brokers.processes import Process, wait_for
 
 pytestmark = pytest.mark.brokers
 
@@ -16,10 +18,12 @@ def demo_topics(bootstrap: str) -> set[str]:
     return {name for name in found if name.startswith("klamm-demo-")}
 
 
-def test_a_demo_on_a_cluster_of_yours_makes_its_topics_and_removes_them(kafka: Cluster) -> None:
-    output = said(
-        sys.executable, "-m", "klamm.cli", "demo", "--bootstrap", kafka.bootstrap(), "--seconds", "6"
-    )
-    assert "klamm-demo-orders" in output
-    assert "ending the clients, removing their topics" in output
+def test_a_demo_on_a_cluster_of_yours_makes_its_topics_and_removes_them(
+    kafka: Cluster, tmp_path: Path
+) -> None:
+    words = ["demo", "--bootstrap", kafka.bootstrap(), "--seconds", "15"]
+    demo = Process([sys.executable, "-m", "klamm.cli", *words], tmp_path / "demo.log")
+    wait_for(lambda: demo_topics(kafka.bootstrap()) >= set(TOPICS), "the demo's topics", [demo])
+    assert demo.child.wait(90) == 0, demo.tail()
+    assert "ending the clients, removing their topics" in demo.log.read_text()
     assert demo_topics(kafka.bootstrap()) == set()
