@@ -63,7 +63,10 @@ BEFORE = {
 }
 
 # Options that make a command of the pages quicker.
-QUICKER = {r"klamm scenario run (?!.*--speed)": " --speed 20"}
+QUICKER = {
+    r"klamm scenario run (?!.*--speed)": " --speed 20",
+    r"klamm replay (?!.*--asap).*--to": " --asap",
+}
 
 # Ids that the pages make up: the command that prints the ids of now.
 HELD = "curl -s http://127.0.0.1:19091/v1/held | jq '.[0].id'"
@@ -118,7 +121,7 @@ PRINTED = {
 }
 
 # Lines of outputs that tell of one run alone, though no number is in them.
-ONE_RUN = r"(TLS, not read|what clients said in TLS|librdkafka-test|of +|lost:|JoinGroup-delay)"
+ONE_RUN = r"(Enter to edit again|TLS, not read|what clients said in TLS|librdkafka-test|of +|lost:|JoinGroup-delay)"
 
 
 def key(block: Block) -> str:
