@@ -95,6 +95,7 @@ def as_it_is(text: str, asked: Callable[[str], str]) -> str:
 # Pages whose blocks without a language are made from tables: the test that they are what the tables say.
 GENERATED = {
     r"docs/protocol\.md": "tests/tools/test_protocol_doc.py::test_the_page_is_what_the_tables_say_now",
+    r"docs/blocked\.md": "tests/e2e/test_blocked.py::test_the_page_has_each_client_and_action",
     r"docs/rules\.md": "tests/rules/test_rule_file_docs.py::test_the_reference_is_what_the_code_says_now",
 }
 
@@ -121,7 +122,9 @@ PRINTED = {
 }
 
 # Lines of outputs that tell of one run alone, though no number is in them.
-ONE_RUN = r"(Enter to edit again|TLS, not read|what clients said in TLS|librdkafka-test|of +|lost:|JoinGroup-delay)"
+ONE_RUN = (
+    r"(Enter to edit again|TLS, not read|what clients said in TLS|librdkafka-test|of +|lost:|JoinGroup-delay)"
+)
 
 
 def key(block: Block) -> str:
