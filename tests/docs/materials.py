@@ -13,6 +13,7 @@ from tests.docs.stage import BIN, Stage, with_klamm
 CAPTURES = ("capture", "traffic", "before", "after", "monday", "tuesday", "captures")
 PACKETS = ("kafka.pcap", "tcpdump.pcap")
 RECORDED_S = 6.0
+ERRORS = "rules: [{api: Produce, error: NOT_LEADER_OR_FOLLOWER, times: 2}]\n"
 CLIENT = """\
 security.protocol=SSL
 ssl.truststore.type=PEM
@@ -27,17 +28,22 @@ PAGES = {  # files that are blocks of pages
 
 
 def make(stage: Stage, folder: Path) -> None:
-    """All of them. The captures hold the same traffic."""
+    """All of them. The captures hold the same traffic, but for `after`, where one client is missing."""
     folder.mkdir()
     packets = folder / PACKETS[0]
     dump = f"exec tcpdump -i lo -U --immediate-mode -w {packets} tcp portrange 19092-19191"
     tcpdump = stage.start("tcpdump", dump, "listening on")
-    with with_klamm(stage, f"--capture {folder / CAPTURES[0]}", "--capture-records keep"):
+    (folder / "errors.yaml").write_text(ERRORS)
+    capture = f"--capture {folder / CAPTURES[0]} --capture-records keep"
+    with with_klamm(stage, capture, f"--rules {folder / 'errors.yaml'}"):
         time.sleep(RECORDED_S)  # the clients work
     tcpdump.stop()
     shutil.copy(packets, folder / PACKETS[1])
     for name in CAPTURES[1:]:
         shutil.copytree(folder / CAPTURES[0], folder / name)
+    shutil.rmtree(folder / "after")
+    code, printed = stage.run("klamm show before 'not client_id == \"legacy-app\"' -o after", folder)
+    assert code == 0, printed
     for name, (page, begins) in PAGES.items():
         (folder / name).write_text(block(page, begins).text + "\n")
     (folder / "ca.pem").write_bytes((stage.folder / "ca.pem").read_bytes())

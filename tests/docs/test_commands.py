@@ -89,7 +89,7 @@ def test_what_klamm_run_prints_is_what_the_readme_shows(stage: Stage, folder: Pa
     _, printed = stage.run("klamm run kafka-1:9092", folder, "metrics and health")
     shown = block("README.md", "klamm stands in front of kafka (id").text
     for line in ways.plain(shown).splitlines():
-        if not re.match(r" ?(klamm stands|bootstrap |broker )", line):
+        if not re.match(r" ?(klamm stands|bootstrap |broker |controller )", line):
             assert line in ways.plain(printed).splitlines()
     nodes = [
         line.split()[:-2] for line in printed.splitlines() if re.match(r"  (bootstrap|broker \d) ", line)
@@ -97,7 +97,9 @@ def test_what_klamm_run_prints_is_what_the_readme_shows(stage: Stage, folder: Pa
     assert nodes == [["bootstrap"], ["broker", "1"], ["broker", "2"], ["broker", "3"]]
 
 
-LOGGED = re.compile(r"[\d:.]+ \w+ v\d+ client=\S+ broker=\w+ (\S+\[[\d,]+\] |orders )?\d+B -> \d+B [\d.]+m?s")
+LOGGED = re.compile(
+    r"[\d:.]+ \w+ v\d+ client=\S+ broker=\w+ (connection=\d+ )?(\S+\[[\d,]+\] |orders )?\d+B -> \d+B [\d.]+m?s"
+)
 
 
 def test_what_klamm_run_logs_is_what_the_readme_shows(stage: Stage, folder: Path) -> None:

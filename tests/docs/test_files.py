@@ -69,6 +69,12 @@ def queries(text: str, folder: Path) -> None:
         assert f"`{name.removesuffix('_bucket')}`" in listed
 
 
+def probes(text: str, folder: Path) -> None:
+    """Of a pod: they ask for paths that docs/metrics.md describes, which tests/proxy/test_admin.py asks for."""
+    paths = {probe["httpGet"]["path"] for probe in yaml.safe_load(text).values()}
+    assert paths == {"/readyz", "/healthz"}
+
+
 def promtool(*words: str) -> None:
     done = subprocess.run(["promtool", *words], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -103,6 +109,7 @@ READERS: dict[str, Callable[[str, Path], None]] = {
     r"tiny_batches:": limits,
     r"# prometheus.yml": prometheus,
     r"sum by": queries,
+    r"readinessProbe:": probes,
     r'\{"time"': log_line,
     r"security.protocol=": client_properties,
     r"# the client": librdkafka_properties,

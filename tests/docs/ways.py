@@ -111,6 +111,7 @@ PRINTED = {
     "::test_the_documentation_lists_every_metric_with_its_type_and_labels",
     "README.md: rules: 2 from": "tests/proxy/test_rule_reload.py::test_the_start_says_rules_file_and_seed",
     "docs/analyze.md: capture/": "tests/cli/test_analyze.py::test_a_run_finds_who_does_what_and_fails_for_it",
+    "docs/captures.md: records:": "tests/cli/test_show.py::test_values_tell_what_batches_are_though_their_records_are_blank",
     "docs/captures.md:   response as": "tests/cli/test_show.py::test_what_klamm_did_and_what_is_missing_is_said",
     "docs/configuration.md: klamm.yaml:3:5:": "tests/cli/test_config_file.py"
     "::test_a_mistake_is_named_with_its_line_column_key_and_what_to_do",
@@ -122,9 +123,7 @@ PRINTED = {
 }
 
 # Lines of outputs that tell of one run alone, though no number is in them.
-ONE_RUN = (
-    r"(Enter to edit again|TLS, not read|what clients said in TLS|librdkafka-test|of +|lost:|JoinGroup-delay)"
-)
+ONE_RUN = r"(settings |Enter to edit again|TLS, not read|what clients said in TLS|librdkafka-test|of +|lost:|JoinGroup-delay)"
 
 
 def key(block: Block) -> str:
