@@ -98,7 +98,8 @@ def test_what_klamm_run_prints_is_what_the_readme_shows(stage: Stage, folder: Pa
 
 
 LOGGED = re.compile(
-    r"[\d:.]+ \w+ v\d+ client=\S+ broker=\w+ (connection=\d+ )?(\S+\[[\d,]+\] |orders )?\d+B -> \d+B [\d.]+m?s"
+    r"[\d:.]+ \w+ v\d+ client=\S+ broker=\w+ (connection=\d+ )?(\S+\[[\d,]+\] |orders )?"
+    r"\d+B -> \d+B [\d.]+m?s"
 )
 
 

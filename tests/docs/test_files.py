@@ -70,7 +70,7 @@ def queries(text: str, folder: Path) -> None:
 
 
 def probes(text: str, folder: Path) -> None:
-    """Of a pod: they ask for paths that docs/metrics.md describes, which tests/proxy/test_admin.py asks for."""
+    """Of a pod: they ask for paths that klamm answers (tests/proxy/test_admin.py)."""
     paths = {probe["httpGet"]["path"] for probe in yaml.safe_load(text).values()}
     assert paths == {"/readyz", "/healthz"}
 

@@ -68,9 +68,12 @@ QUICKER = {
     r"klamm replay (?!.*--asap).*--to": " --asap",
 }
 
-# Ids that the pages make up: the command that prints the ids of now.
+# Ids and names that the pages make up: the command that prints the ids of now.
+WORKS = '[.[] | select(.client_id == "orders-service" and .broker != "bootstrap")][0].id'
 HELD = "curl -s http://127.0.0.1:19091/v1/held | jq '.[0].id'"
 IDS = {
+    r"(connection == )\d+": f"curl -s http://127.0.0.1:19091/v1/connections | jq '{WORKS}'",
+    r"(--cluster )eu\b": "echo kafka",
     r"(klamm connections --close )\d+": "curl -s http://127.0.0.1:19091/v1/connections | jq '.[0].id'",
     r"(klamm intercept (?:resume|show|edit|error) )\d+": HELD,
 }
