@@ -58,6 +58,7 @@ SPARK = r"klamm analyze "
 
 # What has to be there before a command, as a command.
 BEFORE = {
+    r"klamm tail .*latency_ms": "klamm delay Produce 200ms --follow 0",
     r"klamm intercept": "klamm pause Metadata --side response --times 1 --follow 0 && "
     'until [ "$(curl -s http://127.0.0.1:19091/v1/held | jq length)" -gt 0 ]; do sleep 0.1; done',
 }
@@ -72,7 +73,7 @@ QUICKER = {
 WORKS = '[.[] | select(.client_id == "orders-service" and .broker != "bootstrap")][0].id'
 HELD = "curl -s http://127.0.0.1:19091/v1/held | jq '.[0].id'"
 IDS = {
-    r"(connection == )\d+": f"curl -s http://127.0.0.1:19091/v1/connections | jq '{WORKS}'",
+    r"(klamm tail 'connection == )\d+": f"curl -s http://127.0.0.1:19091/v1/connections | jq '{WORKS}'",
     r"(--cluster )eu\b": "echo kafka",
     r"(klamm connections --close )\d+": "curl -s http://127.0.0.1:19091/v1/connections | jq '.[0].id'",
     r"(klamm intercept (?:resume|show|edit|error) )\d+": HELD,
