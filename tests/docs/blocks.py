@@ -12,7 +12,10 @@ from typing import NamedTuple
 from klamm.cli import COMMANDS, main
 from tests.brokers.jars import ROOT
 
-PROGRAMS = "klamm .venv/bin/klamm curl make pip python python3 pytest tcpdump tshark xxd duckdb".split()
+PROGRAMS = {
+    *("klamm", ".venv/bin/klamm", ".venv/bin/python", "curl", "make", "pip", "python", "python3"),
+    *("pytest", "tcpdump", "tshark", "xxd", "duckdb"),
+}
 FENCE = re.compile(r"^( *)```(\w*)")
 PROMPT = "$ "
 REMARK = re.compile(r" {3,}(?=\S)")  # help and pages set what a command does apart from it with spaces

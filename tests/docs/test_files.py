@@ -19,7 +19,7 @@ from klamm.rules import rule_file
 from klamm.rules.expressions import parse
 from klamm.scenarios.model import read_scenario
 from tests.brokers.jars import ROOT
-from tests.docs.blocks import Block, blocks, commands
+from tests.docs.blocks import Block, blocks, commands, helps, pages
 from tests.docs.materials import block
 from tests.docs.ways import first
 
@@ -141,7 +141,6 @@ MADE_UP = re.compile(r"klamm (COMMAND|PAGE)")
 )
 def test_a_command_within_a_sentence_has_the_words_that_klamm_knows(page: str) -> None:
     from klamm.cli import COMMANDS
-    from tests.docs.blocks import helps
 
     told = helps()
     for text in WORD.findall(re.sub(r"```.*?```", "", (ROOT / page).read_text(), flags=re.DOTALL)):
@@ -166,3 +165,15 @@ def test_a_target_that_a_page_names_is_one_of_the_makefile() -> None:
     }
     assert named
     assert named - targets == set()
+
+
+def test_a_benchmark_that_a_page_names_is_one() -> None:
+    from benchmarks.__main__ import KINDS
+
+    named = {
+        word
+        for page in ["ARCHITECTURE.md", *pages()]
+        for word in re.findall(r"python -m benchmarks ([a-z][a-z-]+)", (ROOT / page).read_text())
+    }
+    assert "end-to-end" in named
+    assert named <= set(KINDS)

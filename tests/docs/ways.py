@@ -17,6 +17,7 @@ ELSEWHERE = {
     r"make demo": "tests/cli/test_demo.py::test_on_a_terminal_it_draws_until_interrupted_and_then_sums_up",
     r"make (help|test|check|bench)\b": "tests/docs/test_files.py::test_a_target_that_a_page_names_is_one_of_the_makefile",
     r"(python3 -m venv .* )?(\.venv/bin/)?pip install": "tests/docs/test_wheel.py::test_the_advice_for_a_missing_extra_names_the_clone",
+    r"\.venv/bin/python -m benchmarks": "tests/docs/test_files.py::test_a_benchmark_that_a_page_names_is_one",
     r"tcpdump ": "tests/e2e/test_import.py::test_klamm_and_tcpdump_capture_the_same_exchanges",
     r"tshark ": "tests/e2e/test_export.py::test_tshark_reads_the_same_requests_and_responses",
     r"duckdb ": "tests/e2e/test_export.py::test_duckdb_counts_the_same_in_parquet",
