@@ -65,8 +65,8 @@ class Rate:
     bytes: Bytes = Bytes(0)
     """Bytes a second, of requests, or of the answers to Fetch and ShareFetch; 0: no limit."""
     per: Literal["client", "connection", "topic", "group", "rule"] = "client"
-    """Each of these has the limit for itself, at each broker, as with Kafka's quotas: client ids, connections,
-    the topics or groups that a request names. With `rule` all clients and brokers share one limit."""
+    """Each of these has the limit for itself, at each broker, as with Kafka's quotas: client ids,
+    connections, the topics or groups that a request names. With `rule` all clients and brokers share it."""
     window: Duration = Duration(10 * S)
     """The time over which the rate is measured. After a pause a client may use the limit of a whole window at
     once. 10s is a broker's default (quota.window.num=11, quota.window.size.seconds=1)."""
