@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 import re
 import sys
@@ -14,6 +15,7 @@ from typing import Any, NoReturn
 from klamm.rules.nearest import suggestion
 
 FINE, FAILED, USAGE = 0, 1, 2  # exit codes
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 COMMANDS = {
     "run": "stand between Kafka clients and a cluster",
@@ -120,8 +122,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return _run(command, words)
     except BrokenPipeError:  # `klamm wire | head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _print_no_more()
         return FINE
+    except OSError as problem:  # `klamm wire > file` on a full disk
+        if problem.errno not in FULL:
+            raise
+        _print_no_more()
+        print(f"klamm: cannot write: {problem.strerror}", file=sys.stderr)
+        return FAILED
     except KeyboardInterrupt:
         return 130
     except SystemExit as end:  # argparse: 0 after --help, else 2
@@ -156,5 +164,12 @@ def _run(command: str, words: list[str]) -> int:
     subparsers = parser.add_subparsers()
     module.add_parser(subparsers)
     code: int = module.run(parser.parse_args(words))
-    sys.stdout.flush()
+    if sys.stdout is not None:  # it is None after `>&-`
+        sys.stdout.flush()
     return code
+
+
+def _print_no_more() -> None:
+    """Python flushes standard output once more as it ends: that must not fail again."""
+    if sys.stdout is not None:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -10,6 +10,7 @@ from functools import wraps
 from pathlib import Path
 
 from klamm.cli.saying import WrongWord, say
+from klamm.cli.scalars import listen_address
 from klamm.client import ApiError, Klamm, Refused
 
 ADMIN = "127.0.0.1:19091"
@@ -20,9 +21,21 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Where klamm is. KLAMM_ADMIN and KLAMM_TOKEN_FILE stand in for them."""
     text = f"where klamm answers [KLAMM_ADMIN, or {ADMIN}]"
     parser.add_argument(
-        "--admin", metavar="HOST:PORT", default=os.environ.get("KLAMM_ADMIN") or ADMIN, help=text
+        "--admin",
+        metavar="HOST:PORT",
+        type=_admin,
+        default=os.environ.get("KLAMM_ADMIN") or ADMIN,
+        help=text,
     )
     add_token(parser)
+
+
+def _admin(text: str) -> str:
+    try:
+        listen_address(text)
+    except ValueError as wrong:
+        raise argparse.ArgumentTypeError(str(wrong)) from None
+    return text
 
 
 def add_token(parser: argparse.ArgumentParser) -> None:

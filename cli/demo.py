@@ -280,7 +280,8 @@ def _address(text: str) -> Address:
 
 
 def _seconds(text: str) -> float:
-    number = float(text)
-    if not 0 < number < 1e6:
-        raise ValueError
-    return number
+    with suppress(ValueError):
+        number = float(text)
+        if 0 < number < 1e6:
+            return number
+    raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds: write 30")

@@ -41,11 +41,19 @@ def add_parser(subparsers: Any) -> None:
     usage = "klamm wire [API [VERSION]] [OPTION...]"
     parser = subparsers.add_parser("wire", usage=usage, description=DESCRIPTION, epilog=EXAMPLES)
     parser.add_argument("api", nargs="?", metavar="API", help="its name, an older name, or its key")
-    parser.add_argument("version", nargs="?", type=int, metavar="VERSION", help="[the newest]")
+    parser.add_argument("version", nargs="?", type=_version, metavar="VERSION", help="[the newest]")
     parser.add_argument("--side", choices=SIDES, help="request or response [both]")
-    parser.add_argument("--diff", type=int, metavar="VERSION", help="what changed since that version")
+    parser.add_argument("--diff", type=_version, metavar="VERSION", help="what changed since that version")
     parser.add_argument("--source", action="store_true", help="the Python that klamm made to read it")
     parser.add_argument("--json", action="store_true", help="one object a line for each layout")
+
+
+def _version(text: str) -> int:
+    """`12`, and `v12` as klamm prints it."""
+    digits = text.removeprefix("v")
+    if not (digits.isascii() and digits.isdigit()):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a version: write 12")
+    return int(digits)
 
 
 def run(arguments: argparse.Namespace) -> int:

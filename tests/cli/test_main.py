@@ -7,7 +7,7 @@ from importlib import metadata
 
 import pytest
 
-from klamm.cli import COMMANDS, FINE, HELP, USAGE, main
+from klamm.cli import COMMANDS, FAILED, FINE, HELP, USAGE, main
 from tests.brokers.jars import ROOT
 
 HEAVY = {"asyncio", "aiohttp", "rich", "uvloop", "yaml", "msgspec", "klamm.decoders", "klamm.proxy"}
@@ -105,6 +105,30 @@ def test_the_version_is_the_installed_one(capsys: pytest.CaptureFixture[str]) ->
             ["run", "a:1", "--admin"],
             "klamm run: argument --admin: expected one argument\nsee klamm run --help\n",
         ),
+        (
+            ["tail", "--admin", "19091"],
+            "klamm tail: argument --admin: '19091' has no port: write it as 127.0.0.1:19091\n"
+            "see klamm tail --help\n",
+        ),
+        (
+            ["rules", "list", "--admin", "http://127.0.0.1:19091"],
+            "klamm rules list: argument --admin: write '127.0.0.1:19091' without 'http://'\n"
+            "see klamm rules list --help\n",
+        ),
+        (
+            ["scenario", "run", "slow-broker", "--admin", "127.0.0.1:19091/v1"],
+            "klamm scenario run: argument --admin: '19091/v1' is not a port number\n"
+            "see klamm scenario run --help\n",
+        ),
+        (
+            ["demo", "--seconds", "soon"],
+            "klamm demo: argument --seconds: 'soon' is not a number of seconds: write 30\n"
+            "see klamm demo --help\n",
+        ),
+        (
+            ["wire", "Fetch", "latest"],
+            "klamm wire: argument VERSION: 'latest' is not a version: write 12\nsee klamm wire --help\n",
+        ),
     ],
 )
 def test_a_wrong_word_is_answered_with_the_nearest_right_one(
@@ -127,6 +151,21 @@ def test_an_option_is_not_abbreviated(capsys: pytest.CaptureFixture[str]) -> Non
     assert main(["run", "a:1", "--listen-", "x"]) == USAGE
     assert main(["run", "a:1", "--meter", "full"]) == USAGE
     assert "unknown option --meter; did you mean --metering?" in said(capsys)[1]
+
+
+def test_a_full_disk_under_the_output_is_one_line() -> None:
+    with open("/dev/full", "w") as full:
+        ran = subprocess.run(
+            [sys.executable, "-m", "klamm.cli", "wire"], stdout=full, stderr=subprocess.PIPE, text=True
+        )
+    assert (ran.returncode, ran.stderr) == (FAILED, "klamm: cannot write: No space left on device\n")
+
+
+def test_without_an_output_nothing_is_printed() -> None:
+    ran = subprocess.run(
+        ["sh", "-c", '"$0" -m klamm.cli errors 6 >&-', sys.executable], stderr=subprocess.PIPE, text=True
+    )
+    assert (ran.returncode, ran.stderr) == (FINE, "")
 
 
 def test_help_loads_nothing_that_is_slow_to_load() -> None:

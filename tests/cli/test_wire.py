@@ -31,7 +31,7 @@ Heartbeat v4 response (key 12, versions 0-4, header v1, compact, with tagged fie
 """
 
 
-@pytest.mark.parametrize("words", ["Heartbeat 4", "heartbeat 4", "12 4", "Heartbeat"])
+@pytest.mark.parametrize("words", ["Heartbeat 4", "Heartbeat v4", "heartbeat 4", "12 4", "Heartbeat"])
 def test_a_layout_is_found_by_name_or_key_and_is_the_newest_without_a_version(
     words: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -172,7 +172,7 @@ def test_the_list_as_json_is_one_object_a_line(capsys: pytest.CaptureFixture[str
         ),
         (
             "Heartbeat x",
-            "klamm wire: argument VERSION: invalid int value: 'x'\nsee klamm wire --help\n",
+            "klamm wire: argument VERSION: 'x' is not a version: write 12\nsee klamm wire --help\n",
         ),
     ],
 )
