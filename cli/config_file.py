@@ -69,7 +69,7 @@ def _cluster_faults(cluster: Cluster) -> Iterator[tuple[Path, str]]:
     if isinstance(cluster.tls, Tls) and isinstance(cluster.tls.key, str) and cluster.tls.cert is None:
         yield ("tls", "key"), "a key without a certificate: add cert"
     listen = cluster.listen
-    if isinstance(listen, Listen) and isinstance(cluster.bootstrap, tuple):
+    if isinstance(listen, Listen) and listen.first and isinstance(cluster.bootstrap, tuple):
         hosts = {"127.0.0.1", "::1", "localhost"} if listen.host in WILDCARDS else {listen.host}
         for node, port in cluster.ports.items() if isinstance(cluster.ports, Mapping) else ():
             if port == listen.first:

@@ -83,6 +83,11 @@ def test_text_stays_text_whatever_it_looks_like(folder: Path, word: str) -> None
     assert config.clusters[0].name == word.strip("'")
 
 
+def test_free_ports_are_no_range_that_a_broker_could_lie_in(folder: Path) -> None:
+    config = config_of(folder, "clusters: [{bootstrap: 127.0.0.1:80, listen: 127.0.0.1:0}]")
+    assert config.clusters[0].listen.first == 0
+
+
 @pytest.mark.parametrize("nothing", ["none", "null", "~", "off", "false"])
 def test_no_tls_has_many_words(folder: Path, nothing: str) -> None:
     assert config_of(folder, f"clusters: [{{bootstrap: a:1, tls: {nothing}}}]").clusters[0].tls is None
