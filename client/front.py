@@ -295,8 +295,9 @@ def _written(given: Mapping[str, Any] | str | Path) -> list[Written]:
         return [rule({}, given)]
     import yaml
 
-    text = given.read_text() if isinstance(given, Path) else given
-    loaded = yaml.safe_load(text)
+    loaded = yaml.safe_load(given.read_text() if isinstance(given, Path) else given)
+    if isinstance(given, str) and loaded == given:  # one line of plain text is no rule: it is a path
+        loaded = yaml.safe_load(Path(given).read_text())
     if not isinstance(loaded, dict) or loaded.keys() != {"rules"} or not isinstance(loaded["rules"], list):
         raise ValueError(
             "rules are a mapping with the one key `rules`, a list; seed and plugins are of `klamm run`"

@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -61,6 +62,18 @@ def test_a_slip_of_the_pen_is_a_value_error(slip: Callable[[Front], object], fro
     with pytest.raises(ValueError):
         slip(front)
     assert front.api.rules() == []
+
+
+def test_a_rule_file_is_named_by_its_path_as_text_too(tmp_path: Path) -> None:
+    file = tmp_path / "rules.yaml"
+    file.write_text("rules: [{name: late, api: Produce, delay: 1s}]")
+    with mock_cluster() as bootstrap, in_front_of(bootstrap) as klamm:
+        klamm.rules(str(file))
+        assert [rule.name for rule in klamm.api.rules()] == ["late"]
+        with pytest.raises(FileNotFoundError, match=r"nowhere\.yaml"):
+            klamm.rules("nowhere.yaml")
+        with pytest.raises(ValueError, match="the one key `rules`"):
+            klamm.rules("[late]")
 
 
 @pytest.mark.parametrize("wrong", [{"api": "Prodce", "delay": "1s"}])
