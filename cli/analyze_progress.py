@@ -62,6 +62,9 @@ def without_chatter() -> Iterator[None]:
         try:
             yield
             failed = False
+        except KeyboardInterrupt:
+            failed = False
+            raise
         finally:
             os.dup2(before, place)
             os.close(before)

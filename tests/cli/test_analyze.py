@@ -8,6 +8,7 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -212,3 +213,16 @@ def test_follow_tells_findings_and_ends_with_a_summary_at_ctrl_c(tmp_path: Path)
     assert lines[1] == "  busy"
     assert re.fullmatch(r"603 requests read; findings: 1 (high|medium|low)", lines[-1])
     assert errors.read_text() == ""
+
+
+@pytest.mark.parametrize(("problem", "shown"), [("RuntimeError", True), ("KeyboardInterrupt", False)])
+def test_what_spark_writes_is_shown_where_it_fails_and_not_after_ctrl_c(problem: str, shown: bool) -> None:
+    code = f"""
+import os
+from klamm.cli.analyze_progress import without_chatter
+with without_chatter():
+    os.write(2, b"from Spark")
+    raise {problem}
+"""
+    ran = subprocess.run([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True)
+    assert ("from Spark" in ran.stderr) is shown
