@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import shlex
 from collections.abc import Callable, Iterable
 from functools import wraps
 from typing import TYPE_CHECKING
@@ -56,8 +57,16 @@ def words(found: Iterable[str]) -> tuple[list[str], str | None]:
         expression(others[0])
         raise WrongWord(f"name a capture, a file or a folder, before {others[0]!r}")
     if len(others) > 1:
-        raise WrongWord(_absent(paths[0]) if paths else f"two expressions: join them with and: {others[1]!r}")
+        raise WrongWord(_absent(paths[0]) if paths else _several(others))
     return there, others[0] if others else None
+
+
+def _several(others: list[str]) -> str:
+    try:
+        parse(" ".join(others))
+    except ExpressionError:
+        return f"two expressions: join them with and: {others[1]!r}"
+    return f"quote the expression: {shlex.quote(' '.join(others))}"
 
 
 def expression(text: str | None) -> Expression | None:
