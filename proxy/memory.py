@@ -87,10 +87,11 @@ class Memory:
         """Why the file is of another cluster than this one."""
         if kept.cluster != self.cluster:
             return f"it is of cluster {kept.cluster}"
-        if kept.bootstrap != self.bootstrap:
-            return f"it is of the bootstrap servers {', '.join(kept.bootstrap)}"
-        if None not in (kept.cluster_id, cluster_id) and kept.cluster_id != cluster_id:
-            return f"it is of the cluster with the id {kept.cluster_id}, this one has {cluster_id}"
+        if kept.cluster_id is not None and cluster_id is not None:
+            other = f"it is of the cluster with the id {kept.cluster_id}, this one has {cluster_id}"
+            return None if kept.cluster_id == cluster_id else other
+        if not set(kept.bootstrap) & set(self.bootstrap):
+            return f"it is of other bootstrap servers: {', '.join(kept.bootstrap)}"
         return None
 
     def _prepared(self) -> bool:

@@ -13,7 +13,7 @@ import pytest
 
 from klamm.proxy import cluster as edge_of_cluster
 from klamm.proxy import listeners
-from klamm.proxy.config import Listen
+from klamm.proxy.config import Address, Listen
 from klamm.proxy.state_file import file_of, folder_by_default
 from klamm.proxy.strays import LED_BACK
 from tests.brokers.processes import free_ports
@@ -242,7 +242,10 @@ async def test_a_node_that_moves_is_remembered_where_it_is_now(
     ("change", "why"),
     [
         ({"cluster_id": "another"}, "it is of the cluster with the id another, this one has fake-cluster"),
-        ({"bootstrap": ["kafka-9:9092"]}, "it is of the bootstrap servers kafka-9:9092"),
+        (
+            {"bootstrap": ["kafka-8:1", "kafka-9:1"], "cluster_id": None},
+            "it is of other bootstrap servers: kafka-8:1, kafka-9:1",
+        ),
         ({"cluster": "orders"}, "it is of cluster orders"),
     ],
 )
@@ -267,6 +270,34 @@ async def test_what_is_of_another_cluster_is_not_used(
             assert at.first + 5 not in klamm.proxied.listeners.by_port
             assert await learned(klamm) == before
         assert json.loads(file.read_bytes())["cluster_id"] == "fake-cluster"
+
+
+@pytest.mark.parametrize("sasl", [True, False])
+@on_uvloop
+async def test_another_bootstrap_server_beside_one_that_stays_keeps_what_is_remembered(
+    sasl: bool, tmp_path: Path
+) -> None:
+    async with two_brokers(sasl) as (first, second):
+        at = range_of()
+        file = file_of(tmp_path, "kafka", at.first)
+        async with edge(first, listen=at, state=tmp_path) as klamm:
+            before = await learned(klamm)
+        both = (Address("127.0.0.1", first.port), Address("127.0.0.1", second.port))
+        async with edge(both, listen=at, state=tmp_path) as klamm:
+            assert set(before.values()) <= set(klamm.proxied.listeners.by_port)
+            assert not klamm.log.of("state")
+        assert json.loads(file.read_bytes())["bootstrap"] == sorted(map(str, both))
+
+
+@on_uvloop
+async def test_other_bootstrap_servers_of_the_same_cluster_id_keep_what_is_remembered(tmp_path: Path) -> None:
+    async with two_brokers(sasl=False) as (first, _):
+        at = range_of()
+        file = file_of(tmp_path, "kafka", at.first)
+        away = {**node(node_id=9, port=1), "listen_port": at.first + 5}
+        file.write_bytes(kept(away, cluster_id="fake-cluster", bootstrap=["kafka-9:9092"]))
+        async with edge(first, listen=at, state=tmp_path) as klamm:
+            assert at.first + 5 in klamm.proxied.listeners.by_port
 
 
 def node(**change: Any) -> dict[str, Any]:
