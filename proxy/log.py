@@ -17,9 +17,10 @@ from math import inf
 from pathlib import Path as FilePath
 from queue import Empty, SimpleQueue
 from select import select
-from typing import Any, BinaryIO, Literal
+from typing import Any, Literal, Protocol
 
 from klamm.proxy import config
+from klamm.proxy.log_file import LogFile
 from klamm.proxy.log_lines import EXCHANGE, Entry, console_line, json_line
 
 Level = Literal["info", "warning", "error"]
@@ -33,6 +34,14 @@ KINDS = 1024  # rate limits kept; beyond it, all of a kind share one
 CLOSE_S = 2.0  # the longest that close waits for a reader that does not read
 
 
+class Output(Protocol):
+    """Bytes of whole lines go there. Its methods raise OSError, or ValueError where it is closed."""
+
+    def write(self, data: bytes, /) -> object: ...
+    def flush(self) -> None: ...
+    def close(self) -> None: ...
+
+
 class EventLog:
     """Events and exchanges in the order of their calls; safe from any thread.
 
@@ -43,7 +52,7 @@ class EventLog:
 
     def __init__(
         self,
-        output: BinaryIO,
+        output: Output,
         line: Callable[[Entry], bytes] = json_line,
         clock: Callable[[], float] = time.time,
         capacity: int = CAPACITY,
@@ -148,16 +157,20 @@ class EventLog:
         return self._limits[key]
 
     def _write_all(self) -> None:
-        said = 0
+        said, failure = 0, ""
         while not self._ended:
             batch = self._batch()
             lines = [self._format(entry) for entry in batch]
             if self.dropped > said:
-                fields = {"dropped": self.dropped - said}
-                said = self.dropped
-                message = "log lines were dropped: the output is slower than the traffic"
+                dropped, why = self.dropped, failure or "the output is slower than the traffic"
+                message, fields = f"log lines were dropped: {why}", {"dropped": dropped - said}
                 lines.append(self._format(Entry(self._clock(), "log_dropped", "warning", message, fields)))
-            self._write(lines)
+                failure = self._write(lines)
+                said = said if failure else dropped
+            else:
+                failure = self._write(lines)
+            if failure:
+                self.dropped += len(batch)
             if len(batch) < BATCH:
                 self._closed.wait(GATHER_S)
         if self._owns_output:
@@ -187,12 +200,14 @@ class EventLog:
             message = f"a line of the kind {entry.kind} could not be written: {problem!r}"
             return self._line(Entry(entry.time, "log_failed", "error", message, {}))
 
-    def _write(self, lines: list[bytes]) -> None:
+    def _write(self, lines: list[bytes]) -> str:
+        """Why it failed: a pipe that nobody reads any more, a full disk, a closed file."""
         try:
             self._output.write(b"".join(lines))
             self._output.flush()
-        except (OSError, ValueError):  # a pipe that nobody reads any more, a full disk, a closed file
-            self.dropped += len(lines)
+        except (OSError, ValueError) as error:
+            return getattr(error, "strerror", None) or str(error)
+        return ""
 
 
 class _Limit:
@@ -210,7 +225,7 @@ class _Limit:
 def open_log(settings: config.Log) -> EventLog:
     """The log that a configuration asks for. Raises OSError where its file cannot be opened."""
     owns = settings.file is not None
-    output = sys.stderr.buffer if settings.file is None else FilePath(settings.file).open("ab")  # noqa: SIM115
+    output = sys.stderr.buffer if settings.file is None else LogFile(FilePath(settings.file))
     terminal = output.isatty()
     if settings.format == "console" or (settings.format == "auto" and terminal):
         colour = terminal and not os.environ.get("NO_COLOR")
