@@ -81,7 +81,7 @@ def _process(snapshot: Snapshot) -> Iterator[Metric]:
     )
     yield _counter(
         "klamm_log_lines_dropped",
-        "Log lines dropped because they came faster than they could be written.",
+        "Log lines dropped: they came faster than they could be written, or the output took none.",
         (),
         [((), snapshot.log_dropped)],
     )

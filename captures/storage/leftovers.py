@@ -1,4 +1,4 @@
-"""Segments of runs that were killed, or whose disk failed: sealed where they are, before the next begins."""
+"""Segments of runs that were killed, or whose disk failed: sealed where they are, before another begins."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from klamm.captures.storage.segments import (
     summary_of,
 )
 
-CUT = "the capture ends abruptly: its last moments may be missing"  # a kill, or a disk that failed
+CUT = "the capture ends abruptly: its last moments may be missing"  # a kill, or a disk that failed to the end
 EMPTY_BYTES = 64 << 10  # up to here, a file without a whole batch is deleted
 
 
-def seal_leftovers(folder: Path) -> None:
-    """Those whose process is gone. What is whole in them stays, and a row says that something is lost. What
-    cannot be sealed now is left for another time.
+def seal_leftovers(folder: Path, own: str = "") -> None:
+    """Those that no process writes. What is whole in them stays, and a row says that something is lost; not in
+    those of the capture `own`, which tells that itself. What cannot be sealed now is left for another time.
     """
     for path in sorted(folder.glob(f"*{GROWING}")):
         if NAME.fullmatch(path.name):
             with suppress(OSError), open(path, "r+b", buffering=0) as file:
                 if _is_left(file.fileno()) and os.path.samestat(os.stat(path), os.fstat(file.fileno())):
-                    _seal(path, file)
+                    _seal(path, file, own)
 
 
 def _is_left(descriptor: int) -> bool:
@@ -47,7 +47,7 @@ def _is_left(descriptor: int) -> bool:
     return True
 
 
-def _seal(path: Path, file: BinaryIO) -> None:
+def _seal(path: Path, file: BinaryIO, own: str) -> None:
     size = os.fstat(file.fileno()).st_size
     if size:
         try:
@@ -58,9 +58,11 @@ def _seal(path: Path, file: BinaryIO) -> None:
         if before.batches:
             file.seek(before.size_bytes)
             segment = Growing(path, origin, file, before)
-            segment.write([Captured(before.statistics.last_ns, "lost", text=CUT)])
+            cut = origin.capture != own
+            if cut:
+                segment.write([Captured(before.statistics.last_ns, "lost", text=CUT)])
             file.truncate()  # what was left of a batch
-            segment.seal(cut=True)
+            segment.seal(cut=cut)
             return
     if size <= EMPTY_BYTES:
         path.unlink()

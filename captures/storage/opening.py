@@ -26,7 +26,7 @@ from klamm.captures.storage.segments import (
 
 Batch = Any  # pyarrow.RecordBatch
 Told = tuple[Batch, Any]  # and its metadata
-KILLED = "it was cut short, and its klamm is gone"
+KILLED = "it was cut short: its klamm was killed, or gave it up when the disk failed"
 
 
 class Foreign(ValueError):

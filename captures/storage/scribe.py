@@ -106,7 +106,8 @@ class Scribe:
             self._recovered()
 
     def end(self) -> None:
-        """Write all, and seal."""
+        """Write all, and seal; where the disk has failed, try once more."""
+        self._retry_s = self._clock()
         self._write([] if self._picking is None else self._picking.rest())
         if not self._failed:
             self._guarded(self._writer.seal)

@@ -9,7 +9,7 @@ import pytest
 
 from klamm.captures.captured import Captured
 from klamm.captures.storage.growing import begin
-from klamm.captures.storage.opening import open_segment
+from klamm.captures.storage.opening import KILLED, open_segment
 from klamm.captures.storage.reading import read
 from klamm.captures.storage.segments import KEY, Damaged, Origin, said
 from klamm.captures.storage.stored import whole
@@ -212,4 +212,4 @@ def test_a_left_over_segment_is_read_and_said(tmp_path: Path) -> None:
     segment.abandon()
     reading = read(tmp_path)
     assert list(reading) == [frame(0)]
-    assert reading.problems == [f"{segment.path}: it was cut short, and its klamm is gone; 1 rows were read"]
+    assert reading.problems == [f"{segment.path}: {KILLED}; 1 rows were read"]

@@ -163,7 +163,7 @@ def test_a_leftover_without_a_whole_row_is_removed_and_one_that_is_none_is_not(t
 def test_a_run_that_died_after_sealing_a_leftover_leaves_its_rows_once(tmp_path: Path) -> None:
     left = leave(tmp_path, [frame(0)])
     content = left.read_bytes()
-    writer = Writer(tmp_path, ORIGIN)
+    writer = Writer(tmp_path, origin())
     writer.write([frame(1)])
     writer.seal()
     left.write_bytes(content)
