@@ -46,7 +46,7 @@ def _cluster(cluster: ClusterState) -> Iterator[str]:
         ("bootstrap", ", ".join(cluster.bootstrap), cluster.listening),
     ]
     rows += [
-        (f"{node.kind} {node.node_id}", node.upstream, node.listening or "no port: see the log")
+        (f"{node.kind} {node.node_id}", node.upstream, node.listening or f"nothing: {node.unbound}")
         for node in cluster.nodes
     ]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]

@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from klamm.proxy.capturing import Capturing, Tap
 
 MORE_ROOM = "each takes two open files: raise limits.connections, or the limit of the system (ulimit -n)"
+LOW_LIMIT = "each takes two open files: raise the limit of the system (ulimit -n)"
+FEW = 100  # connections: a client has one to each broker, and often one more
 REFRESH_S = 30.0  # between two looks at the cluster
 APART = {  # the fields beside the cluster that are limited apart in the log; of other kinds the api
     "broker_unreachable": ("broker",),
@@ -314,7 +316,11 @@ class Proxied:
             self.log.event("sasl", about_sasl(found.mechanisms), "warning", cluster=self.settings.name)
         await self.bind()
         ahead = await self.listeners.open_ahead(whole_range=self.asks_sasl)
-        self.room = min(self.room, connections_possible(ahead))
+        possible = connections_possible(ahead)
+        if possible < FEW and possible <= self.room:
+            message = f"there is room for {possible} connections at once; {LOW_LIMIT}"
+            self.log.event("few_connections", message, "warning", cluster=self.settings.name)
+        self.room = min(self.room, possible)
 
     def _learn(self, found: Found) -> None:
         if found.cluster_id is not None and self.topology.cluster_id not in (None, found.cluster_id):
@@ -355,7 +361,12 @@ class Proxied:
             self.topology.cluster_id,
             self.ready,
             self.reason,
-            tuple(NodeState.of(node, host, self.watch.up(node), node in unnamed) for node in nodes),
+            tuple(
+                NodeState.of(
+                    node, host, self.watch.up(node), node in unnamed, self.listeners.unbound.get(node.key, "")
+                )
+                for node in nodes
+            ),
             self.is_controller and all(node.key.kind == "controller" for node in named),
             any(node.key.kind == "broker" for node in named),
             self.asks_sasl if self.announced.is_set() else None,

@@ -26,7 +26,9 @@ class Listener:
 
 
 class Listeners:
-    """`accept` makes the protocol of a client from its listener's target; `own` gets every address."""
+    """`accept` makes the protocol of a client from its listener's target; `own` gets every address.
+    `unbound`: why a node has no listener.
+    """
 
     def __init__(
         self,
@@ -39,6 +41,7 @@ class Listeners:
         self.settings, self.topology, self.log = settings, topology, log
         self.accept, self.own = accept, own
         self.by_port: dict[int, Listener] = {}
+        self.unbound: dict[NodeKey, str] = {}
 
     async def lead(self, port: int, target: NodeKey | None) -> int:
         """From now on clients that come to this port are led there. A port that is open already stays open;
@@ -81,9 +84,11 @@ class Listeners:
             named = f"{node.key.kind} {node.key.node_id} has no listener: {why}"
             failure = f"{named}; choose other ports with --listen, or under `ports` in klamm.yaml"
             topology.bound(node, None, failure)
+            self.unbound[node.key] = why
             self.log.event("unbindable", failure, "error", cluster=self.settings.name, per=node.key)
             return
         topology.bound(node, listening)
+        self.unbound.pop(node.key, None)
         if not topology.is_stable(node):
             message = (
                 f"{node.key.kind} {node.key.node_id} listens on {node.listen_port}, which may differ after "
@@ -103,6 +108,11 @@ class Listeners:
                 await self.lead(port, key)
             except OSError as error:
                 failed.setdefault(why_not_bound(error), []).append(port)
+                if key is not None:
+                    self.unbound[key] = f"port {port}: {why_not_bound(error)}"
+            else:
+                if key is not None:
+                    self.unbound.pop(key, None)
         for why, ports in failed.items():
             message = f"not open before their brokers are known: ports {', '.join(map(str, ports))}: {why}"
             self.log.event("unbindable", message, "warning", cluster=self.settings.name, per=why)

@@ -25,7 +25,7 @@ NO_ERRORS: Counter[int] = Counter()  # shared by the copies of the many lanes wi
 class NodeState:
     """A broker or controller as the cluster names it, and klamm's listener for it; both are "host:port".
     `up`: whether the last attempt to connect to it succeeded; None: there was none. `remembered`: it is of
-    the run before, and nothing has named it in this one.
+    the run before, and nothing has named it in this one. `unbound`: why klamm has no listener for it.
     """
 
     kind: Literal["broker", "controller"]
@@ -34,12 +34,13 @@ class NodeState:
     listening: str
     up: bool | None = None
     remembered: bool = False
+    unbound: str = ""
 
     @classmethod
-    def of(cls, node: Node, host: str, up: bool | None, remembered: bool = False) -> NodeState:
-        listening = str(Address(host, node.listen_port)) if node.listen_port else ""
+    def of(cls, node: Node, host: str, up: bool | None, remembered: bool, unbound: str) -> NodeState:
+        listening = str(Address(host, node.listen_port)) if node.listen_port and not unbound else ""
         upstream = str(Address(node.host, node.port))
-        return cls(node.key.kind, node.key.node_id, upstream, listening, up, remembered)
+        return cls(node.key.kind, node.key.node_id, upstream, listening, up, remembered, unbound)
 
 
 @dataclass(frozen=True, slots=True)

@@ -171,8 +171,10 @@ async def test_a_port_that_becomes_free_is_taken_at_the_next_look(monkeypatch: p
         monkeypatch.setattr(edge_of_cluster, "REFRESH_S", 0.02)
         async with edge(broker, listen=at) as klamm:
             assert klamm.proxied.topology.nodes[NodeKey("broker", 2)].failure
+            assert klamm.proxied.state().nodes[1].unbound == f"port {at.first + 3}: address already in use"
             taken.close()
             await eventually(lambda: klamm.proxied.topology.nodes[NodeKey("broker", 2)].listen_port)
+            assert not klamm.proxied.state().nodes[1].unbound
             told = addresses(await (await klamm.client(1)).ask("Metadata", 12, ALL))
             assert told[2] == ("127.0.0.1", at.first + 3)
 

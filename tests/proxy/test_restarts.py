@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -11,9 +12,11 @@ from typing import Any
 
 import pytest
 
+from klamm.cli.banner import banner
 from klamm.proxy import cluster as edge_of_cluster
 from klamm.proxy import listeners
 from klamm.proxy.config import Address, Listen
+from klamm.proxy.serve import Greeting
 from klamm.proxy.state_file import file_of, folder_by_default
 from klamm.proxy.strays import LED_BACK
 from tests.brokers.processes import free_ports
@@ -270,6 +273,23 @@ async def test_what_is_of_another_cluster_is_not_used(
             assert at.first + 5 not in klamm.proxied.listeners.by_port
             assert await learned(klamm) == before
         assert json.loads(file.read_bytes())["cluster_id"] == "fake-cluster"
+
+
+@pytest.mark.parametrize("sasl", [True, False])
+@on_uvloop
+async def test_the_banner_names_the_node_whose_port_another_process_has(sasl: bool, tmp_path: Path) -> None:
+    async with two_brokers(sasl) as (first, _):
+        at = range_of()
+        async with edge(first, listen=at, state=tmp_path) as klamm:
+            before = await learned(klamm)
+        taken = before["2"]
+        with socket.create_server(("127.0.0.1", taken)):
+            async with edge(first, listen=at, state=tmp_path) as klamm:
+                state = klamm.proxied.state()
+                assert [node.listening for node in state.nodes] == [f"127.0.0.1:{before['1']}", ""]
+                said = banner(Greeting([state], False, None, None, "", None))
+                [row] = [line for line in said.splitlines() if line.startswith("  broker 2")]
+                assert row.endswith(f"  nothing: port {taken}: address already in use")
 
 
 @pytest.mark.parametrize("sasl", [True, False])

@@ -243,6 +243,37 @@ async def served(port: int) -> Client | None:
     return client
 
 
+@pytest.mark.parametrize(
+    ("room", "options", "said"),
+    [
+        (99, (), True),
+        (100, (), False),
+        (99, ("--config", "klamm.yaml"), False),
+    ],
+    ids=["few", "enough", "as many as were asked for"],
+)
+@on_uvloop
+async def test_room_for_few_connections_is_said_at_the_start(
+    room: int, options: tuple[str, ...], said: bool, tmp_path: Path
+) -> None:
+    before = ("prlimit", f"--nofile={64 + 2 * room}")
+    async with Broker(Cluster(), 1).listening() as broker:
+        if options:
+            path = tmp_path / options[1]
+            path.write_text("limits: {connections: 50}\n")
+            options = (options[0], str(path))
+        async with run(
+            tmp_path / "log", f"127.0.0.1:{broker.port}", options=options, before=before
+        ) as klamm:
+            await klamm.announced()
+            klamm.process.stop()
+            messages = [line["message"] for line in klamm.lines("few_connections")]
+            assert messages == said * [
+                "there is room for 99 connections at once; each takes two open files: "
+                "raise the limit of the system (ulimit -n)"
+            ]
+
+
 @on_uvloop
 async def test_too_many_connections_are_reset_with_a_line_and_klamm_recovers(tmp_path: Path) -> None:
     before = ("prlimit", f"--nofile={64 + 2 * 6}")
