@@ -12,6 +12,7 @@ from pathlib import Path
 
 LOOK_S = 1.0  # between two looks at the path
 NEWLINE = b"\n"
+COUNTED = "those that it does not take are counted in klamm_log_lines_dropped_total"
 
 
 class LogFile:
@@ -42,9 +43,7 @@ class LogFile:
                 self._cut = rest[written - 1 : written] != NEWLINE if written else self._cut
                 rest = rest[written:]
         except OSError as error:
-            self._say(
-                "takes no lines", error, "those that it does not take are counted in klamm_log_lines_dropped_total"
-            )
+            self._say("takes no lines", error, COUNTED)
             raise
 
     def flush(self) -> None:
@@ -70,4 +69,5 @@ class LogFile:
         if what not in self._said:
             self._said.add(what)
             with suppress(OSError, ValueError):  # standard error may be closed
-                print(f"klamm: the log file {self._path} {what}: {error.strerror}; {then}", file=sys.stderr)
+                sys.stderr.write(f"klamm: the log file {self._path} {what}: {error.strerror}; {then}\n")
+                sys.stderr.flush()

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from klamm.captures.storage.growing import open_new
 from klamm.captures.storage.opening import open_segment
 from klamm.captures.storage.reading import read
 from klamm.captures.storage.scribe import Scribe
@@ -19,7 +20,7 @@ class Full:
     """A segment's file on a disk that takes this many bytes in all."""
 
     def __init__(self, path: Path, room: list[int]) -> None:
-        self._file, self._room = open(path, "xb", buffering=0), room
+        self._file, self._room = open_new(path), room
         self.fileno, self.close = self._file.fileno, self._file.close
 
     def write(self, data: memoryview) -> int:

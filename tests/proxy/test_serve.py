@@ -262,9 +262,7 @@ async def test_room_for_few_connections_is_said_at_the_start(
             path = tmp_path / options[1]
             path.write_text("limits: {connections: 50}\n")
             options = (options[0], str(path))
-        async with run(
-            tmp_path / "log", f"127.0.0.1:{broker.port}", options=options, before=before
-        ) as klamm:
+        async with run(tmp_path / "log", f"127.0.0.1:{broker.port}", options=options, before=before) as klamm:
             await klamm.announced()
             klamm.process.stop()
             messages = [line["message"] for line in klamm.lines("few_connections")]
