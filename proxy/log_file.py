@@ -62,8 +62,8 @@ class LogFile:
         except OSError as error:
             self._say("cannot be opened anew", error, "lines go to the file of before")
             return
-        self._file.close()
-        self._file, self._cut = opened, False
+        before, self._file, self._cut = self._file, opened, False
+        before.close()
 
     def _say(self, what: str, error: OSError, then: str) -> None:
         if what not in self._said:

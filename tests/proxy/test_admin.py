@@ -92,6 +92,7 @@ def test_counters_are_json_with_every_lane_and_its_place() -> None:
                     "listening": f"127.0.0.1:{19092 + n}",
                     "up": n != 3,
                     "remembered": False,
+                    "unbound": "",
                 }
                 for n in (1, 2, 3)
             ],
