@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from klamm.pipeline.tables import Tables
 
 PARTITION = ("cluster", "topic", "partition")
+CONNECTION = ("cluster", "capture", "connection")
 READ_COMMITTED = 1
 
 
@@ -22,12 +23,18 @@ def find(tables: Tables, thresholds: Mapping[str, float]) -> DataFrame:
     """
     from pyspark.sql import functions as F
 
-    stable = F.col("last_stable_offset")
     waits = (
-        tables.fetch.where((F.col("isolation_level") == READ_COMMITTED) & (F.col("error") == "NONE"))
-        .where(~F.col("is_replica") & (stable >= 0) & (F.col("high_watermark") > stable))
-        .groupBy(*PARTITION, "client_id", stable.alias("base_offset"))
-        .agg(F.count(F.lit(1)).alias("count"), F.max("high_watermark").alias("high_watermark"), *measured())
+        _states(tables)
+        .where((F.col("error") == "NONE") & (F.col("bytes") == 0))
+        .where((F.col("stable") >= 0) & (F.col("high_watermark") > F.col("stable")))
+        .groupBy(*PARTITION, "client_id", F.col("stable").alias("base_offset"))
+        .agg(
+            F.count(F.lit(1)).alias("count"),
+            F.max("high_watermark").alias("high_watermark"),
+            F.max(F.greatest("time", "until")).alias("until"),
+            *measured(),
+        )
+        .withColumn("last", F.col("until"))
         .withColumn("held_s", (F.unix_micros("last") - F.unix_micros("first")) / 1e6)
         .where(F.col("held_s") >= thresholds["held_s"])
         .join(_beginnings(tables), [*PARTITION, "base_offset"], "left")
@@ -55,6 +62,48 @@ def find(tables: Tables, thresholds: Mapping[str, float]) -> DataFrame:
         "partitions",
     )
     return finding(rows, what, severity="high", subject=F.concat(F.lit("topic "), "topic"))
+
+
+def _states(tables: Tables) -> DataFrame:
+    """Rows of readers of committed records, with what each knows of its partition and `until` when.
+
+    In a fetch session the broker leaves out partitions that have not changed (KIP-227): what it said holds
+    until it says more, the client opens a session anew, or the offset has moved on for any reader; at the
+    longest until the last Fetch of the connection.
+    """
+    from pyspark.sql import Window
+    from pyspark.sql import functions as F
+
+    connection = Window.partitionBy(*CONNECTION)
+    later = connection.orderBy(-F.unix_micros("time")).rangeBetween(Window.unboundedPreceding, -1)
+    of_one = Window.partitionBy(*CONNECTION, "topic", "partition").orderBy("time", "exchange")
+    lists_all = F.coalesce("session_epoch", F.lit(-1)) <= 0
+    readers = tables.fetch.where((F.col("isolation_level") == READ_COMMITTED) & ~F.col("is_replica"))
+    known = (
+        readers.withColumn("anew", F.min(F.when(lists_all, F.col("time"))).over(later))
+        .withColumn("last_fetch", F.max("time").over(connection))
+        .where(F.col("topic").isNotNull())
+        .withColumn("stable", F.last("last_stable_offset", ignorenulls=True).over(of_one))
+        .withColumn("high_watermark", F.last("high_watermark", ignorenulls=True).over(of_one))
+        .withColumn("next", F.lead("time").over(of_one))
+    )
+    return known.join(_moves(tables), [*PARTITION, "stable"], "left").withColumn(
+        "until", F.least("next", "anew", "moved", "last_fetch")
+    )
+
+
+def _moves(tables: Tables) -> DataFrame:
+    """When anyone was first told a last stable offset beyond this one."""
+    from pyspark.sql import Window
+    from pyspark.sql import functions as F
+
+    told = tables.fetch.where("last_stable_offset >= 0").groupBy(
+        *PARTITION, F.col("last_stable_offset").alias("stable")
+    )
+    following = Window.partitionBy(*PARTITION).orderBy("stable")
+    return told.agg(F.min("time").alias("time")).select(
+        *PARTITION, "stable", F.lead("time").over(following).alias("moved")
+    )
 
 
 def _beginnings(tables: Tables) -> DataFrame:

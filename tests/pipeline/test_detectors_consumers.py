@@ -248,6 +248,35 @@ def held_back(rows: Rows) -> None:
         client.says("produce", 0, client_id="forgetful", transactional_id="t-1", base_offset=5, records=1)
         for second in range(seconds + 1):
             client.fetches(second, fetch_offset=stable, **at)
+    held_back_in_session(rows)
+
+
+def held_back_in_session(rows: Rows) -> None:
+    """Brokers leave partitions that have not changed out of their answers."""
+    opens, goes_on = {"session_epoch": 0, "isolation_level": 1}, {"session_epoch": 1, "isolation_level": 1}
+    open_at_5 = {"last_stable_offset": 5, "high_watermark": 6}
+    for name, seconds in (
+        ("held-quiet-yes", 10),
+        ("held-quiet-soon-no", 9),
+        ("held-quiet-ended-no", 20),
+        ("held-quiet-ended-for-another-no", 20),
+        ("held-quiet-left-no", 20),
+    ):
+        client = Client(rows, name)
+        client.fetches(0, fetch_offset=5, **opens, **open_at_5)
+        for second in range(1, seconds + 1):
+            client.fetches(second, topic=None, partition=None, **goes_on)
+    ended = {"last_stable_offset": 7, "high_watermark": 7}
+    Client(rows, "held-quiet-ended-no").fetches(9, bytes=100, **goes_on, **ended)
+    another = {"topic": "held-quiet-ended-for-another-no", "connection": 1}
+    Client(rows, "held-not-no").fetches(9, fetch_offset=5, **another, **opens, **ended)
+    Client(rows, "held-quiet-left-no").fetches(9, topic="another", fetch_offset=0, **opens)
+    for name, asks in (("held-after-records-yes", True), ("held-works-no", False)):
+        client = Client(rows, name)
+        client.fetches(0, fetch_offset=0, bytes=100, **opens, **open_at_5)
+        if asks:
+            client.fetches(1, fetch_offset=5, **goes_on)
+        client.fetches(11, topic=None, partition=None, **goes_on)
 
 
 def new_groups(rows: Rows) -> None:
@@ -318,7 +347,7 @@ def findings(spark: SparkSession) -> dict[str, dict[str, str]]:
         ("consumer_lag", {"lag-yes", "commit-lag-yes", "commit-lag-slow-yes", "commit-lag-told-yes"}),
         (
             "held_back_readers",
-            {"held-yes", "commit-lag-stable-no"},
+            {"held-yes", "held-quiet-yes", "held-after-records-yes", "commit-lag-stable-no"},
         ),  # the latter is held back, and does not lag
         ("uneven_assignment", {"uneven-yes"}),
     ],
