@@ -12,13 +12,15 @@ if TYPE_CHECKING:
 
     from klamm.pipeline.tables import Tables
 
+REFUSED = ("MESSAGE_TOO_LARGE", "RECORD_LIST_TOO_LARGE")
+
 
 def find(tables: Tables, thresholds: Mapping[str, float]) -> DataFrame:
     """By the bytes of a record in its batches, as they are compressed, and by what is refused."""
     from pyspark.sql import functions as F
 
     size = F.col("bytes") / F.greatest("records", F.lit(1))
-    refused = F.coalesce(F.col("error") == "MESSAGE_TOO_LARGE", F.lit(False))
+    refused = F.coalesce(F.col("error").isin(*REFUSED), F.lit(False))
     rows = (
         tables.produce.where((size >= thresholds["record_bytes"]) | refused)
         .groupBy("cluster", "client_id", "topic")
@@ -28,11 +30,14 @@ def find(tables: Tables, thresholds: Mapping[str, float]) -> DataFrame:
             F.avg(size).alias("mean"),
             F.max(size).alias("largest"),
             F.count_if(refused).alias("refused"),
+            F.sort_array(F.collect_set(F.when(refused, F.col("error")))).alias("errors"),
             *measured(),
         )
-        .where(F.col("count") >= thresholds["batches"])
+        .where((F.col("count") >= thresholds["batches"]) | (F.col("refused") > 0))
     )
-    refusals = F.format_string("; %d batches were refused with MESSAGE_TOO_LARGE", "refused")
+    refusals = F.format_string(
+        "; %d batch(es) were refused with %s", "refused", F.array_join("errors", " and ")
+    )
     what = F.format_string(
         "%d records of %.0f kB on average, the largest of %.0f kB%s",
         "records",
@@ -58,6 +63,8 @@ DETECTOR = Detector(
     source="Kafka's documentation of message.max.bytes: 1048588 by default, of a batch as it is compressed",
     thresholds={
         "record_bytes": Threshold(1 << 19, "bytes", "half of the default of message.max.bytes"),
-        "batches": Threshold(5, "batches", "rule of thumb: more than an exception"),
+        "batches": Threshold(
+            5, "batches", "rule of thumb: more than an exception; one that is refused is enough"
+        ),
     },
 )

@@ -88,8 +88,8 @@ def large_messages(rows: Rows) -> None:
     for client_id, (count, size) in cases.items():
         for index in range(count):
             rows.add("produce", client_id, index, records=1, bytes=size)
-    for index in range(5):
-        rows.add("produce", "large refused +", index, error="MESSAGE_TOO_LARGE")
+    rows.add("produce", "large refused +", 0, error="MESSAGE_TOO_LARGE")
+    rows.add("produce", "large list refused +", 0, error="RECORD_LIST_TOO_LARGE")
 
 
 def hot_partitions(rows: Rows) -> None:
@@ -249,6 +249,7 @@ NAMES = [case.__name__ for case in CASES]
 HIGH = {
     "acks 0 +",
     "large refused +",
+    "large list refused +",
     "fenced +",
     "zombie +",
     "open for good +",
