@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
 from klamm.proxy import config
+from klamm.proxy.advertised import say_unresolved
 from klamm.proxy.asking import Asking
 from klamm.proxy.broker_watch import BrokerWatch
 from klamm.proxy.config import Address
@@ -251,6 +252,8 @@ class Proxied:
 
     async def follow(self) -> None:
         """Find the cluster, let clients in, and keep looking at it for as long as klamm runs."""
+        if self.settings.advertise is not None:
+            self.keep(say_unresolved(self.settings.advertise, self.settings.name, self.log))
         await self._find()
         self.bootstrap_port = await self.listeners.open_bootstrap()
         self.ready, self.reason = True, ""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from typing import Any
 
 import pytest
 
+from klamm.proxy import advertised
 from klamm.proxy import cluster as edge_of_cluster
 from klamm.proxy.config import Address, Listen
 from klamm.proxy.topology import NodeKey
@@ -246,6 +248,53 @@ async def test_an_advertised_host_is_what_every_client_is_told() -> None:
             told = addresses(await (await klamm.client(host=host)).ask("Metadata", 12, ALL))
             assert told == {1: ("klamm.example", klamm.port_of(1))}
         assert klamm.proxied.listening().host == "klamm.example"
+
+
+@pytest.mark.parametrize(
+    ("error", "why"),
+    [
+        (socket.gaierror(-2, "Name or service not known"), "Name or service not known"),
+        (UnicodeError("label too long"), "label too long"),
+    ],
+)
+@on_uvloop
+async def test_an_advertised_host_that_does_not_resolve_is_warned_of(
+    error: Exception, why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    async def fails(host: str) -> None:
+        asked.append(host)
+        raise error
+
+    monkeypatch.setattr(advertised, "resolve", fails)
+    async with cluster(advertise="no-such-host.invalid") as (klamm, _):
+        [line] = await klamm.said("advertise_unresolved")
+        assert (line.level, asked) == ("warning", ["no-such-host.invalid"])
+        assert line.message == (
+            f"advertise: no-such-host.invalid does not resolve from here ({why}): clients are told this "
+            "name, and those that cannot resolve it reach no broker; give a name or an address that leads "
+            "clients to klamm"
+        )
+
+
+@on_uvloop
+async def test_nobody_waits_for_the_resolver_of_the_advertised_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def never(host: str) -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(advertised, "resolve", never)
+    async with cluster(advertise="klamm.example") as (klamm, _):
+        assert addresses(await (await klamm.client()).ask("Metadata", 12, ALL))[1][0] == "klamm.example"
+        assert klamm.log.bad() == []
+
+
+@on_uvloop
+async def test_an_advertised_host_that_resolves_is_not_warned_of() -> None:
+    for host in ("localhost", "127.0.0.1"):
+        async with cluster(advertise=host) as (klamm, _):
+            await eventually(lambda: not klamm.proxied.tasks)
+            assert klamm.log.bad() == []
 
 
 @on_uvloop
