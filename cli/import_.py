@@ -48,6 +48,8 @@ def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser("import", usage=usage, description=DESCRIPTION, epilog=EXAMPLES)
     parser.add_argument("files", nargs="+", metavar="FILE", help="pcap or pcapng; - is standard input")
     parser.add_argument("--output", "-o", metavar="DIR", required=True, help="the folder of the capture")
+    text = "add to the capture that is in DIR already"
+    parser.add_argument("--append", action="store_true", help=text)
     text = "a port of brokers, if only these are meant; several with commas [any]"
     parser.add_argument("--port", action="append", default=[], metavar="PORT", help=text)
     text = "what is kept of records: blank, keep, hash [blank]"
@@ -78,6 +80,8 @@ def run(arguments: argparse.Namespace) -> int:
     output = Path(arguments.output)
     if output.exists() and not output.is_dir():
         raise WrongWord(f"-o {output}: a capture is a folder, and this is a file")
+    if output.is_dir() and any(output.iterdir()) and not arguments.append:
+        raise WrongWord(f"{output} is there already: name a new folder, or say --append to add to it")
     made = origin(arguments.records)
     writer = Writer(output, made)
     importing = Import(made.capture, Keeping(arguments.records, os.urandom(32)), writer.write, ports)

@@ -77,7 +77,7 @@ def test_bytes_that_are_missing_are_said_with_their_place(
     said = capsys.readouterr().out
     line = "lost: 20 bytes of responses, 10.0.0.1:29092 to 10.0.0.7:40000, at 2023-11-14 22:13:20.008Z"
     assert line in said.splitlines()
-    assert run(path, "-o", tmp_path / "capture", "--json") == 1
+    assert run(path, "-o", tmp_path / "another", "--json") == 1
     (lost,) = json.loads(capsys.readouterr().out)["lost"]
     assert (lost["side"], lost["missing"]) == ("response", 20)
 
@@ -163,6 +163,21 @@ def test_wrong_words_are_named(
 ) -> None:
     assert run(*(word.format(file=file) for word in words)) == 2
     assert capsys.readouterr().err.splitlines()[0] == problem.format(file=file)
+
+
+def test_a_capture_that_is_there_is_added_to_only_if_so_asked(
+    file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "capture"
+    assert run(file, "-o", folder) == 0
+    before = list(read([folder]))
+    capsys.readouterr()
+    assert run(file, "-o", folder) == 2
+    reason = f"{folder} is there already: name a new folder, or say --append to add to it"
+    assert capsys.readouterr().err == f"klamm: {reason}\n"
+    assert list(read([folder])) == before
+    assert run(file, "-o", folder, "--append") == 0
+    assert len(list(read([folder]))) == 2 * len(before)
 
 
 def test_a_full_disk_is_one_line(
