@@ -12,7 +12,7 @@ from rich.text import Text
 from klamm.dashboards.terminal import figures, sections
 from klamm.dashboards.terminal.chart import chart
 from klamm.dashboards.terminal.quantiles import quantile
-from klamm.dashboards.terminal.sections import ALARM, FAINT, HEADING, Draw, Section
+from klamm.dashboards.terminal.sections import ALARM, FAINT, HEADING, Draw, Fitted, Section
 from klamm.dashboards.terminal.window import Counters, Window, window
 
 WIDE = 120  # columns from which tables stand beside each other
@@ -141,7 +141,7 @@ def _beside(band: Sequence[Section], shares: Sequence[int], most: int) -> Render
     row = Table.grid(padding=(0, 2, 0, 0), expand=True, pad_edge=False)
     for share in shares:
         row.add_column(ratio=share)
-    row.add_row(*(section.table(most) for section in band))
+    row.add_row(*(Fitted(section, most) for section in band))
     return row
 
 

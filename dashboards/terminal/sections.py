@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from rich.console import JustifyMethod
+from rich.console import Console, ConsoleOptions, JustifyMethod, RenderResult
 from rich.table import Table
 from rich.text import Text
 
@@ -18,16 +18,21 @@ HEADING = "bold cyan"
 FAINT = "bright_black"
 ALARM = "bold red"
 
+NAME = 10  # cells that a longer name gets at least, before numbers are shown
+
 Cells = list[Text]
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """`width` in cells, aligned right; None takes what is left, aligned left."""
+    """`width` in cells, aligned right; None takes what is left, aligned left. Where there is no room, columns
+    of the lowest `rank` are left out first.
+    """
 
     heading: str
     width: int | None
     left: bool = False
+    rank: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,32 +42,59 @@ class Section:
     columns: tuple[Column, ...]
     rows: list[Cells]
 
-    def table(self, most: int) -> Table:
-        """At most `most` rows; where some do not fit, the last one counts them."""
+    def table(self, most: int, width: int) -> Table:
+        """At most `most` rows; where some do not fit, the last one counts them. Columns that leave names
+        no room in `width` cells are left out.
+        """
         table = Table.grid(padding=(0, 1, 0, 0), expand=True)
-        for column in self.columns:
+        fitting = self._fitting(width)
+        columns = [self.columns[index] for index in fitting]
+        for column in columns:
             if column.width is None:
                 table.add_column(ratio=1, no_wrap=True, overflow="ellipsis")
             else:
                 justify: JustifyMethod = "left" if column.left else "right"
                 table.add_column(width=column.width, justify=justify, no_wrap=True, overflow="ellipsis")
         table.add_row(
-            *(Text(column.heading, HEADING if not n else FAINT) for n, column in enumerate(self.columns))
+            *(Text(column.heading, HEADING if not n else FAINT) for n, column in enumerate(columns))
         )
         shown = self.rows if len(self.rows) <= most else self.rows[: most - 1]
         for cells in shown:
-            table.add_row(*cells)
+            table.add_row(*(cells[index] for index in fitting))
         if len(shown) < len(self.rows):
             table.add_row(Text(f"and {len(self.rows) - len(shown)} more", FAINT))
         return table
 
+    def _fitting(self, width: int) -> list[int]:
+        """The places of the columns that are shown."""
+        longest = max(len(self.columns[0].heading), *(cells[0].cell_len for cells in self.rows), 0)
+        kept = list(range(len(self.columns)))
+        while len(kept) > 1 and self._others(kept) + min(longest, NAME) > width:
+            kept.remove(min(kept[1:], key=lambda index: self.columns[index].rank))
+        return kept
+
+    def _others(self, kept: Sequence[int]) -> int:
+        """The cells that all columns but the name's take, with the space before each."""
+        return sum(1 + (self.columns[index].width or 0) for index in kept[1:])
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """A section as a table of at most `most` rows, as wide as the place where it stands."""
+
+    section: Section
+    most: int
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield self.section.table(self.most, options.max_width)
+
 
 Draw = Callable[[Window, Counters], Section]
 
-RATE = Column("req/s", 7)
-P50, P99 = Column("p50", 7), Column("p99", 7)
-ERRORS = Column("err/s", 6)
-IN, OUT = Column("in/s", 7), Column("out/s", 7)
+RATE = Column("req/s", 7, rank=7)
+ERRORS = Column("err/s", 6, rank=6)
+P50, P99 = Column("p50", 7, rank=3), Column("p99", 7, rank=5)
+IN, OUT = Column("in/s", 7, rank=1), Column("out/s", 7, rank=2)
 
 
 def apis(window: Window, current: Counters) -> Section:
@@ -115,7 +147,7 @@ def brokers(window: Window, current: Counters) -> Section:
         f"{lane['cluster']}/{lane['broker']}" if many else lane["broker"]: lane["open"]
         for lane in current["connections"]
     }
-    columns = (Column("BROKER", None), RATE, P99, Column("conn", 5), ERRORS)
+    columns = (Column("BROKER", None), RATE, P99, Column("conn", 5, rank=4), ERRORS)
     rows = []
     for row in window.brokers:
         name, requests, _, _, _, p99, errors = _traffic(row, window, current)
@@ -125,7 +157,7 @@ def brokers(window: Window, current: Counters) -> Section:
 
 def errors(window: Window, current: Counters) -> Section:
     """Each Kafka error of an API: now and ever, whose, and about what."""
-    columns = (Column("ERROR", None), Column("/s", 6), Column("total", 7))
+    columns = (Column("ERROR", None), Column("/s", 6, rank=1), Column("total", 7))
     rows = []
     for row in window.errors:
         line = Text(row.name, "red" if row.count else FAINT)

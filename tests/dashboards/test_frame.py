@@ -82,6 +82,25 @@ def test_every_size_is_filled_and_never_exceeded(width: int, height: int) -> Non
     assert max(len(line) for line in shown) <= width
 
 
+@pytest.mark.parametrize(("width", "height"), [(60, 24), (50, 24), (40, 24), (20, 24), (16, 24)])
+def test_a_narrow_terminal_drops_numbers_before_names(width: int, height: int) -> None:
+    shown = lines(width, height, *two_answers())
+    (produce,) = [line for line in shown if line.split()[:1] == ["Produce"]]
+    assert "430" in produce or width < 20
+    assert any(line.startswith("legacy-imp") for line in shown)
+    heading = next(line for line in shown if line.startswith("API"))
+    left = heading.split()[1:]
+    assert left == [word for word in ("req/s", "in/s", "out/s", "p50", "p99", "err/s") if word in left]
+    assert ("in/s" in left) == (width >= 60)
+    assert max(map(len, shown)) <= width
+
+
+@pytest.mark.parametrize(("width", "height"), [(40, 10), (20, 5)])
+def test_headings_of_a_tiny_terminal_are_whole(width: int, height: int) -> None:
+    names = {line.split()[0] for line in lines(width, height, *two_answers())[3:]}
+    assert {"API", "CLIENT", "TOPIC", "ERROR"} <= names
+
+
 def test_what_does_not_fit_is_counted() -> None:
     state = FakeState()
     for number in range(50):
