@@ -109,6 +109,8 @@ def _found(
     with progress() as step, _spark(arguments.spark, paths) as spark:
         report = reported(spark, paths, detectors, thresholds, where, arguments.html is not None, step)
     _print(report, arguments)
+    if where is not None and not report.traffic.exchanges:
+        say(f"0 exchanges matched: {where}", FINE)
     return report.findings, bool(report.traffic.damaged)
 
 

@@ -32,6 +32,7 @@ from klamm.rules.expressions.tree import (
 from klamm.rules.nearest import suggestion
 
 Bound = frozenset[str]  # variables
+EQUALITY = frozenset({"==", "!=", "in", "not in"})
 LITERALS = ("True", "False", "None")
 
 
@@ -82,6 +83,11 @@ def _kinds() -> dict[str, set[str]]:
 
 
 @cache
+def _apis() -> frozenset[str]:
+    return frozenset(api.name for api in API)
+
+
+@cache
 def _outermost() -> list[str]:
     """Names that a body has without a path."""
     return sorted({field.name for api in API for field in (*api.request, *api.response)})
@@ -128,6 +134,17 @@ def _check_pair(pair: Pair, bound: Bound) -> None:
             raise _unknown_error(text, word.column)
         if _is_text(other):
             raise ExpressionError(_in_quotes(pair, word, text), word.column)
+    if pair.operator in EQUALITY:
+        for name, other in ((pair.right, pair.left), (pair.left, pair.right)):
+            if other == Name("api"):
+                _check_apis(name)
+
+
+def _check_apis(node: Node) -> None:
+    """Raises ExpressionError for text, alone or in a list, that is the name of no API."""
+    for each in node.items if isinstance(node, Listed) else (node,):
+        if isinstance(each, Constant) and isinstance(each.value, str) and each.value not in _apis():
+            raise _unknown_api(each.value, each.column)
 
 
 def in_list(first: Node, operator: str, item: Node) -> ExpressionError:
