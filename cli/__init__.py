@@ -63,6 +63,7 @@ Clients then use bootstrap.servers=127.0.0.1:19092, and metrics are at http://12
 """
 
 
+NEGATIVE = re.compile(r"-\.?\d")  # -1, and -5ms too, is no option
 PAGE = re.compile(r"docs/[\w-]+\.md")
 
 
@@ -76,6 +77,7 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(formatter_class=_Layout, allow_abbrev=False, **settings)
+        self._negative_number_matcher = NEGATIVE
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """What nothing takes is for the innermost command to tell: only it knows what is near."""
@@ -88,6 +90,12 @@ class Parser(argparse.ArgumentParser):
         elif rest:
             self.error(f"one word too many: {rest[0]!r}")
         return found, []
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """Names the nearest choice, where argparse lists them all."""
+        if action.choices is not None and value not in action.choices:
+            near = suggestion(str(value), map(str, action.choices))
+            raise argparse.ArgumentError(action, f"unknown {value!r}{near}")
 
     def format_help(self) -> str:
         """With how to read the pages that it names."""

@@ -55,7 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
     found = list(ERRORS) if arguments.error is None else find(arguments.error)
     if not found:
         names = [name for error in ERRORS for name in (error.name, *error.aliases)]
-        guess = suggestion(arguments.error, names)
+        guess = suggestion(arguments.error, names, "klamm errors")
         print(f"klamm errors: unknown error {arguments.error!r}{guess}", file=sys.stderr)
         return 2
     if arguments.json:
@@ -69,7 +69,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def find(text: str) -> list[KafkaError]:
-    """The error of this code or name, else those whose names, or else whose meanings, contain the text."""
+    """The error of this code, name or exception, else those whose names, or else whose meanings, contain the
+    text. An older name counts in full where it is a part of no other.
+    """
     if text.removeprefix("-").isdigit():
         return [error for error in ERRORS if error.code == int(text)]
     word = _plain(text)
@@ -77,7 +79,8 @@ def find(text: str) -> list[KafkaError]:
         error: [_plain(name) for name in (error.name, *error.aliases, exception(error)) if name]
         for error in ERRORS
     }
-    exact = [error for error, known in names.items() if word in known]
+    is_exception = text.casefold().endswith("exception")
+    exact = [error for error, known in names.items() if word == known[0] or (is_exception and word in known)]
     if exact:
         return exact
     parts = [error for error, known in names.items() if word and any(word in name for name in known)]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from typing import Any
 
 from klamm.cli import prefixes
 from klamm.cli.asking import telling
 from klamm.cli.by_hand import add_selectors, make, selected
+from klamm.cli.saying import WrongWord
 
 DESCRIPTION = """\
 Answer requests with an error of Kafka's, in the place of the broker. Beginnings of names are enough. The rule
@@ -33,4 +35,15 @@ def add_parser(subparsers: Any) -> None:
 @telling
 def run(arguments: argparse.Namespace) -> int:
     """0 made, 1 no klamm, 2 refused."""
+    if _is(prefixes.error, arguments.api) and _is(prefixes.api, arguments.error):
+        order = f"klamm inject {arguments.error} {arguments.api}"
+        raise WrongWord(f"the API comes first, then the error: {order}")
     return make(arguments, {**selected(arguments), "error": prefixes.error(arguments.error)})
+
+
+def _is(kind: Callable[[str], str], word: str) -> bool:
+    try:
+        kind(word)
+    except WrongWord:
+        return False
+    return True

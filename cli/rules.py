@@ -42,7 +42,7 @@ klamm rules check FILE... [--plugin FILE]... [--json] [--admin HOST:PORT]
        klamm rules list [--json]
        klamm rules add RULE
        klamm rules on|off|rm|reset NAME...
-       klamm rules off --all"""
+       klamm rules off|rm|reset --all"""
 
 COMMANDS = {
     "check": "say everything that is wrong with rule files, and what is doubtful",

@@ -29,6 +29,12 @@ COMMANDS = {
     "reset": "begin counts and times anew",
 }
 
+ALL = {
+    "off": "all rules; those made by hand are removed",
+    "rm": "all rules made by hand",
+    "reset": "all rules",
+}
+
 
 def add_commands(commands: Any) -> None:
     """Declare them."""
@@ -39,11 +45,9 @@ def add_commands(commands: Any) -> None:
         elif name == "list":
             command.add_argument("--json", action="store_true", help="one object a line")
         else:
-            command.add_argument("names", nargs="*" if name == "off" else "+", metavar="NAME")
-        if name == "off":
-            command.add_argument(
-                "--all", action="store_true", help="all rules; those made by hand are removed"
-            )
+            command.add_argument("names", nargs="*" if name in ALL else "+", metavar="NAME")
+        if name in ALL:
+            command.add_argument("--all", action="store_true", help=ALL[name])
         add_options(command)
 
 
@@ -106,8 +110,7 @@ def _add(to: Klamm, arguments: argparse.Namespace) -> int:
 
 
 def _off(to: Klamm, arguments: argparse.Namespace) -> int:
-    if bool(arguments.names) == arguments.all:
-        raise WrongWord("name the rules, or say --all")
+    _check_names(arguments)
     for name in to.rules_off() if arguments.all else arguments.names:
         if not arguments.all:
             to.switch_rule(name, False)
@@ -115,21 +118,46 @@ def _off(to: Klamm, arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _each(act: Callable[[Klamm, str], Any], said: str) -> Callable[[Klamm, argparse.Namespace], int]:
-    def do(to: Klamm, arguments: argparse.Namespace) -> int:
-        for name in arguments.names:
-            act(to, name)
-            print(f"{name} {said}")
-        return 0
+def _rm(to: Klamm, arguments: argparse.Namespace) -> int:
+    _check_names(arguments)
+    names = [rule.name for rule in to.rules() if rule.origin == "hand"] if arguments.all else arguments.names
+    for name in names:
+        to.remove_rule(name)
+        print(f"{name} is removed")
+    if not names:
+        print("no rules made by hand")
+    return 0
 
-    return do
+
+def _reset(to: Klamm, arguments: argparse.Namespace) -> int:
+    _check_names(arguments)
+    names = [rule.name for rule in to.rules()] if arguments.all else arguments.names
+    for name in names:
+        to.reset_rule(name)
+        print(f"{name} begins anew")
+    if not names:
+        print("no rules")
+    return 0
+
+
+def _check_names(arguments: argparse.Namespace) -> None:
+    """Raises WrongWord unless there are either names or --all."""
+    if bool(arguments.names) == arguments.all:
+        raise WrongWord("name the rules, or say --all")
+
+
+def _on(to: Klamm, arguments: argparse.Namespace) -> int:
+    for name in arguments.names:
+        to.switch_rule(name, True)
+        print(f"{name} is on")
+    return 0
 
 
 DO: dict[str, Callable[[Klamm, argparse.Namespace], int]] = {
     "list": _list,
     "add": _add,
     "off": _off,
-    "on": _each(lambda to, name: to.switch_rule(name, True), "is on"),
-    "rm": _each(lambda to, name: to.remove_rule(name), "is removed"),
-    "reset": _each(lambda to, name: to.reset_rule(name), "begins anew"),
+    "on": _on,
+    "rm": _rm,
+    "reset": _reset,
 }

@@ -50,6 +50,7 @@ klamm scenario list
 
 MET, NOT_MET, CANNOT = 0, 1, 2
 LINE_EVERY_S = 5.0
+LISTING = "klamm scenario list"
 
 
 def add_parser(subparsers: Any) -> None:
@@ -101,7 +102,7 @@ def _show(name: str, yaml: bool) -> int:
     from klamm.scenarios import ready
 
     if name not in ready.names():
-        return _cannot(f"there is no ready scenario {name!r}{suggestion(name, ready.names())}")
+        return _cannot(f"there is no ready scenario {name!r}{suggestion(name, ready.names(), LISTING)}")
     print(
         ready.text(name) if yaml else f"{ready.page(name)}\n## {name}.yaml\n\n{ready.text(name)}",
         end="",
@@ -231,8 +232,11 @@ def _read(arguments: argparse.Namespace) -> Scenario | None:
         _cannot(f"{word} is not UTF-8")
         return None
     except OSError as problem:
-        near = suggestion(word, ready.names()) if "/" not in word and "." not in word else ""
-        _cannot(f"cannot read {word}: {problem.strerror}{near}")
+        if isinstance(problem, FileNotFoundError) and "/" not in word and "." not in word:
+            near = suggestion(word, ready.names(), LISTING)
+            _cannot(f"there is no file and no ready scenario {word!r}{near}")
+        else:
+            _cannot(f"cannot read {word}: {problem.strerror}")
         return None
     scenario, mistakes = read_scenario(text, source, name, dict(arguments.set))
     for mistake in mistakes:

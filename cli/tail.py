@@ -42,8 +42,14 @@ def add_parser(subparsers: Any) -> None:
     shown.add_argument("-v", "--values", action="store_true", help="with their fields")
     shown.add_argument("-x", "--hex", action="store_true", help="with their bytes, and what these mean")
     parser.add_argument("--json", action="store_true", help="one object a line")
-    parser.add_argument("--count", "-n", metavar="N", type=int, default=0, help="end after so many")
+    parser.add_argument("--count", "-n", metavar="N", type=_count, help="end after so many")
     add_options(parser)
+
+
+def _count(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and int(text)):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 on")
+    return int(text)
 
 
 @telling

@@ -63,7 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     found = _find(arguments.api)
     if found is None:
-        guess = suggestion(arguments.api, [known.name for known in [*API, *PAYLOADS]])
+        guess = suggestion(arguments.api, [known.name for known in [*API, *PAYLOADS]], "klamm wire")
         print(f"klamm wire: unknown API {arguments.api!r}{guess}", file=sys.stderr)
         return 2
     newest = found.versions.last if arguments.version is None else arguments.version

@@ -17,10 +17,14 @@ def nearest(word: str, words: Iterable[str]) -> str | None:
     return by_fold[(swapped or found)[0]] if found else None
 
 
-def suggestion(word: str, words: Iterable[str]) -> str:
-    """What to say after an unknown word: the nearest one, else the short list, else nothing."""
+def suggestion(word: str, words: Iterable[str], listing: str = "") -> str:
+    """What to say after an unknown word: the nearest one, else the short list, else the command that lists
+    them, if there is one.
+    """
     known = list(words)
     near = nearest(word, known)
     if near is not None:
         return f"; did you mean {near}?"
-    return f"; known are {', '.join(known)}" if 0 < len(known) <= LISTED else ""
+    if 0 < len(known) <= LISTED:
+        return f"; known are {', '.join(known)}"
+    return f"; `{listing}` lists them" if listing else ""

@@ -42,6 +42,8 @@ def bytes_of(data: bytes) -> Found:
     if data[:4] in CAPTURES:
         reason = "a packet capture: copy the TCP payload out of it (in Wireshark: Copy, as a Hex Stream)"
         raise NoBytes(reason)
+    if not data:
+        raise NoBytes("the input is empty")
     for start, name in ARCHIVES.items():
         if data.startswith(start):
             raise NoBytes(f"a {name} file: unpack it first")
@@ -54,7 +56,7 @@ def spelled(text: str) -> Found:
     """The bytes that a text spells. Raises NoBytes."""
     text = text.strip()
     if not text:
-        raise NoBytes("there is nothing in it")
+        raise NoBytes("the input is empty")
     if LITERAL.fullmatch(text):
         try:
             return Found("a bytes literal", ast.literal_eval(text))

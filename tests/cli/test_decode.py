@@ -351,7 +351,8 @@ def test_the_other_frames_of_a_file_are_read_all_the_same(capsys: Captured) -> N
     [
         (["0000001"], "klamm decode: hex with an odd number of digits (7): one is missing\n"),
         (["xyz!"], "klamm decode: neither hex nor base64: 'xyz!'\n"),
-        ([""], "klamm decode: there is nothing in it\n"),
+        ([""], "klamm decode: the input is empty\n"),
+        (["/dev/null"], "klamm decode: /dev/null: the input is empty\n"),
         (["./frames.bin"], "klamm decode: ./frames.bin: no such file\n"),
         (["00", "--version", "3"], "klamm decode: --version is of --api: say both\n"),
         (["00", "--api", "Metdata"], "klamm decode: unknown API 'Metdata'; did you mean Metadata?\n"),

@@ -37,6 +37,13 @@ def test_a_part_of_a_name_finds_all_that_have_it(capsys: pytest.CaptureFixture[s
     assert codes == sorted(codes)
 
 
+@pytest.mark.parametrize(("word", "codes"), [("unknown", {-1, 3, 25}), ("timeout", {7, 26, 50})])
+def test_a_part_of_many_names_may_be_an_older_name_of_one(
+    word: str, codes: set[int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert codes <= {int(line.split()[0]) for line in printed(word, capsys)[1:]}
+
+
 def test_an_exception_whose_name_is_of_its_own_is_known(capsys: pytest.CaptureFixture[str]) -> None:
     assert printed("org.apache.kafka.common.errors.RecordTooLargeException", capsys)[0].startswith("10 ")
     assert printed("TimeoutException", capsys)[0].startswith("7 REQUEST_TIMED_OUT")
@@ -72,7 +79,8 @@ def test_without_a_word_it_lists_them_all(capsys: pytest.CaptureFixture[str]) ->
             "NOT_LEADER_OR_FOLOWER",
             "klamm errors: unknown error 'NOT_LEADER_OR_FOLOWER'; did you mean NOT_LEADER_OR_FOLLOWER?\n",
         ),
-        ("9999", "klamm errors: unknown error '9999'\n"),
+        ("9999", "klamm errors: unknown error '9999'; `klamm errors` lists them\n"),
+        ("nosuch", "klamm errors: unknown error 'nosuch'; `klamm errors` lists them\n"),
     ],
 )
 def test_what_there_is_not_is_wrong_usage(

@@ -91,6 +91,17 @@ def test_a_rule_that_hits_nothing_says_what_was_seen_instead(it: Api, says: Says
         (("inject", "Prodcue", "6"), "klamm: there is no API 'Prodcue'; did you mean Produce?\n"),
         (("inject", "Produce", "6", "--times", "no"), "klamm: times: 'no' is not a whole number from 0 on\n"),
         (("delay", "Fetch", "5"), "klamm: delay: 5 of what? write 5ms or 5s\n"),
+        (
+            ("delay", "Fetch", "-5ms"),
+            "klamm: delay: '-5ms' is not a duration: write it as 500ms or 2s\n",
+        ),
+        (
+            ("inject", "NOT_LEADER", "Produce"),
+            "klamm: the API comes first, then the error: klamm inject Produce NOT_LEADER\n",
+        ),
+        (("inject", "6", "Produce"), "klamm: the API comes first, then the error: klamm inject Produce 6\n"),
+        (("rules", "rm"), "klamm: name the rules, or say --all\n"),
+        (("rules", "reset", "x", "--all"), "klamm: name the rules, or say --all\n"),
         (("rules", "rm", "x"), "klamm: there is no rule 'x'\n"),
         (("rules", "add", "x"), "klamm: write the rule as {api: Produce, error: NOT_LEADER_OR_FOLLOWER}\n"),
         (("rules", "off"), "klamm: name the rules, or say --all\n"),
@@ -112,6 +123,17 @@ def test_what_cannot_be_meant_is_one_line_and_exit_code_2(
 def test_without_a_klamm_there_is_one_line_and_exit_code_1(says: Says) -> None:
     code, _, errors = says("rules", "list", "--admin", "127.0.0.1:1")
     assert (code, errors) == (1, "klamm: no klamm answers at 127.0.0.1:1: connection refused\n")
+
+
+def test_all_rules_are_begun_anew_and_those_made_by_hand_removed(it: Api, says: Says) -> None:
+    assert says("rules", "rm", "--all")[1] == "no rules made by hand\n"
+    for name in ("one", "two"):
+        says("rules", "add", f"{{name: {name}, api: Heartbeat, delay: 1ms}}")
+    it.do(beats(it))
+    assert says("rules", "reset", "--all")[1] == "one begins anew\ntwo begins anew\n"
+    assert [rule.hits for rule in it.do(it.klamm.rules())] == [0, 0]
+    assert says("rules", "rm", "--all")[1] == "one is removed\ntwo is removed\n"
+    assert it.do(it.klamm.rules()) == []
 
 
 def test_rules_are_listed_switched_and_removed(it: Api, says: Says) -> None:

@@ -121,6 +121,23 @@ def test_the_version_is_the_installed_one(capsys: pytest.CaptureFixture[str]) ->
             "see klamm scenario run --help\n",
         ),
         (
+            ["rules", "lst"],
+            "klamm rules: argument COMMAND: unknown 'lst'; did you mean list?\nsee klamm rules --help\n",
+        ),
+        (
+            ["intercept", "sho"],
+            "klamm intercept: argument action: unknown 'sho'; did you mean show?\n"
+            "see klamm intercept --help\n",
+        ),
+        (
+            ["tail", "-n", "0"],
+            "klamm tail: argument --count/-n: '0' is not a number from 1 on\nsee klamm tail --help\n",
+        ),
+        (
+            ["tail", "-n", "-3"],
+            "klamm tail: argument --count/-n: '-3' is not a number from 1 on\nsee klamm tail --help\n",
+        ),
+        (
             ["demo", "--seconds", "soon"],
             "klamm demo: argument --seconds: 'soon' is not a number of seconds: write 30\n"
             "see klamm demo --help\n",

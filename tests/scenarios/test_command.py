@@ -217,7 +217,10 @@ def test_without_a_klamm_the_exit_code_is_2(capsys: pytest.CaptureFixture[str]) 
         (["run", "full-disk", "--speeed", "2"], "unknown option --speeed; did you mean --speed?"),
         (["run", "full-disk", "--json", "/nowhere/report.json"], "cannot use /nowhere/report.json: No such"),
         (["run", "full-disk", "--token-file", "/nowhere"], "cannot use /nowhere: No such file"),
-        (["play", "full-disk"], "invalid choice"),
+        (["run", "nope"], "there is no file and no ready scenario 'nope'; `klamm scenario list` lists them"),
+        (["show", "nope"], "there is no ready scenario 'nope'; `klamm scenario list` lists them"),
+        (["play", "full-disk"], "argument COMMAND: unknown 'play'; known are list, show, run, check"),
+        (["rum", "full-disk"], "argument COMMAND: unknown 'rum'; did you mean run?"),
     ],
 )
 def test_wrong_usage_ends_with_2_and_a_reason(
