@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from klamm.decoders.error_codes import error_name
+from klamm.rules.flow import flow
 
 LONGEST = 200  # characters of one piece of text on a console
 SHOWN = 6  # topics, or partitions of one, on a console; the rest is a number
@@ -141,7 +142,7 @@ def _numbers(partitions: Iterable[int]) -> str:
 
 def shown(value: Any) -> str:
     """A value on a console, in quotes where a reader could take it for more than one thing."""
-    text = printable(value if isinstance(value, str) else str(value))
+    text = printable(value if isinstance(value, str) else flow(value))
     if len(text) > LONGEST:
         text = text[:LONGEST] + "..."
     if isinstance(value, str) and QUOTED.search(text):

@@ -122,6 +122,12 @@ def test_an_exchange_shows_what_there_is(changed: dict[str, Any], expected: str)
     assert console("exchange", {**PRODUCE, **changed}).endswith(expected + "\n")
 
 
+def test_values_of_several_parts_are_yaml_on_a_console() -> None:
+    fields = {"sent": {"broker": "2", "count": 3}, "brokers": [1, 2], "ready": True, "rack": None}
+    line = console("applied", fields, "rules changed")
+    assert line.endswith("sent={broker: 2, count: 3} brokers=[1, 2] ready=true rack=null\n")
+
+
 def test_an_event_on_a_console_ends_with_its_fields() -> None:
     line = console("bad_size", {"connection": 7, "api": "Fetch"}, "the client announces 9 GB")
     assert line == "warning the client announces 9 GB event=bad_size connection=7 api=Fetch\n"
