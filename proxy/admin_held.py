@@ -64,7 +64,7 @@ def _found(control: Control, name: str) -> Waiting:
     number = int(name) if name.isascii() and name.isdigit() and len(name) < 19 else 0
     found = control.intercept.waiting.get(number)
     if found is None:
-        raise Refused(404, f"no frame {name!r} is held, or it is no more")
+        raise Refused(404, f"no frame {name!r} is held (any more)")
     return found
 
 

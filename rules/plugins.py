@@ -40,7 +40,7 @@ def load(file: str, known: Mapping[str, type[Action]]) -> tuple[dict[str, type[A
     try:
         module = _run(file)
     except OSError as problem:
-        return {}, [Mistake(Place(file), (), f"cannot read {file}: {problem.strerror}")]
+        return {}, [Mistake(Place(file), (), f"cannot be read: {problem.strerror}")]
     except SyntaxError as problem:
         place = Place(file, problem.lineno or 1, problem.offset or 1)
         return {}, [Mistake(place, (), f"not Python: {problem.msg}")]

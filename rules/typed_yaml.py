@@ -130,7 +130,7 @@ def read_file(file: str, kind: type, scalars: Mapping[Any, Scalar]) -> Document:
     try:
         text = FilePath(file).read_bytes().decode()
     except OSError as problem:
-        return Document(file, mistakes=[Mistake(Place(file), (), f"cannot read {file}: {problem.strerror}")])
+        return Document(file, mistakes=[Mistake(Place(file), (), f"cannot be read: {problem.strerror}")])
     except UnicodeDecodeError as problem:
         line = problem.object.count(b"\n", 0, problem.start) + 1
         column = problem.start - problem.object.rfind(b"\n", 0, problem.start)

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,6 +20,9 @@ import pytest
 from klamm.cli import analyze, main
 from klamm.decoders.extras import installing
 from klamm.pipeline.detectors import DETECTORS
+from klamm.pipeline.finding import Findings
+from klamm.pipeline.report.gathering import Traffic
+from klamm.pipeline.report.report import Report
 from tests.captures.rows import Talk, connection, in_time, written
 from tests.e2e.klamm_process import COMMAND
 
@@ -66,6 +70,10 @@ def says(capture: None, capsys: pytest.CaptureFixture[str]) -> Says:
             ["a.arrow", "any(p.index > 3 for t in topic_data for p in t.partition_dat)"],
             "Produce requests have no topic_data.partition_dat (column 46); did you mean partition_data?",
         ),
+        (["a.arrow", 'api == "Prodcue"'], 'unknown API "Prodcue" (column 8); did you mean Produce?'),
+        (["a.arrow", 'topic == "orders" and "x" == api'], 'unknown API "x" (column 23)'),
+        (["a.arrow", 'api == "fetch"'], "API names are case-sensitive: Fetch"),
+        (["a.arrow", 'api in ["Fetch", "Metdata"]'], 'unknown API "Metdata" (column 18); did you mean'),
         (["a.arrow", "record.size == 3"], "a record has no size"),
         (
             ["a.arrow", "--only", "tiny_batch"],
@@ -81,7 +89,7 @@ def says(capture: None, capsys: pytest.CaptureFixture[str]) -> Says:
         (["a.arrow", "--follow", "--spark", "sc://localhost"], "give a master to --spark, not sc://"),
         (
             ["a.arrow", "--thresholds", "none.yaml"],
-            "none.yaml: cannot read none.yaml: No such file or directory",
+            "none.yaml: cannot be read: No such file or directory",
         ),
     ],
 )
@@ -110,6 +118,19 @@ def test_a_mistake_in_a_file_of_thresholds_is_told_with_its_place(says: Says, te
     assert (code, out) == (2, "")
     assert reason.replace("{}", name) in errors
     assert errors.startswith("klamm: t.yaml:")
+
+
+@pytest.mark.parametrize(
+    ("exchanges", "said"), [(0, "klamm: 0 exchanges matched: topic == 'other'\n"), (3, "")]
+)
+def test_an_expression_that_matches_nothing_is_said(
+    exchanges: int, said: str, says: Says, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = Report(["a.arrow"], Traffic(exchanges=exchanges), Findings(), DETECTORS)
+    monkeypatch.setattr(analyze, "_spark", lambda *_: nullcontext())
+    monkeypatch.setattr("klamm.pipeline.report.reporting.reported", lambda *_: found)
+    code, _, errors = says("a.arrow", 'topic == "other"')
+    assert (code, errors) == (0, said)
 
 
 def test_a_page_that_cannot_be_written_is_said_before_spark_starts(says: Says) -> None:

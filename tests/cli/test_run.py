@@ -182,7 +182,7 @@ def test_the_mistakes_of_all_options_and_of_the_file_are_reported_together(folde
         ),
         ("a:1 --seed 7", "--seed: there are no rules: add --rules FILE"),
         ("a:1 --rules no.yaml", "--rules: cannot read no.yaml: No such file or directory"),
-        ("a:1 --config missing.yaml", "missing.yaml: cannot read missing.yaml: No such file or directory"),
+        ("a:1 --config missing.yaml", "missing.yaml: cannot be read: No such file or directory"),
     ],
 )
 def test_what_does_not_fit_names_the_option(line: str, expected: str) -> None:
