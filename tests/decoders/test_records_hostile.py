@@ -1,8 +1,8 @@
 """Bytes that are no records: read or refused with RecordsError, in linear time and little memory."""
 
 import contextlib
-import re
 import gzip
+import re
 import time
 import tracemalloc
 import zlib
