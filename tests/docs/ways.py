@@ -71,7 +71,7 @@ QUICKER = {
 }
 
 # Ids and names that the pages make up: the command that prints the ids of now.
-WORKS = '[.[] | select(.client_id == "orders-service" and .broker != "bootstrap")][0].id'
+WORKS = '[.[] | select(.client_id == "orders-service")] | max_by(.from_client_bytes).id'  # others may be idle
 HELD = "curl -s http://127.0.0.1:19091/v1/held | jq '.[0].id'"
 IDS = {
     r"(klamm tail 'connection == )\d+": f"curl -s http://127.0.0.1:19091/v1/connections | jq '{WORKS}'",
