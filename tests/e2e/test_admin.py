@@ -104,6 +104,11 @@ def rules_are_listed_with_what_the_client_met(it: Ground) -> None:
     assert told.made_by == f"{USER} (127.0.0.1)"
 
 
+def there_is_no_rule_file(it: Ground) -> None:
+    told = it.api.rule_file()
+    assert (told.file, told.rules, told.rejected, told.mistakes) == ("", 0, None, [])
+
+
 def a_rule_is_in_force_when_it_is_answered(it: Ground) -> None:
     assert it.shop.errors(3) == [None] * 3
     assert it.shop.errors(3, it.refuse) == [REFUSED] * 3
@@ -349,6 +354,7 @@ CHECKS: Mapping[tuple[str, str], Callable[[Ground], None]] = {
     ("GET", "/v1/counters"): counters,
     ("GET", "/v1/openapi.json"): document,
     ("GET", "/v1/rules"): rules_are_listed_with_what_the_client_met,
+    ("GET", "/v1/rule-file"): there_is_no_rule_file,
     ("POST", "/v1/rules"): a_rule_is_in_force_when_it_is_answered,
     ("POST", "/v1/rules/off"): rules_end_together,
     ("GET", "/v1/rules/{name}"): a_rule_tells_its_hits,
