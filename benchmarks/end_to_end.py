@@ -11,7 +11,7 @@ import tempfile
 import urllib.request
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from statistics import mean, median
+from statistics import median
 from typing import Any
 
 from rich.console import Console
@@ -69,7 +69,6 @@ def run(console: Console, rounds: int = ROUNDS, records: int = RECORDS) -> dict[
         "taken": {way: [asdict(one) for one in found] for way, found in taken.items()},
         "added_ms": added,
         "own_us": own_us,
-        "mean_added_ms": mean(added),
     }
 
 

@@ -24,8 +24,8 @@ Fate = Literal["passed", "rewritten", "withheld", "made"]
 Blanks = tuple[tuple[int, int], ...]  # (offset in the frame, bytes)
 
 # The text of a `closed` row where an end of the connection closed it, in live and in imported captures.
-ENDED_BY_CLIENT = ("closed by client", "reset by client")
-ENDED_BY_BROKER = ("closed by broker", "reset by broker")
+CLOSED_BY_CLIENT, RESET_BY_CLIENT = ENDED_BY_CLIENT = ("closed by client", "reset by client")
+CLOSED_BY_BROKER, RESET_BY_BROKER = ENDED_BY_BROKER = ("closed by broker", "reset by broker")
 
 
 class Connection(NamedTuple):

@@ -80,7 +80,7 @@ def make(arguments: argparse.Namespace, *rules: Mapping[str, Any]) -> int:
 
 
 def warn(rule: Rule) -> None:
-    """What is allowed, and probably not meant."""
+    """Prints the warnings about a rule: mistakes that klamm permits."""
     for warning in rule.warnings:
         print(f"klamm: warning: {printable(warning)}", file=sys.stderr, flush=True)
 

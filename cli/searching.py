@@ -23,7 +23,7 @@ KEPT = {
 
 
 class Search:
-    """Those of a time for which `where` holds; it counts what it looked at and what it found."""
+    """Finds the exchanges of a period for which `where` holds, and counts how many it has seen and found."""
 
     def __init__(self, where: Expression | None = None, period: Period | None = None) -> None:
         self.where, self.period = where, period or Period()

@@ -23,7 +23,7 @@ class Problem(Struct, frozen=True):
 
 class Rule(Struct, frozen=True):
     """A rule in force. `written` is what stands in the file, or what was sent. `over`: it hits no more.
-    `warnings`: what is allowed, and probably not meant.
+    `warnings`: probable mistakes that klamm permits.
     """
 
     name: str

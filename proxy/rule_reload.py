@@ -46,7 +46,6 @@ class RuleReload:
     def __init__(self, settings: Rules | None, log: EventSink) -> None:
         self.settings, self.log = settings, log
         self.source = ""
-        self.rejected = None if settings is None else False  # does the file on disk have mistakes?
         self.unmet: set[tuple[str, str]] = set()  # (rule, reason) that the log has said
         self.seen: object = None  # the rules and nodes of the last look
         self.loaded: Identities = {}
@@ -63,6 +62,11 @@ class RuleReload:
         self.book = RuleBook(self.engine)
         if found is not None:
             self._take(found)
+
+    @property
+    def rejected(self) -> bool | None:
+        """Does the file on disk have mistakes? None where there is no file."""
+        return None if self.settings is None else self.book.rule_file.rejected is not None
 
     def said(self) -> str:
         """One line for people; nothing where there are no rules."""
@@ -92,7 +96,6 @@ class RuleReload:
         """Read the files again; with mistakes the rules stay as they are."""
         assert self.settings is not None
         found = await asyncio.to_thread(self._read, self.settings)
-        self.rejected = bool(found.mistakes)
         if found.mistakes:
             texts = [str(mistake) for mistake in found.mistakes]
             more = f"; and {len(texts) - SHOWN} more" if len(texts) > SHOWN else ""

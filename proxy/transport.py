@@ -13,6 +13,7 @@ from functools import partial
 from time import monotonic_ns
 from typing import TYPE_CHECKING, cast
 
+from klamm.captures.captured import CLOSED_BY_BROKER, CLOSED_BY_CLIENT, RESET_BY_BROKER, RESET_BY_CLIENT
 from klamm.proxy import sockets
 from klamm.proxy.connection import Effect
 from klamm.proxy.discovery import why_tls_ended
@@ -337,7 +338,7 @@ class Link:
             return
         cut_short = session.requests.left > 0  # the last request will never be answered
         if session.in_flight() <= cut_short and not session.responses.left:
-            self._finish("closed by client")
+            self._finish(CLOSED_BY_CLIENT)
 
     def lost(self, side: Side, exc: Exception | None) -> None:
         if exc is None or side.ended:
@@ -345,7 +346,7 @@ class Link:
         else:
             if isinstance(exc, ssl.SSLError):
                 self.host.say(self, "tls_failed", "", why_tls_ended(exc))
-            self._finish("reset by client" if side is self.client else "reset by broker", reset=True)
+            self._finish(RESET_BY_CLIENT if side is self.client else RESET_BY_BROKER, reset=True)
         if self.client.gone and (self.broker is None or self.broker.gone):
             for timer in self.timers.values():
                 timer.cancel()
@@ -393,4 +394,4 @@ def _deaf(data: bytes, now: int) -> list[Effect]:
 
 
 def _closed_by(side: Side) -> str:
-    return "closed by client" if isinstance(side, ClientSide) else "closed by broker"
+    return CLOSED_BY_CLIENT if isinstance(side, ClientSide) else CLOSED_BY_BROKER

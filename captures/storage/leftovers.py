@@ -28,9 +28,9 @@ EMPTY_BYTES = 64 << 10  # up to here, a file without a whole batch is deleted
 
 
 def seal_leftovers(folder: Path, own: str = "") -> None:
-    """Those that no process writes. What is whole in them stays, and a row says that something is lost. The
-    capture `own` says that itself, so its segments get no such row. What cannot be sealed now is left for
-    another time.
+    """Seals the segments that no process writes any more. Their whole batches stay, and a row says that
+    frames are lost; segments of the capture `own` get no such row, since it tells of the loss itself. A
+    segment that cannot be sealed now is left for another time.
     """
     for path in sorted(folder.glob(f"*{GROWING}")):
         if NAME.fullmatch(path.name):

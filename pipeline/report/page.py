@@ -182,5 +182,7 @@ def _client(one: Client, findings: Sequence[Linked]) -> dict[str, Any]:
 
 
 def _is_about(one: Finding, client_id: str | None) -> bool:
-    """What has a subject and no client is about something else than a client without an id."""
+    """Is the finding about this client? One with a subject and no client id is about its subject, such as a
+    broker, and not about a client that gave no id.
+    """
     return one.client_id == client_id and (client_id is not None or one.subject is None)

@@ -15,7 +15,7 @@ PROTOCOLS = {"classic": "classic", "consumer": "KIP-848"}
 
 
 def group_rows(report: Report, found: Mapping[tuple[str, str], Sequence[Linked]]) -> list[dict[str, Any]]:
-    """Those with findings first, then by name."""
+    """A row for each consumer group: first the groups that have findings, then the others, by name."""
     groups = sorted(report.traffic.groups, key=lambda one: (not found[one.cluster, one.group], one))
     return [_row(report, one, found[one.cluster, one.group]) for one in groups]
 

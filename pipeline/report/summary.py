@@ -37,7 +37,7 @@ def linked(report: Report) -> list[Linked]:
 
 
 def by_severity(findings: Iterable[Linked]) -> dict[Severity, list[Linked]]:
-    """Those that are there; of each detector the first finding."""
+    """The first finding of each detector, by severity; a severity without findings is left out."""
     chosen: dict[Severity, dict[str, Linked]] = {}
     for one in findings:
         chosen.setdefault(one.severity, {}).setdefault(one.finding.detector, one)

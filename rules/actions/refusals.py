@@ -34,7 +34,7 @@ class Refusals:
         return [MuteChannel(ns), *orders] if ns else orders
 
     def _wait(self, frame: Frame) -> int:
-        client, now = (frame.peer.client_address.rpartition(":")[0], frame.client_id), frame.arrived_ns
+        client, now = (frame.peer.client_host, frame.client_id), frame.arrived_ns
         count, last = self.clients.get(client, (0, now))
         if now - last > FORGOTTEN_NS:
             count = 0
