@@ -12,7 +12,7 @@ TARGET = 1 / 120  # of kafka-python's time to read that response
 
 def tasks() -> dict[str, Task]:
     """By name, each tried once here."""
-    from klamm.proxy.rewrite import rewrite
+    from klamm.proxy.session.addresses import rewrite
 
     endpoints = Planner(Wishes()).plan(frames.METADATA, VERSION).endpoints
     assert endpoints is not None

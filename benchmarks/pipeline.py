@@ -65,7 +65,7 @@ JVM = "-XX:-UseDynamicNumberOfCompilerThreads"  # one that ended would be counte
 
 def run(console: Console, quick: bool = False) -> dict[str, Any]:
     """The rows of both measurements."""
-    from klamm.pipeline.session import session
+    from klamm.pipeline.spark import session
 
     settings = {"spark.sql.shuffle.partitions": "4", "spark.driver.memory": "4g"}
     spark = session("local[2]", **settings, **{"spark.driver.extraJavaOptions": JVM})

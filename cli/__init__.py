@@ -9,36 +9,47 @@ import re
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from keyword import iskeyword
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
-from klamm.rules.nearest import suggestion
+from klamm.settings.nearest import suggestion
 
 FINE, FAILED, USAGE = 0, 1, 2  # exit codes
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
+
+class Command(NamedTuple):
+    """`module`: below klamm.cli; it has `add_parser` and `run`. `help`: its line in `klamm help`."""
+
+    module: str
+    help: str
+
+
 COMMANDS = {
-    "run": "stand between Kafka clients and a cluster",
-    "demo": "watch it work: a cluster, clients and klamm in one command",
-    "decode": "read frames, and print each as a tree of its fields",
-    "wire": "print the layout of one API at one version",
-    "tail": "print requests and answers of a running klamm as they happen",
-    "connections": "list or close connections of clients",
-    "inject": "answer requests of a running klamm with an error",
-    "delay": "let answers come later",
-    "block": "refuse what a client asks",
-    "down": "let a broker seem gone",
-    "pause": "let frames wait for `klamm intercept`",
-    "intercept": "look at paused frames; edit, resume or drop them, or answer with an error",
-    "rules": "list, add and end rules; check or explain a file of them",
-    "show": "print, sum up, cut and merge what captures hold",
-    "diff": "say what changed between two captures of the same work",
-    "analyze": "say what goes wrong in captures, and what to change, with Spark",
-    "replay": "send the requests of a capture again, or answer clients from it",
-    "scenario": "play faults in phases on a running klamm, and judge how clients take them",
-    "import": "make a capture of packets that tcpdump or Wireshark recorded",
-    "export": "write captures as packets, JSON Lines or Parquet",
-    "errors": "explain an error of Kafka by its code or name",
+    "run": Command("running.run", "stand between Kafka clients and a cluster"),
+    "demo": Command("demo.demo", "watch it work: a cluster, clients and klamm in one command"),
+    "decode": Command("decode", "read frames, and print each as a tree of its fields"),
+    "wire": Command("wire.wire", "print the layout of one API at one version"),
+    "tail": Command("live.tail", "print requests and answers of a running klamm as they happen"),
+    "connections": Command("live.connections", "list or close connections of clients"),
+    "inject": Command("live.inject", "answer requests of a running klamm with an error"),
+    "delay": Command("live.delay", "let answers come later"),
+    "block": Command("live.block", "refuse what a client asks"),
+    "down": Command("live.down", "let a broker seem gone"),
+    "pause": Command("live.pause", "let frames wait for `klamm intercept`"),
+    "intercept": Command(
+        "live.intercept", "look at paused frames; edit, resume or drop them, or answer with an error"
+    ),
+    "rules": Command("rules.rules", "list, add and end rules; check or explain a file of them"),
+    "show": Command("captures.show", "print, sum up, cut and merge what captures hold"),
+    "diff": Command("captures.diff", "say what changed between two captures of the same work"),
+    "analyze": Command("analyze.analyze", "say what goes wrong in captures, and what to change, with Spark"),
+    "replay": Command("captures.replay", "send the requests of a capture again, or answer clients from it"),
+    "scenario": Command(
+        "live.scenario", "play faults in phases on a running klamm, and judge how clients take them"
+    ),
+    "import": Command("captures.import_", "make a capture of packets that tcpdump or Wireshark recorded"),
+    "export": Command("captures.export", "write captures as packets, JSON Lines or Parquet"),
+    "errors": Command("wire.errors", "explain an error of Kafka by its code or name"),
 }
 
 HELP = f"""\
@@ -48,7 +59,7 @@ usage: klamm COMMAND [OPTION...]
        klamm help [COMMAND | PAGE]
 
 commands:
-{chr(10).join(f"  {name:<13}{line}" for name, line in COMMANDS.items())}
+{chr(10).join(f"  {name:<13}{command.help}" for name, command in COMMANDS.items())}
 
 options:
   -h, --help     this text; `klamm COMMAND --help`, or `klamm help COMMAND`, is about one command
@@ -153,7 +164,7 @@ def _help(words: list[str]) -> int:
         return FINE
     if words[0] in COMMANDS:
         return main([*words, "--help"])
-    return pages.show(words[0])
+    return pages.show(words[0], COMMANDS)
 
 
 def _unknown(word: str) -> int:
@@ -167,7 +178,7 @@ def _unknown(word: str) -> int:
 
 
 def _run(command: str, words: list[str]) -> int:
-    module = import_module(f"klamm.cli.{command}{'_' * iskeyword(command)}")
+    module = import_module(f"klamm.cli.{COMMANDS[command].module}")
     parser = Parser(prog="klamm", add_help=False)
     subparsers = parser.add_subparsers()
     module.add_parser(subparsers)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, NamedTuple, TypedDict
 
-from klamm.rules.connecting import is_address
+from klamm.rules.file.connecting import is_address
 
 Written = dict[str, Any]
 Names = str | Sequence[str]

@@ -28,7 +28,7 @@ from klamm.client.process import Process
 from klamm.client.sightings import Sought, line
 from klamm.client.sync import Klamm
 from klamm.client.types import Exchange
-from klamm.rules.flow import flow
+from klamm.settings.yaml_line import flow
 
 KEPT = 1000  # exchanges, by klamm
 ASK_AGAIN_S = 20.0  # klamm keeps exchanges for a minute after it was asked

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from klamm.client.types import Cluster, Node
-from klamm.rules.presence import Known
+from klamm.rules.file.presence import Known
 
 
 def known(clusters: Iterable[Cluster], nodes: Iterable[Node]) -> Known:

@@ -20,9 +20,9 @@ from collections.abc import Callable, Generator
 from struct import error
 from typing import Any
 
-from klamm.decoders.emit_pick import TAG_PATH, Locator, Path, Picker, Walker
-from klamm.decoders.emit_read import Reader
-from klamm.decoders.emit_write import Writer
+from klamm.decoders.emit.pick import TAG_PATH, Locator, Path, Picker, Walker
+from klamm.decoders.emit.read import Reader
+from klamm.decoders.emit.write import Writer
 from klamm.decoders.interpret import Layout
 from klamm.decoders.tags import Malformed, long_uvarint, skip_tags, unknown_tags
 

@@ -18,25 +18,25 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import uvloop
 
 from klamm.proxy import config
-from klamm.proxy.cluster import Proxied
+from klamm.proxy.cluster.cluster import Proxied
+from klamm.proxy.cluster.saved_nodes import Memory
+from klamm.proxy.cluster.state_file import folder_by_default
 from klamm.proxy.config import ALL_APIS, AUTO, Address, Cluster, Config, State
-from klamm.proxy.exchanges import Exchanges
-from klamm.proxy.intercept import Intercept
-from klamm.proxy.log import EventLog, open_log
-from klamm.proxy.memory import Memory
-from klamm.proxy.open_files import connections_possible
-from klamm.proxy.rule_reload import RuleReload
-from klamm.proxy.snapshot import ClusterState, RuleCounts, RuleState
-from klamm.proxy.state_file import folder_by_default
-from klamm.proxy.stats import Stats
+from klamm.proxy.control.intercept import Intercept
+from klamm.proxy.control.listeners import Exchanges
+from klamm.proxy.control.rule_files import RuleReload
+from klamm.proxy.edge.open_files import connections_possible
+from klamm.proxy.log.event_log import EventLog, open_log
+from klamm.proxy.metrics.snapshot import ClusterState, RuleCounts, RuleState
+from klamm.proxy.session.counters import Stats
+from klamm.rules.file.presence import Known
 from klamm.rules.plan import Planner, Wishes
-from klamm.rules.presence import Known
 
 if TYPE_CHECKING:
     from klamm.client.types import Capture
-    from klamm.proxy.admin_routes import Control
-    from klamm.proxy.capturing import Captures
-    from klamm.proxy.http_server import HttpServer
+    from klamm.proxy.admin.http_server import HttpServer
+    from klamm.proxy.admin.routes import Control
+    from klamm.proxy.control.capturing import Captures
 
 LONELY_S = 15.0  # without a client: time to say how clients find klamm
 GC_THRESHOLD = (50_000, 20, 100)  # the hot path makes tuples that die young; nothing in it makes cycles
@@ -119,8 +119,8 @@ class Proxy:
         return total
 
     def rule_states(self) -> Sequence[RuleState]:
-        watching = self.rules.book.watching
-        return [RuleState.of(t) for t in self.rules.engine.tallies if t.rule.name not in watching]
+        listening = self.rules.book.listening
+        return [RuleState.of(t) for t in self.rules.engine.tallies if t.rule.name not in listening]
 
     def rule_counts(self) -> RuleCounts:
         return replace(self.rules.book.counts(), file_rejected=self.rules.rejected)
@@ -182,11 +182,11 @@ class Proxy:
         admin, metrics = self.config.admin.listen, self.config.metrics.listen
         try:
             if admin is not None:
-                from klamm.proxy import admin as admin_server  # 12 MB that only those pay who want it
+                from klamm.proxy.admin import server as admin_server  # 12 MB that only those pay who want it
 
                 self._admin = await admin_server.start(self, *admin, self._control())
             if metrics is not None:
-                from klamm.proxy import health
+                from klamm.proxy.admin import health
 
                 self._metrics = await health.start(self, metrics)
         except OSError as error:
@@ -197,7 +197,7 @@ class Proxy:
     def captures(self) -> Captures:
         """Made when they are wanted first."""
         if self._made is None:
-            from klamm.proxy.capturing import Captures  # only those pay who want it
+            from klamm.proxy.control.capturing import Captures  # only those pay who want it
 
             self._made = Captures(self.proxied, self.log)
         return self._made
@@ -218,7 +218,7 @@ class Proxy:
 
     def _control(self) -> Control:
         """What the admin server may do. Raises CannotServe."""
-        from klamm.proxy.admin_routes import Control
+        from klamm.proxy.admin.routes import Control
 
         admin = self.config.admin
         token = None if admin.token_file is None else token_of(admin.token_file)

@@ -7,7 +7,7 @@ from collections import deque
 from contextlib import suppress
 
 from klamm.decoders.headers import RESPONSE
-from klamm.proxy.discovery import ANSWER_LIMIT, Conversation
+from klamm.proxy.cluster.discovery import ANSWER_LIMIT, Conversation
 
 SIZE = 4
 FRAME_LIMIT = 16 * ANSWER_LIMIT

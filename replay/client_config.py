@@ -14,9 +14,9 @@ import re
 import ssl
 from typing import NamedTuple
 
-from klamm.proxy.discovery import Way
-from klamm.proxy.sockets import tls_context
-from klamm.rules.nearest import suggestion
+from klamm.proxy.cluster.discovery import Way
+from klamm.proxy.edge.sockets import tls_context
+from klamm.settings.nearest import suggestion
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")

@@ -9,8 +9,7 @@ from typing import Any
 from zlib import crc32
 
 from klamm.decoders import API, DecodeError, EncodeError, UnknownApi
-from klamm.proxy.config import Address
-from klamm.proxy.discovery import (
+from klamm.proxy.cluster.discovery import (
     API_VERSIONS,
     CLOSED,
     METADATA,
@@ -18,8 +17,9 @@ from klamm.proxy.discovery import (
     Conversation,
     Unanswered,
     converse,
-    why_tls_ended,
 )
+from klamm.proxy.config import Address
+from klamm.proxy.edge.sockets import why_tls_ended
 from klamm.replay.channel import Channel
 from klamm.replay.client_config import Access
 from klamm.replay.meanings import NIL

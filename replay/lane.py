@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from klamm.captures.captured import Connection
 from klamm.decoders.schema import Api
-from klamm.proxy.discovery import Unanswered
+from klamm.proxy.cluster.discovery import Unanswered
 from klamm.replay.channel import Channel
 from klamm.replay.cluster import GROUP, TRANSACTION, Cluster
 from klamm.replay.dividing import GROUPS, LEADERS, answering, divided, transactional_id

@@ -9,7 +9,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Generator
 
 from klamm.decoders.error_codes import error_name
-from klamm.proxy.discovery import SASL_HANDSHAKE, Conversation, Unanswered
+from klamm.proxy.cluster.discovery import SASL_HANDSHAKE, Conversation, Unanswered
 from klamm.replay.client_config import Credentials
 
 SASL_AUTHENTICATE = 36

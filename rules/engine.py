@@ -17,10 +17,10 @@ from klamm.rules.chance import PER_MATCH, Draws, number, stream
 from klamm.rules.fetch_sessions import FetchSessions
 from klamm.rules.frame import Frame, Part, Peer
 from klamm.rules.groups import Groups
+from klamm.rules.orders import ENDING, Answer, Edit, Log, OnAnswer, Order, Pause, Raw
 from klamm.rules.parts import TopicName, names_all, parts
 from klamm.rules.rule import Rule
 from klamm.rules.state import Tally
-from klamm.rules.verdict import ENDING, Answer, Edit, Log, OnAnswer, Order, Pause, Raw
 
 FETCH = 1
 SESSION_NOT_FOUND = 70  # FETCH_SESSION_ID_NOT_FOUND: the client starts a new session, and names its topics

@@ -55,7 +55,7 @@ ALWAYS: dict[tuple[int, Side], tuple[Path, ...]] = {
 UNASKED = {"forgotten_topics_data"}
 
 
-class Watcher(NamedTuple):
+class ListenerWish(NamedTuple):
     """Somebody who wants to hear of the exchanges whose requests are so; None: of all. `sink` is theirs."""
 
     where: Expression | None
@@ -68,7 +68,7 @@ class Wishes:
 
     metering: Literal["header", "full"] = "full"
     logged: frozenset[str] | None = frozenset()
-    watchers: tuple[Watcher, ...] = ()
+    listeners: tuple[ListenerWish, ...] = ()
 
     def logs(self, name: str) -> bool:
         return self.logged is None or name in self.logged
@@ -109,7 +109,9 @@ class Plan:
     request_tags: bool = False
     response_tags: bool = False
     logged: bool = False
-    watched: tuple[tuple[Callable[[Frame], bool | None] | None, Any], ...] = ()  # (test of a request, sink)
+    listeners: tuple[
+        tuple[Callable[[Frame], bool | None] | None, Any], ...
+    ] = ()  # (test of a request, listener)
     unknown: str | None = None
     refuse: str | None = None
     answer: bool = False  # klamm itself answers: an ApiVersions request of a version it does not know
@@ -127,7 +129,7 @@ class Plan:
     @property
     def told(self) -> bool:
         """May somebody be told of its exchanges?"""
-        return self.logged or bool(self.watched)
+        return self.logged or bool(self.listeners)
 
     def request_walk(self) -> Walk:
         """Made when a request is split over reads and its pick does not fit in the first."""
@@ -186,9 +188,9 @@ class Planner:
             if not plan.answer and bears_addresses(api):
                 plan.refuse = f"{plan.unknown}, and its answer may carry broker addresses"
             return plan
-        plan.watched = tuple(
-            (None if watcher.where is None else watcher.where.on(api, version, "request"), watcher.sink)
-            for watcher in self._watchers(api, version)
+        plan.listeners = tuple(
+            (None if wish.where is None else wish.where.on(api, version, "request"), wish.sink)
+            for wish in self._listeners(api, version)
         )
         plan.has_client_id = request_header_version(api, version) > 0
         plan.request_tags = request_header_version(api, version) == 2
@@ -205,11 +207,11 @@ class Planner:
                 plan.shape = _volatile(api, version)
         return plan
 
-    def _watchers(self, api: Api, version: int) -> Iterator[Watcher]:
-        for watcher in self.wishes.watchers:
-            where = watcher.where
+    def _listeners(self, api: Api, version: int) -> Iterator[ListenerWish]:
+        for wish in self.wishes.listeners:
+            where = wish.where
             if where is None or (where.by_request(api) and where.fits(api, version, "request") is None):
-                yield watcher
+                yield wish
 
     def _picked(self, api: Api, version: int, side: Side, told: bool) -> Picked | None:
         fields = api.fields(side)
@@ -227,7 +229,7 @@ class Planner:
             tail = tail_of(api, version)
             always = ((tail, "node_id"),) if tail else always if self.wishes.metering == "full" else ()
         if side == "request":
-            tested = [watcher.where for watcher in self._watchers(api, version) if watcher.where is not None]
+            tested = [wish.where for wish in self._listeners(api, version) if wish.where is not None]
             always += tuple(path for where in tested for path in where.paths(api, version, side))
         wanted += [path for path in dict.fromkeys(always) if path in there and path not in wanted]
         if not wanted:

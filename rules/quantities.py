@@ -1,4 +1,4 @@
-"""Types of what people write in rules: each is one scalar, parsed by rules/scalars.py."""
+"""Types of what people write in rules: each is one scalar, parsed by rules/file/scalars.py."""
 
 from __future__ import annotations
 
@@ -10,3 +10,9 @@ Share = NewType("Share", float)  # 0 to 1
 ErrorCode = NewType("ErrorCode", int)
 ApiName = NewType("ApiName", str)  # its newest name
 FieldPath = NewType("FieldPath", str)  # names of the wire table with dots: topics.partitions.error_code
+NamePattern = NewType("NamePattern", str)
+Number = NewType("Number", int)  # from 0
+TopicPattern = NewType("TopicPattern", str)
+BrokerLabel = NewType("BrokerLabel", str)
+Ordinal = NewType("Ordinal", int)  # from 1
+Where = NewType("Where", object)  # an Expression

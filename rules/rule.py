@@ -12,7 +12,7 @@ from klamm.rules.glob import Glob
 if TYPE_CHECKING:
     from klamm.rules.expressions import Expression
     from klamm.rules.frame import Frame
-    from klamm.rules.verdict import Order
+    from klamm.rules.orders import Order
 
 Event = Literal["frame", "connect"]
 Per = Literal["rule", "connection", "client", "topic", "group"]

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple, Protocol
 from klamm.client.known import known
 from klamm.client.types import Cluster, Node
 from klamm.client.types import Rule as Told
-from klamm.rules.presence import Known, unmet
+from klamm.rules.file.presence import Known, unmet
+from klamm.rules.file.rule_file import read_text
 from klamm.rules.rule import Rule
-from klamm.rules.rule_file import read_text
 from klamm.scenarios.expectations import Expectation
 from klamm.scenarios.model import Scenario
 

@@ -12,8 +12,7 @@ from fnmatch import fnmatchcase
 from itertools import pairwise
 from typing import ClassVar, NamedTuple, Protocol
 
-from klamm.rules.quantities import ApiName, Duration, Share
-from klamm.rules.scalars import Number
+from klamm.rules.quantities import ApiName, Duration, Number, Share
 from klamm.scenarios.samples import Sample, Tally, total
 
 NS = 1_000_000_000

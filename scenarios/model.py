@@ -11,13 +11,13 @@ from string import Template
 from typing import Any
 
 from klamm.rules.actions import ACTIONS
-from klamm.rules.nearest import suggestion
+from klamm.rules.file.rule_file import read_text
+from klamm.rules.file.written import file_type
+from klamm.rules.file.written import scalars as rule_scalars
 from klamm.rules.quantities import Duration
-from klamm.rules.rule_file import read_text
-from klamm.rules.typed_yaml import BROKEN, Document, Mistake, Path, read
-from klamm.rules.written import file_type
-from klamm.rules.written import scalars as rule_scalars
 from klamm.scenarios.expectations import KINDS, Expectation
+from klamm.settings.nearest import suggestion
+from klamm.settings.typed_yaml import BROKEN, Document, Mistake, Path, read
 
 STEP = make_dataclass("Expected", [(name, kind | None, None) for name, kind in KINDS.items()], frozen=True)
 SCALARS = rule_scalars(ACTIONS)

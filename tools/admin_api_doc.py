@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from klamm.proxy.admin import ROUTES
-from klamm.proxy.openapi import ALWAYS
+from klamm.proxy.admin.openapi import ALWAYS
+from klamm.proxy.admin.server import ROUTES
 
 GUIDE = Path(__file__).resolve().parent.parent / "docs" / "admin-api.md"
 BEGIN, END = "<!-- routes -->\n", "<!-- end of routes -->\n"

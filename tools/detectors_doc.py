@@ -8,7 +8,7 @@ from pathlib import Path
 
 from klamm.pipeline.detectors import DETECTORS
 from klamm.pipeline.detectors.detector import Detector, Threshold
-from klamm.pipeline.finding import SEVERITIES
+from klamm.pipeline.detectors.finding import SEVERITIES
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "detectors.md"
 HEAD = """\

@@ -9,9 +9,9 @@ from types import NoneType
 from typing import Any, Literal, get_args, get_origin
 
 from klamm.rules.actions import ACTIONS
-from klamm.rules.scalars import SAMPLES, SCALARS
-from klamm.rules.typed_yaml import keys, shape
-from klamm.rules.written import WHEN, Selectors, described
+from klamm.rules.file.scalars import SAMPLES, SCALARS
+from klamm.rules.file.written import WHEN, Selectors, described
+from klamm.settings.typed_yaml import keys, shape
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "rules.md"
 BEGIN, END = "<!-- made by tools/rules_doc.py -->", "<!-- end -->"
@@ -71,7 +71,7 @@ def _default(field: Any, hint: Any) -> str:
     if value in (None, (), ""):
         return "none"
     if str(getattr(hint, "__name__", "")) == "Duration":
-        from klamm.rules.explain import time
+        from klamm.rules.file.explain import time
 
         return f"`{time(value)}`"
     return f"`{str(value).lower() if isinstance(value, bool) else value}`"

@@ -19,19 +19,29 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from klamm.captures.captured import Captured, Fate
+from klamm.captures.streams.blanking import Keeping
 from klamm.captures.streams.framing import MOST_HELD, Framed, Stream
 from klamm.captures.streams.resync import Asked, request_in, response_in
 from klamm.decoders.schema import Side
 
-if TYPE_CHECKING:
-    from klamm.captures.streams.conversation import Conversation
-
 MOST_PENDING = 4096
 CORRELATION_AT = {"request": 4, "response": 0}  # in a frame
 UNSEEN = "it was not seen in time what went on"
+
+
+class Rows(Protocol):
+    """What a conversation knows of the bytes that came, and its rows of them."""
+
+    due: deque[Asked]
+    streams: dict[Side, Stream]
+    keeping: Keeping
+
+    def said(self, side: Side, frame: Framed, due: deque[Asked]) -> Captured: ...
+    def request(self, frame: Framed, due: deque[Asked], number: int = ...) -> Captured: ...
+    def response(self, frame: Framed, due: deque[Asked]) -> Captured: ...
 
 
 @dataclass(slots=True)
@@ -44,7 +54,7 @@ class Pending:
 
 
 class Apart:
-    def __init__(self, conversation: Conversation) -> None:
+    def __init__(self, conversation: Rows) -> None:
         self.conversation = conversation
         self.due: deque[Asked] = deque(conversation.due)  # what waits for an answer that the client gets
         came = conversation.streams

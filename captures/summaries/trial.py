@@ -17,10 +17,10 @@ from klamm.decoders import API, DecodeError, EncodeError, encode
 from klamm.decoders.schema import Side
 from klamm.rules.engine import SESSION_NOT_FOUND, Engine, Gate
 from klamm.rules.frame import Frame
+from klamm.rules.orders import ENDING, Answer, OnAnswer, Order
 from klamm.rules.parts import parts
 from klamm.rules.rule import Action, Draw, Rule
 from klamm.rules.state import Tally
-from klamm.rules.verdict import ENDING, Answer, OnAnswer, Order
 
 BEGIN_ANEW = Answer({"error_code": SESSION_NOT_FOUND})  # the engine's own, to requests of unknown sessions
 NAMES_KEPT = 1000  # topics and groups that a rule could have matched, and did not

@@ -20,7 +20,7 @@ from klamm.cli.tables import print_json
 from klamm.decoders import API
 from klamm.decoders.headers import request_header_version, response_header_version
 from klamm.decoders.schema import Api
-from klamm.rules.nearest import suggestion
+from klamm.settings.nearest import suggestion
 
 DESCRIPTION = """\
 Decode frames of Kafka's protocol, and print each as a tree of its fields with their offsets and bytes.

@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from klamm.pipeline import lag
 from klamm.pipeline.detectors.detector import Detector, Threshold, finding
+from klamm.pipeline.tables import lag
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

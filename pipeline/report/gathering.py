@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from klamm.pipeline.finding import Evidence, Findings
+from klamm.pipeline.detectors.finding import Evidence, Findings
 from klamm.pipeline.report.gathering_groups import ConsumerGroup, gather_groups
 
 if TYPE_CHECKING:

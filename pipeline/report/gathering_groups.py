@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from klamm.pipeline import lag
+from klamm.pipeline.tables import lag
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -17,7 +17,7 @@ from importlib.resources import files
 from itertools import islice
 from typing import Any
 
-from klamm.pipeline.finding import Finding
+from klamm.pipeline.detectors.finding import Finding
 from klamm.pipeline.report import wording
 from klamm.pipeline.report.gathering import Client, Shown
 from klamm.pipeline.report.page_groups import group_rows

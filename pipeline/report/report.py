@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from klamm.pipeline.detectors.detector import Detector, Severity
-from klamm.pipeline.finding import Evidence, Finding, Findings
+from klamm.pipeline.detectors.finding import Evidence, Finding, Findings
 from klamm.pipeline.report import wording
 from klamm.pipeline.report.gathering import Place, Shown, Traffic, place
 

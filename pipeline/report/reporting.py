@@ -8,7 +8,7 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from klamm.pipeline.detectors.detector import Detector
-from klamm.pipeline.finding import Thresholds, findings
+from klamm.pipeline.detectors.finding import Thresholds, findings
 from klamm.pipeline.report import gathering
 from klamm.pipeline.report.report import Report
 from klamm.rules.expressions import Expression
@@ -29,8 +29,8 @@ def reported(
     on_step: Step = lambda what, done, of: None,
 ) -> Report:
     """`plots`: with what they need. Raises ExpressionError for what `where` cannot ask of tables."""
-    from klamm.pipeline.narrowing import chosen, tables_of
-    from klamm.pipeline.quick import is_small, quickly
+    from klamm.pipeline.tables.narrowing import chosen, tables_of
+    from klamm.pipeline.tables.quick import is_small, quickly
 
     small, steps, done = is_small(paths), gathering.jobs(plots), count(1)
     on_step("reading", 0, steps)

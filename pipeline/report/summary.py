@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from klamm.pipeline.detectors.detector import Severity
-from klamm.pipeline.finding import SEVERITIES, Finding
+from klamm.pipeline.detectors.finding import SEVERITIES, Finding
 from klamm.pipeline.report import wording
 from klamm.pipeline.report.report import Report
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from klamm.pipeline.detectors.client_ids import DEFAULTS
-from klamm.pipeline.finding import Evidence, Finding
+from klamm.pipeline.detectors.finding import Evidence, Finding
 from klamm.pipeline.report.gathering import Client, Shown
 
 NO_CLIENT_ID = "(no client id)"

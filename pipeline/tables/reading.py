@@ -14,10 +14,11 @@ from klamm.captures.storage.segments import SEALED
 from klamm.decoders import API
 from klamm.decoders.error_codes import ERRORS
 from klamm.decoders.schema import Side
-from klamm.pipeline.parts import Part, parts
+from klamm.pipeline.bodies.wire_types import body_type
+from klamm.pipeline.reading.filters import Filters
+from klamm.pipeline.reading.parts import Part, parts
+from klamm.pipeline.reading.source import asked, frames_of, rows, wanted
 from klamm.pipeline.schemas import FRAMES, TABLES, VARIANT, WHERE
-from klamm.pipeline.source import Filters, asked, frames_of, rows, wanted
-from klamm.pipeline.wire_types import body_type
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -118,16 +119,16 @@ def _whole(
     schema: StructType, of_each: Sequence[str], filters: Filters, names: Names, part: Part
 ) -> Iterator[pa.RecordBatch]:
     """On an executor."""
-    from klamm.pipeline.exchange_rows import whole
-    from klamm.pipeline.pairing import KEYS
+    from klamm.pipeline.reading.exchange_rows import whole
+    from klamm.pipeline.reading.pairing import KEYS
 
     return whole(part, asked(schema, filters, also=KEYS, topic_names=names), of_each)
 
 
 def _left(schema: StructType, filters: Filters, names: Names, part: Part) -> Iterator[pa.RecordBatch]:
     """On an executor."""
-    from klamm.pipeline.exchange_rows import left
-    from klamm.pipeline.pairing import KEYS
+    from klamm.pipeline.reading.exchange_rows import left
+    from klamm.pipeline.reading.pairing import KEYS
 
     return left(part, asked(schema, filters, also=KEYS, topic_names=names))
 

@@ -10,9 +10,9 @@ from klamm.decoders import API
 from klamm.decoders.headers import refuses_version
 from klamm.decoders.schema import Versions
 from klamm.rules.frame import Frame
+from klamm.rules.orders import Edit, OnAnswer, Order
 from klamm.rules.quantities import ApiName
 from klamm.rules.rule import Draw
-from klamm.rules.verdict import Edit, OnAnswer, Order
 
 Values = dict[str, Any]
 

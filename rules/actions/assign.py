@@ -13,10 +13,10 @@ from klamm.decoders.schema import ERROR, FIXED, Api, Field, Side, members, walk
 from klamm.rules.actions.leaves import Path, edited
 from klamm.rules.expressions import ExpressionError, parse
 from klamm.rules.frame import Frame
-from klamm.rules.nearest import suggestion
+from klamm.rules.orders import Order
 from klamm.rules.quantities import FieldPath
 from klamm.rules.rule import Draw
-from klamm.rules.verdict import Order
+from klamm.settings.nearest import suggestion
 
 TRUTHS = {"true": True, "false": False}
 ANSWER: Side = "response"

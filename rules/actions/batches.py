@@ -10,8 +10,8 @@ from klamm.decoders.records import UNKNOWN, Batch, Record
 from klamm.decoders.schema import RECORDS, Field, marked
 from klamm.rules.actions.leaves import Path, edited
 from klamm.rules.frame import Frame
+from klamm.rules.orders import Order
 from klamm.rules.rule import Draw
-from klamm.rules.verdict import Order
 
 ChangeBatch = Callable[[Batch], bytes]
 

@@ -11,9 +11,9 @@ from klamm.decoders.schema import FIXED, Api, Field, Side, default_of, walk
 from klamm.rules.actions.batches import carriers, random_bytes, rewritten, scrambled, with_records, with_value
 from klamm.rules.actions.leaves import Path, edited
 from klamm.rules.frame import Frame
+from klamm.rules.orders import OnAnswer, Order, Raw
 from klamm.rules.quantities import Bytes, FieldPath, Share
 from klamm.rules.rule import Draw
-from klamm.rules.verdict import OnAnswer, Order, Raw
 
 What = Literal["crc", "records", "value", "schema id", "field", "body", "truncate"]
 CRC_AT = {0: 12, 1: 12, 2: 17}  # by magic; then the CRC's 4 bytes,

@@ -10,10 +10,10 @@ from typing import ClassVar, Literal
 
 from klamm.rules.actions.answers import is_answered
 from klamm.rules.frame import Frame
+from klamm.rules.orders import Delay as Later
+from klamm.rules.orders import OnAnswer, Order
 from klamm.rules.quantities import Duration
 from klamm.rules.rule import Draw
-from klamm.rules.verdict import Delay as Later
-from klamm.rules.verdict import OnAnswer, Order
 
 Distribution = Literal["uniform", "normal", "exponential"]
 

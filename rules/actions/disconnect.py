@@ -8,9 +8,9 @@ from typing import ClassVar, Literal
 
 from klamm.rules.actions.answers import is_answered
 from klamm.rules.frame import Frame
+from klamm.rules.orders import Cut, Delay, Drop, How, OnAnswer, Order, Silence
 from klamm.rules.quantities import Duration
 from klamm.rules.rule import Draw
-from klamm.rules.verdict import Cut, Delay, Drop, How, Mute, OnAnswer, Order
 
 # Where a connection is cut -> is the request sent, and how much of the answer is heard
 Moment = Literal["before", "after", "answered", "mid frame"]
@@ -41,7 +41,7 @@ class Blackhole:
     """Until the connection is closed; 0: it is left open."""
 
     def act(self, frame: Frame, draw: Draw) -> Iterable[Order]:
-        return [Mute(self.time)]
+        return [Silence(self.time)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Stall:
     """Until it is closed; 0: it is left open."""
 
     def act(self, frame: Frame, draw: Draw) -> Iterable[Order]:
-        return [Mute(self.time)]
+        return [Silence(self.time)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,9 @@ from typing import ClassVar
 from klamm.decoders.records import Batch, Record
 from klamm.rules.actions.batches import rewritten, with_records
 from klamm.rules.frame import Frame
+from klamm.rules.orders import Order, Twice
 from klamm.rules.quantities import Share
 from klamm.rules.rule import Draw
-from klamm.rules.verdict import Order, Twice
 
 
 @dataclass(frozen=True, slots=True)

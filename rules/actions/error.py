@@ -6,12 +6,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from klamm.rules.error_answers import NoPlace, Path, edit_answer, error_answer
-from klamm.rules.error_split import merge_answers, partial, split_request
+from klamm.rules.errors.answers import NoPlace, Path, edit_answer, error_answer
+from klamm.rules.errors.split import merge_answers, partial, split_request
 from klamm.rules.frame import Frame, Part
+from klamm.rules.orders import Answer, Edit, OnAnswer, Order
 from klamm.rules.quantities import ErrorCode, FieldPath
 from klamm.rules.rule import Draw
-from klamm.rules.verdict import Answer, Edit, OnAnswer, Order
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from klamm.rules.frame import Frame
+from klamm.rules.orders import Keep, Order
 from klamm.rules.rule import Draw
-from klamm.rules.verdict import Keep, Order
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ from typing import Any
 
 from klamm.decoders.schema import Field, members, present
 from klamm.rules.frame import Frame, Part
+from klamm.rules.orders import Edit, OnAnswer, Order
 from klamm.rules.parts import MARKS
-from klamm.rules.verdict import Edit, OnAnswer, Order
 
 Path = tuple[str, ...]
 Paths = Callable[[tuple[Field, ...], int], Collection[Path]]  # which fields, of one version of a body

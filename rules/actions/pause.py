@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from klamm.rules.frame import Frame
+from klamm.rules.orders import Order, Pause
 from klamm.rules.quantities import Duration
 from klamm.rules.rule import Draw
-from klamm.rules.verdict import Order, Pause
 
 MINUTE = Duration(60_000_000_000)
 

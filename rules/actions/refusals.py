@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from klamm.rules.actions.error import Error
-from klamm.rules.error_answers import error_answer
+from klamm.rules.errors.answers import error_answer
 from klamm.rules.frame import Frame
+from klamm.rules.orders import Answer, Edit, MuteChannel, OnAnswer, Order
 from klamm.rules.quantities import ErrorCode
-from klamm.rules.verdict import Answer, Edit, MuteChannel, OnAnswer, Order
 
 FREE = 5  # refusals in a row that cost nothing: most clients give up or back off by themselves
 FIRST_NS, LONGEST_NS = 10_000_000, 5_000_000_000  # the wait doubles from one to the other

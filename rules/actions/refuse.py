@@ -10,9 +10,9 @@ from klamm.decoders import ERRORS
 from klamm.decoders.schema import GROUP, TOPIC, TOPIC_ID, walk
 from klamm.rules.actions.refusals import Refusals
 from klamm.rules.frame import Frame
+from klamm.rules.orders import Cut, Log, Order, Silence
 from klamm.rules.quantities import ErrorCode
 from klamm.rules.rule import Draw
-from klamm.rules.verdict import Cut, Log, Mute, Order
 
 POLICY_VIOLATION = ErrorCode(ERRORS["POLICY_VIOLATION"].code)
 # What a request is about -> the error of who may not do it, in the order in which it is asked.
@@ -59,7 +59,7 @@ class Block:
         if self.how == "reset":
             return [Cut("rst")]
         if self.how == "silent":
-            return [Mute()]
+            return [Silence()]
         if frame.api.name in OPEN:
             return []
         return self.refusals.refuse(frame, unauthorized(frame))

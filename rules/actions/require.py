@@ -12,10 +12,9 @@ from klamm.rules.actions.refusals import Refusals
 from klamm.rules.actions.refuse import OPEN, POLICY_VIOLATION
 from klamm.rules.frame import Frame
 from klamm.rules.glob import Glob
-from klamm.rules.quantities import Bytes, ErrorCode
+from klamm.rules.orders import Log, Order
+from klamm.rules.quantities import Bytes, ErrorCode, NamePattern, Number
 from klamm.rules.rule import Draw
-from klamm.rules.scalars import NamePattern, Number
-from klamm.rules.verdict import Log, Order
 
 Acks = Literal["0", "1", "-1", "all"]
 Codec = Literal["none", "gzip", "snappy", "lz4", "zstd"]

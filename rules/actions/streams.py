@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from klamm.rules.frame import Frame
+from klamm.rules.orders import Direction, Order, Shape
 from klamm.rules.quantities import Bytes, Duration, Share
 from klamm.rules.rule import Draw
-from klamm.rules.verdict import Direction, Order, Shape
 
 EVERYWHERE: tuple[str, ...] = ("request", "response", "connect")
 Directions = Literal["request", "response", "both"]

@@ -9,10 +9,10 @@ from typing import ClassVar, Literal
 from klamm.rules.actions.answers import is_answered
 from klamm.rules.actions.quota import Quota
 from klamm.rules.frame import Frame, Part
+from klamm.rules.orders import Edit, MuteChannel, OnAnswer, Order
 from klamm.rules.parts import parts
 from klamm.rules.quantities import Bytes, Duration
 from klamm.rules.rule import Draw
-from klamm.rules.verdict import Edit, MuteChannel, OnAnswer, Order
 
 MS, S = 1_000_000, 1_000_000_000
 KEPT = 10_000  # of those who are limited; beyond it all are forgotten, and begin anew

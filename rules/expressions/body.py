@@ -15,7 +15,7 @@ from klamm.rules.expressions.logic import Get
 from klamm.rules.expressions.tree import Member, Node
 from klamm.rules.expressions.unknown import is_field
 from klamm.rules.frame import Frame
-from klamm.rules.nearest import suggestion
+from klamm.settings.nearest import suggestion
 
 Elements = Callable[[Any], range | None]
 

@@ -13,7 +13,7 @@ from klamm.decoders.schema import ERROR, GROUP, PARTITION, TOPIC, Side
 from klamm.rules.expressions.kinds import Kind
 from klamm.rules.frame import Frame
 from klamm.rules.glob import Glob
-from klamm.rules.nearest import suggestion
+from klamm.settings.nearest import suggestion
 
 BOTH: tuple[Side, ...] = ("request", "response")
 LONGEST_PATTERN = 1000  # characters

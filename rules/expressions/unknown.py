@@ -29,7 +29,7 @@ from klamm.rules.expressions.tree import (
     Not,
     Quantified,
 )
-from klamm.rules.nearest import suggestion
+from klamm.settings.nearest import suggestion
 
 Bound = frozenset[str]  # variables
 EQUALITY = frozenset({"==", "!=", "in", "not in"})

@@ -20,7 +20,8 @@ import sys
 for name in "crc32c msgspec lz4 uvloop re2 aiohttp rich prometheus_client yaml cramjam".split():
     sys.modules[name] = None
 from klamm.captures.storage import checksums
-from klamm.pipeline import bodies, frame_rows
+from klamm.pipeline.bodies import one_by_one
+from klamm.pipeline.reading import frame_rows
 print(checksums.CHECKS_COLUMNS, checksums.crc32c(b"123456789") == 0xE3069283)
 """
 

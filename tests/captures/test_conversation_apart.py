@@ -13,13 +13,13 @@ from klamm.captures.streams.blanking import Keeping
 from klamm.captures.streams.conversation import Conversation
 from klamm.captures.streams.cutting import filled
 from klamm.decoders.schema import Side
-from klamm.proxy.connection import Ground
+from klamm.proxy.session.connection import ClusterContext
+from klamm.proxy.session.effects import Piece, To
 from tests.captures.streams import CONNECTION, Said, contents, of_any_api, play, said, take
 from tests.proxy import test_ruling_properties as rulings
 from tests.proxy.ruled import Talk, frames
 from tests.proxy.traffic import (
     Exchanged,
-    Outcome,
     at_random,
     byte_by_byte,
     exchange,
@@ -209,7 +209,7 @@ def test_bytes_that_wait_to_be_compared_are_bounded(monkeypatch: pytest.MonkeyPa
 class Tapped(Talk):
     """A session, and what is captured of it."""
 
-    def __init__(self, at: Ground) -> None:
+    def __init__(self, at: ClusterContext) -> None:
         self.conversation = Conversation(CONNECTION, Keeping("keep"))
         self.rows: list[Captured] = []
         self.said: dict[Side, bytes] = {"request": b"", "response": b""}
@@ -229,15 +229,13 @@ class Tapped(Talk):
 
         return tapped
 
-    def _done(self, effects: list[Any], outcome: Outcome) -> None:
-        for effect in effects:
-            if effect[0] == "send":
-                side: Side = "request" if effect[1] == "broker" else "response"
-                self.went[side] += effect[2]
-                if not self.lockstep:
-                    self.rows += self.conversation.sent(side, bytes(effect[2]), 0)
-                self.lockstep = False
-            super()._done([effect], outcome)
+    def send(self, to: To, data: Piece) -> None:
+        side: Side = "request" if to == "broker" else "response"
+        self.went[side] += data
+        if not self.lockstep:
+            self.rows += self.conversation.sent(side, bytes(data), 0)
+        self.lockstep = False
+        super().send(to, data)
 
 
 def tapped(seed: int, monkeypatch: pytest.MonkeyPatch, cut: Any = None) -> Tapped:

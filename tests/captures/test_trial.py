@@ -10,10 +10,10 @@ import pytest
 
 from klamm.captures.captured import Captured
 from klamm.captures.summaries.trial import Outcome, Trial
+from klamm.rules.file.rule_file import read_text
 from klamm.rules.frame import Frame
+from klamm.rules.orders import Answer, Delay, Drop, Edit, Order
 from klamm.rules.rule import Draw, Rule
-from klamm.rules.rule_file import read_text
-from klamm.rules.verdict import Answer, Delay, Drop, Edit, Order
 from tests.captures.rows import START_NS, Talk, connection, in_time
 
 Heard = list[tuple[str, str, type]]  # rule, side, order

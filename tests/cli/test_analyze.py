@@ -17,12 +17,13 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from klamm.cli import analyze, main
-from klamm.decoders.extras import installing
+from klamm.cli import main
+from klamm.cli.analyze import analyze
 from klamm.pipeline.detectors import DETECTORS
-from klamm.pipeline.finding import Findings
+from klamm.pipeline.detectors.finding import Findings
 from klamm.pipeline.report.gathering import Traffic
 from klamm.pipeline.report.report import Report
+from klamm.settings.extras import installing
 from tests.captures.rows import Talk, connection, in_time, written
 from tests.e2e.klamm_process import COMMAND
 
@@ -240,7 +241,7 @@ def test_follow_tells_findings_and_ends_with_a_summary_at_ctrl_c(tmp_path: Path)
 def test_what_spark_writes_is_shown_where_it_fails_and_not_after_ctrl_c(problem: str, shown: bool) -> None:
     code = f"""
 import os
-from klamm.cli.analyze_progress import without_chatter
+from klamm.cli.analyze.progress import without_chatter
 with without_chatter():
     os.write(2, b"from Spark")
     raise {problem}

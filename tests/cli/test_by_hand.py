@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from klamm.cli.by_hand import ending, sum_of
+from klamm.cli.live.by_hand import ending, sum_of
 from klamm.client.types import Rule
 
 QUIET: dict[str, Any] = {"lanes": [], "topics": []}

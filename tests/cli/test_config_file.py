@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from klamm.cli.config_file import load
+from klamm.cli.running.config_file import load
 from klamm.proxy.config import Address, Admin, Cluster, Config, Limits, Listen, Log, Metrics, Tls
-from klamm.rules.typed_yaml import ConfigError
+from klamm.settings.typed_yaml import ConfigError
 
 
 @pytest.fixture

@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
-from klamm.cli import demo as klamm_demo
 from klamm.cli import main
-from klamm.decoders.extras import installing
+from klamm.cli.demo import demo as klamm_demo
+from klamm.settings.extras import installing
 from tests.brokers.processes import free_block, free_ports
 
 COMMAND = [sys.executable, "-m", "klamm.cli", "demo"]
@@ -116,7 +116,10 @@ def test_a_demo_that_is_killed_leaves_nothing_behind() -> None:
 
 
 def test_a_cluster_that_cannot_be_reached_is_said_and_the_demo_gives_up() -> None:
-    code = "import sys; from klamm.cli import demo, main; demo.READY_S = 4.0; sys.exit(main(sys.argv[1:]))"
+    code = (
+        "import sys; from klamm.cli import main; from klamm.cli.demo import demo; "
+        "demo.READY_S = 4.0; sys.exit(main(sys.argv[1:]))"
+    )
     with socket.create_server(("127.0.0.1", 0)) as server:
         closed = f"127.0.0.1:{server.getsockname()[1]}"
     demo = subprocess.run(
@@ -163,7 +166,7 @@ def test_another_klamm_that_is_ready_is_not_taken_for_the_demos_own(
 def test_without_confluent_kafka_it_names_what_to_install(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("klamm.cli.demo.find_spec", lambda name: None)
+    monkeypatch.setattr("klamm.cli.demo.demo.find_spec", lambda name: None)
     assert main(["demo"]) == 1
     said = capsys.readouterr().err
     assert installing("demo") in said

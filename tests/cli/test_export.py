@@ -19,7 +19,7 @@ from klamm.captures.storage.segments import origin
 from klamm.captures.storage.writing import write_file
 from klamm.cli import main
 from klamm.client.types import Exchange
-from klamm.decoders.extras import installing
+from klamm.settings.extras import installing
 from tests.captures.rows import Talk, connection, in_time
 from tests.captures.tshark import messages
 
@@ -199,7 +199,7 @@ def test_a_file_keeps_its_name_for_what_is_whole(
 ) -> None:
     file = tmp_path / "exported.jsonl"
     file.write_text("before")
-    monkeypatch.setattr("klamm.cli.show_exchange.as_object", interrupted)
+    monkeypatch.setattr("klamm.cli.captures.show_exchange.as_object", interrupted)
     assert run(capture, "-o", file) == 130
     assert file.read_text() == "before"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["capture", "exported.jsonl"]

@@ -17,7 +17,7 @@ import pytest
 import klamm.captures.packets
 from klamm.captures.storage.reading import read
 from klamm.cli import main
-from klamm.decoders.extras import installing
+from klamm.settings.extras import installing
 from tests.captures.dialogue import Dialogue, pcap
 from tests.captures.test_decrypting import encrypted
 

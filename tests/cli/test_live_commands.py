@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from klamm.cli import down, main
-from klamm.rules.rule_file import read_text
+from klamm.cli import main
+from klamm.cli.live import down
+from klamm.rules.file.rule_file import read_text
 from tests.proxy.admin_api import Api, in_thread
 
 BEAT = {"group_id": "billing", "generation_id": 1, "member_id": "m"}

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from klamm.cli import main
-from klamm.rules.json_schema import json_schema
+from klamm.rules.file.json_schema import json_schema
 
 FINE = "rules:\n  - {api: Produce, error: NOT_LEADER_OR_FOLLOWER, times: 3}\n"
 DOUBTFUL = "rules:\n  - {api: Produce, error: NOT_COORDINATOR}\n"

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from klamm.cli import FAILED, USAGE, Parser, main
-from klamm.cli import run as command
+from klamm.cli.running import run as command
 from klamm.proxy import serve
 from klamm.proxy.config import (
     AUTO,
@@ -22,7 +22,7 @@ from klamm.proxy.config import (
     StateFolder,
     Tls,
 )
-from klamm.rules.typed_yaml import ConfigError
+from klamm.settings.typed_yaml import ConfigError
 
 
 @pytest.fixture(autouse=True)

@@ -16,10 +16,11 @@ from klamm.captures.storage.leftovers import CUT
 from klamm.captures.storage.reading import read
 from klamm.captures.storage.segments import Origin
 from klamm.captures.storage.writing import write_file
-from klamm.cli import main, show
+from klamm.cli import main
+from klamm.cli.captures import show
 from klamm.decoders import records
-from klamm.decoders.extras import installing
 from klamm.decoders.records import Batch, Record
+from klamm.settings.extras import installing
 from tests.captures.rows import MS, START_NS, Talk, connection, in_time, lost, written
 
 Says = Callable[..., tuple[int, str, str]]  # exit code, output, errors

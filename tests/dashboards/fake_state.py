@@ -8,9 +8,9 @@ from typing import Any, Literal
 import msgspec
 
 from klamm.client.types import Capture
-from klamm.proxy.counters import counters
-from klamm.proxy.snapshot import ClusterState, NodeState, RuleCounts, RuleState, take
-from klamm.proxy.stats import Stats
+from klamm.proxy.metrics.as_json import counters
+from klamm.proxy.metrics.snapshot import ClusterState, NodeState, RuleCounts, RuleState, take
+from klamm.proxy.session.counters import Stats
 
 STARTED_AT = 1_700_000_000.0
 
@@ -32,7 +32,7 @@ SOFTWARE = (("librdkafka", "2.16.0", 9), ("apache-kafka-java", "4.3.1", 4))
 
 
 class FakeState:
-    """A `klamm.proxy.snapshot.State` of three brokers; `run` lets time pass."""
+    """A `klamm.proxy.metrics.snapshot.State` of three brokers; `run` lets time pass."""
 
     started_at = STARTED_AT
 

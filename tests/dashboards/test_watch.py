@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from klamm.dashboards.terminal.watch import NoAnswer, View, ask, watch
-from klamm.proxy.admin import start
+from klamm.proxy.admin.server import start
 from tests.dashboards.fake_state import FakeState, answer
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from klamm.decoders.extras import installing
+from klamm.settings.extras import installing
 
 
 class Installed:

@@ -6,7 +6,6 @@ import zlib
 import cramjam
 import pytest
 
-from klamm.decoders import records_codecs
 from klamm.decoders.payloads import control_record, encode_payload
 from klamm.decoders.records import (
     CREATE_TIME,
@@ -19,6 +18,7 @@ from klamm.decoders.records import (
     valid_bytes,
     write,
 )
+from klamm.decoders.records import codecs as records_codecs
 
 SOME = [Record(40 + index, 1000 - index, b"k", b"v%d" % index) for index in range(3)]
 LZ4_RIGHT, LZ4_BROKEN = (

@@ -17,8 +17,6 @@ import zstandard
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from klamm.decoders import records_codecs
-from klamm.decoders.extras import installing
 from klamm.decoders.records import (
     CODECS,
     Batch,
@@ -30,6 +28,8 @@ from klamm.decoders.records import (
     valid_bytes,
     write,
 )
+from klamm.decoders.records import codecs as records_codecs
+from klamm.settings.extras import installing
 
 MAGICS_AND_CODECS = [(magic, codec) for magic in (0, 1, 2) for codec in CODECS[: 5 if magic == 2 else 4]]
 every_kind = pytest.mark.parametrize(("magic", "codec"), MAGICS_AND_CODECS)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from klamm.decoders import compile, decode, encode, interpret, layout
-from klamm.decoders.emit_alike import MOST_SHAPES, Alikes
+from klamm.decoders.emit.alike import MOST_SHAPES, Alikes
 from klamm.decoders.schema import members
 
 PIECES = ["", "a", "bb", "ä", "\udcff", "x" * 126, "y" * 127, "z" * 200, None]

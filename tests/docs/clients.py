@@ -6,7 +6,7 @@ from threading import Event, Thread
 
 from confluent_kafka import Producer
 
-from klamm.cli.demo_traffic import Run, group_member, producer
+from klamm.cli.demo.traffic import Run, group_member, producer
 
 
 def asks(client_id: str) -> Run:

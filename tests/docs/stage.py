@@ -117,7 +117,7 @@ def cluster(folder: Path) -> Iterator[Stage]:
     folder.mkdir(parents=True)
     stage = Stage(folder)
     with stage.alone():
-        stage.start("kafka", "exec python -m klamm.cli.demo_cluster 2>/dev/null", "\n")
+        stage.start("kafka", "exec python -m klamm.cli.demo.cluster 2>/dev/null", "\n")
         bootstrap = (folder / "kafka.log").read_text().strip()
         (folder / "clusters.yaml").write_text(CLUSTERS.format(bootstrap))
         stage.start("clusters", f"exec klamm run --config {folder}/clusters.yaml", "klamm stands")

@@ -11,12 +11,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from klamm.cli import config_file
-from klamm.pipeline import thresholds
-from klamm.pipeline.detectors import DETECTORS
+from klamm.cli.running import config_file
+from klamm.pipeline.detectors import DETECTORS, thresholds
 from klamm.replay.client_config import properties
-from klamm.rules import rule_file
 from klamm.rules.expressions import parse
+from klamm.rules.file import rule_file
 from klamm.scenarios.model import read_scenario
 from tests.brokers.jars import ROOT
 from tests.docs.blocks import Block, blocks, commands, helps, pages
@@ -81,7 +80,7 @@ def promtool(*words: str) -> None:
 
 
 def log_line(text: str, folder: Path) -> None:
-    """Its keys are those of proxy/log_lines.py, which tests/proxy/test_log.py holds."""
+    """Its keys are those of proxy/log/lines.py, which tests/proxy/test_log.py holds."""
     assert {"time", "event", "api", "latency_ms", "request_bytes", "connection"} <= json.loads(text).keys()
 
 

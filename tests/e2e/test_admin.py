@@ -10,7 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from klamm.captures.storage.reading import read
 from klamm.client import Refused
 from klamm.decoders import API
-from klamm.proxy import admin
+from klamm.proxy.admin import server as admin
 from tests.brokers.kraft import Cluster
 from tests.brokers.processes import wait_for
 from tests.e2e.admin_ground import PAUSED, REFUSED, RULE, Ground

@@ -9,14 +9,14 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from importlib import import_module
-from keyword import iskeyword
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from klamm.cli import COMMANDS, rules_live
+from klamm.cli import COMMANDS
+from klamm.cli.rules import live as rules_live
 from klamm.client import Klamm as Client
 from tests.brokers.kraft import Cluster
 from tests.brokers.processes import wait_for
@@ -36,7 +36,7 @@ from tests.e2e.light_traffic import (
 pytestmark = pytest.mark.brokers
 
 REFUSED, OTHER = "POLICY_VIOLATION", "INVALID_RECORD"
-MODULES = {name: import_module(f"klamm.cli.{name}{'_' * iskeyword(name)}") for name in COMMANDS}
+MODULES = {name: import_module(f"klamm.cli.{command.module}") for name, command in COMMANDS.items()}
 LIVE = [name for name, module in MODULES.items() if {"add_options", "add_selectors"} & vars(module).keys()]
 LIVE += [f"rules {name}" for name in rules_live.COMMANDS]
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from klamm.cli.demo_traffic import TOPICS
+from klamm.cli.demo.traffic import TOPICS
 from tests.brokers.kraft import Cluster
 from tests.brokers.processes import Process, wait_for
 

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from klamm.proxy.cluster.discovery import Found, Way, discover
 from klamm.proxy.config import Address
-from klamm.proxy.discovery import Found, Way, discover
-from klamm.proxy.topology import NodeKey
+from klamm.proxy.session.topology import NodeKey
 from tests.brokers.kraft import Cluster, kraft_cluster
 
 pytestmark = pytest.mark.brokers

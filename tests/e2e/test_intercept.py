@@ -16,7 +16,7 @@ from klamm.client.front import Front, in_front_of
 from klamm.client.types import Held
 from klamm.decoders import API, encode
 from klamm.decoders.headers import request_frame
-from klamm.proxy.intercept import MOST
+from klamm.proxy.control.intercept import MOST
 from tests.brokers.kraft import Cluster
 from tests.brokers.processes import wait_for
 from tests.brokers.wire import receive_exactly

@@ -11,7 +11,7 @@ import pytest
 from klamm.decoders import API, decode
 from klamm.decoders.headers import REQUEST, response_header_version
 from klamm.decoders.schema import HOST, PORT, walk
-from klamm.proxy.session import Session
+from klamm.proxy.session.session import Session
 from klamm.rules.plan import Wishes
 from tests.brokers.kraft import Cluster
 from tests.clients import programs

@@ -12,15 +12,15 @@ from time import monotonic_ns
 from typing import Any, NamedTuple
 
 from klamm.proxy import config
-from klamm.proxy.cluster import Proxied
-from klamm.proxy.intercept import Intercept
-from klamm.proxy.memory import Memory
-from klamm.proxy.stats import Stats
-from klamm.proxy.topology import NodeKey
-from klamm.proxy.transport import Link
+from klamm.proxy.cluster.cluster import Proxied
+from klamm.proxy.cluster.saved_nodes import Memory
+from klamm.proxy.control.intercept import Intercept
+from klamm.proxy.edge.link import Link
+from klamm.proxy.session.counters import Stats
+from klamm.proxy.session.topology import NodeKey
 from klamm.rules.engine import Engine
+from klamm.rules.file.rule_file import load
 from klamm.rules.plan import Planner, Wishes
-from klamm.rules.rule_file import load
 from tests.fakes.broker import Broker, Cluster
 from tests.fakes.client import Client, connect
 from tests.fakes.waiting import PATIENCE_S, eventually
@@ -120,7 +120,7 @@ class Edge:
 
     @property
     def engine(self) -> Engine:
-        engine = self.proxied.ground.engine
+        engine = self.proxied.context.engine
         assert engine is not None
         return engine
 

@@ -10,7 +10,7 @@ from tests.fuzz.libfuzzer import run
 with atheris.instrument_imports(include=["klamm.decoders"]):
     from klamm.decoders import records
     from klamm.decoders.records import CODECS, Batch, Record, RecordsError
-    from klamm.decoders.records_codecs import compress
+    from klamm.decoders.records.codecs import compress
 
 MOST_BYTES = 1 << 20
 FIELD, INSIDE = b"\0", b"\1"  # the first byte: the others are a field, or what one batch holds

@@ -5,9 +5,8 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from klamm.pipeline import quick
-from klamm.pipeline.session import session
-from klamm.pipeline.tables import Tables
+from klamm.pipeline.spark import session
+from klamm.pipeline.tables import Tables, quick
 from tests.pipeline import ground
 from tests.pipeline.ground import Played
 

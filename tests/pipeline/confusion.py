@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from klamm.pipeline.finding import Finding
+from klamm.pipeline.detectors.finding import Finding
 from tests.pipeline import ground, healthy
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "detectors-confusion.md"

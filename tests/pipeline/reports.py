@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Any
 
 from klamm.pipeline.detectors.detector import Detector
-from klamm.pipeline.finding import Evidence, Finding, Findings
+from klamm.pipeline.detectors.finding import Evidence, Finding, Findings
 from klamm.pipeline.report.gathering import Client, Errors, Latency, Moment, S, Shown, Size, Traffic, place
 from klamm.pipeline.report.gathering_groups import ConsumerGroup, Member
 from klamm.pipeline.report.report import Report

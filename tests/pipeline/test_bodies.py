@@ -6,15 +6,15 @@ from random import Random
 
 import pytest
 
-import klamm.pipeline.body_json
+import klamm.pipeline.bodies.as_json
 from klamm.decoders import API, encode
 from klamm.decoders.error_codes import error_name
 from klamm.decoders.headers import response_frame
 from klamm.decoders.interpret import Layout, read
 from klamm.decoders.schema import UNKNOWN_TAGS, Api
-from klamm.pipeline.bodies import Bodies
-from klamm.pipeline.body_json import body_json
-from klamm.pipeline.naming import naming
+from klamm.pipeline.bodies.as_json import body_json
+from klamm.pipeline.bodies.naming import naming
+from klamm.pipeline.bodies.one_by_one import Bodies
 from klamm.rules.json_form import plain_text, to_json, uuid_text
 from klamm.rules.parts import NIL, parts
 from klamm.rules.subjects import error_codes
@@ -64,7 +64,7 @@ def test_json_is_the_same_without_msgspec(monkeypatch: pytest.MonkeyPatch) -> No
     """On an executor with nothing but pyarrow."""
     key, of = API["Produce"].key, next(layouts(API["Produce"]))
     quickly = [json.loads(body_json(key, of.version, of.side)(body)) for body in bodies(of)]
-    monkeypatch.setattr(klamm.pipeline.body_json, "encode", None)
+    monkeypatch.setattr(klamm.pipeline.bodies.as_json, "encode", None)
     body_json.cache_clear()
     slowly = [json.loads(body_json(key, of.version, of.side)(body)) for body in bodies(of)]
     body_json.cache_clear()

@@ -21,7 +21,7 @@ WORKERS = 2
 NAMES = [name for name in TABLES if name != "findings"]
 DIGESTS = """
 import sys
-from klamm.pipeline.session import session
+from klamm.pipeline.spark import session
 from klamm.pipeline.tables import Tables
 from tests.pipeline.test_cluster import NAMES, digest
 spark = session(sys.argv[1], **{"spark.executor.memory": "512m", "spark.driver.host": "127.0.0.1",

@@ -12,7 +12,7 @@ from klamm.captures.captured import Captured
 from klamm.captures.exchanges import Exchange
 from klamm.decoders import API, encode
 from klamm.decoders.headers import response_frame
-from klamm.pipeline.columns import condition, sql
+from klamm.pipeline.sql import condition, sql
 from klamm.rules.expressions import Expression, ExpressionError, parse
 from tests.decoders.hostile import LAYOUTS
 from tests.pipeline.exchange_table import SIZE, framed, made, table

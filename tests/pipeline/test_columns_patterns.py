@@ -7,7 +7,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from klamm.pipeline.columns.patterns import globbed, matched
+from klamm.pipeline.sql.patterns import globbed, matched
 from klamm.rules.expressions.names import FUNCTIONS
 from klamm.rules.glob import Glob
 

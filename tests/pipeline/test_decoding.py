@@ -16,10 +16,10 @@ from klamm.decoders import API
 from klamm.decoders.compile import locate
 from klamm.decoders.interpret import Layout, write
 from klamm.decoders.schema import ERROR, RECORDS, Api, marked
-from klamm.pipeline import decoding, sweeping, swept_frames, variants
-from klamm.pipeline.bodies import NAMED, STORED, Bodies, rows_of
-from klamm.pipeline.decoding import Decoding
-from klamm.pipeline.naming_columns import TYPES, with_names
+from klamm.pipeline.bodies import decoding, sweeping, swept_frames, variants
+from klamm.pipeline.bodies.decoding import Decoding
+from klamm.pipeline.bodies.naming_columns import TYPES, with_names
+from klamm.pipeline.bodies.one_by_one import NAMED, STORED, Bodies, rows_of
 from klamm.pipeline.schemas import BODY, VARIANT
 from klamm.rules.subjects import at
 from tests.decoders.hostile import layouts, struct_of

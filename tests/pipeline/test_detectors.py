@@ -9,9 +9,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from klamm.pipeline.detectors import DETECTORS
-from klamm.pipeline.finding import Findings, findings
-from klamm.pipeline.quick import AtHand
+from klamm.pipeline.detectors.finding import Findings, findings
 from klamm.pipeline.tables import Tables
+from klamm.pipeline.tables.quick import AtHand
 from tests.brokers.kraft import VERSION
 from tests.pipeline import ground, healthy
 from tests.pipeline.confusion import DOCUMENT, Matrix, document

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from klamm.pipeline.finding import Finding, findings
+from klamm.pipeline.detectors.finding import Finding, findings
 from klamm.pipeline.schemas import TABLES
 
 START = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)

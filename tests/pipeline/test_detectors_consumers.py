@@ -25,7 +25,7 @@ from klamm.pipeline.detectors import (
     slow_polling,
     uneven_assignment,
 )
-from klamm.pipeline.finding import table
+from klamm.pipeline.detectors.finding import table
 from klamm.pipeline.schemas import TABLES
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)

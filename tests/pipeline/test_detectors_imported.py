@@ -8,8 +8,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from klamm.pipeline.detectors import DETECTORS
-from klamm.pipeline.finding import Finding, findings
-from klamm.pipeline.quick import AtHand
+from klamm.pipeline.detectors.finding import Finding, findings
+from klamm.pipeline.tables.quick import AtHand
 from tests.e2e.klamm_process import COMMAND
 from tests.pipeline import ground
 from tests.pipeline.confusion import Matrix

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from klamm.pipeline.detectors.detector import Threshold, measured
 from klamm.pipeline.detectors.detector import finding as as_finding
-from klamm.pipeline.finding import CAP, findings
+from klamm.pipeline.detectors.finding import CAP, findings
 from tests.pipeline.reports import detector
 
 AT = datetime(2026, 1, 2, 3, 4, 5, 678_901, tzinfo=UTC)

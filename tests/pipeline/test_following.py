@@ -12,8 +12,8 @@ from pyspark.sql import functions as F
 
 from klamm.pipeline.detectors.detector import finding as as_finding
 from klamm.pipeline.detectors.detector import measured
-from klamm.pipeline.finding import Findings
-from klamm.pipeline.following import TIMES, Look, Told, follow
+from klamm.pipeline.detectors.finding import Findings
+from klamm.pipeline.detectors.following import TIMES, Look, Told, follow
 from klamm.pipeline.tables import Tables
 from tests.captures.rows import Talk, connection, written
 from tests.pipeline.reports import detector, finding

@@ -8,7 +8,7 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from klamm.pipeline.pairing import KEYS, NEVER, NONE, pairs_of
+from klamm.pipeline.reading.pairing import KEYS, NEVER, NONE, pairs_of
 
 CODES = ("capture", "side", "fate")
 

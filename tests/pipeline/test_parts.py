@@ -9,9 +9,10 @@ import pytest
 from klamm.captures.storage.segments import Origin
 from klamm.captures.storage.writing import Writer
 from klamm.decoders import API
-from klamm.pipeline import parts as module
-from klamm.pipeline.parts import Part, Wanted, parts
-from klamm.pipeline.source import Stream, ns, wanted
+from klamm.pipeline.reading import parts as module
+from klamm.pipeline.reading.filters import ns
+from klamm.pipeline.reading.parts import Part, Wanted, parts
+from klamm.pipeline.reading.source import Stream, wanted
 from tests.captures.rows import START_NS, Talk, connection
 
 HEARTBEAT, PRODUCE = API["Heartbeat"].key, API["Produce"].key

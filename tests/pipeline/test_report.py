@@ -13,11 +13,9 @@ import pytest
 from pyspark.sql import SparkSession
 from rich.console import Console
 
-from klamm.cli.analyze_summary import print_summary
+from klamm.cli.analyze.summary import print_summary
 from klamm.decoders.payloads import encode_payload
-from klamm.pipeline.finding import Evidence, Findings
-from klamm.pipeline.narrowing import chosen, tables_of
-from klamm.pipeline.quick import quickly
+from klamm.pipeline.detectors.finding import Evidence, Findings
 from klamm.pipeline.report import wording
 from klamm.pipeline.report.gathering import (
     BUCKETS,
@@ -32,6 +30,8 @@ from klamm.pipeline.report.gathering import (
 )
 from klamm.pipeline.report.page import page
 from klamm.pipeline.report.report import Report, as_object
+from klamm.pipeline.tables.narrowing import chosen, tables_of
+from klamm.pipeline.tables.quick import quickly
 from klamm.rules.expressions import parse
 from tests.captures.rows import START_NS, TOPIC_ID, Talk, connection, in_time, lost, written
 from tests.pipeline.reports import START_US, detector, finding, report

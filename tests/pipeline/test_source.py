@@ -124,7 +124,7 @@ def test_an_option_that_names_no_api_is_a_clear_error(spark: SparkSession, tmp_p
 
 STREAM = """
 import sys
-from klamm.pipeline.session import session
+from klamm.pipeline.spark import session
 spark = session("local[1]", **{{"spark.sql.shuffle.partitions": "1"}})
 read = spark.readStream.format("klamm").schema({ddl!r}).load(sys.argv[1])
 written = read.writeStream.format("parquet").option("checkpointLocation", sys.argv[3])

@@ -10,9 +10,8 @@ from pyspark.sql import functions as F
 from klamm.captures.captured import Captured
 from klamm.captures.storage.segments import Origin
 from klamm.captures.storage.writing import Writer
-from klamm.pipeline import store
-from klamm.pipeline.store import stored, write
-from klamm.pipeline.tables import Tables
+from klamm.pipeline.tables import Tables, store
+from klamm.pipeline.tables.store import stored, write
 from tests.captures.rows import TOPIC_ID, Talk, connection
 
 FOREVER = 1e9  # seconds: an answer to captures of these tests may still come

@@ -12,9 +12,9 @@ from klamm.captures.exports.exchange_rows import row
 from klamm.captures.exports.exchange_schema import COLUMNS
 from klamm.captures.frames import chosen
 from klamm.captures.storage.reading import read
-from klamm.pipeline.columns import condition
+from klamm.pipeline.bodies.swept_frames import LEAST
 from klamm.pipeline.schemas import TABLES
-from klamm.pipeline.swept_frames import LEAST
+from klamm.pipeline.sql import condition
 from klamm.pipeline.tables import Tables
 from klamm.pipeline.tables.reading import Source
 from klamm.rules.expressions import parse

@@ -12,12 +12,12 @@ from typing import Any, BinaryIO, TypeVar
 import aiohttp
 
 from klamm.client import AsyncKlamm
-from klamm.proxy import admin
-from klamm.proxy.admin_routes import Control
-from klamm.proxy.capturing import Captures
+from klamm.proxy.admin import server as admin
+from klamm.proxy.admin.routes import Control
 from klamm.proxy.config import Config
-from klamm.proxy.exchanges import Exchanges
-from klamm.proxy.rule_book import RuleBook
+from klamm.proxy.control.capturing import Captures
+from klamm.proxy.control.listeners import Exchanges
+from klamm.proxy.control.rule_book import RuleBook
 from tests.dashboards.fake_state import FakeState
 from tests.fakes.broker import Broker
 from tests.fakes.edge import Edge, Lines, cluster
@@ -61,7 +61,7 @@ async def api(
     """In front of one fake broker."""
     async with cluster() as (edge, brokers):
         proxied = edge.proxied
-        engine, planner = proxied.ground.engine, proxied.ground.planner
+        engine, planner = proxied.context.engine, proxied.context.planner
         assert engine is not None
         book = RuleBook(engine) if clock is None else RuleBook(engine, clock)
         book.known = lambda: {proxied.settings.name: frozenset(map(str, proxied.topology.nodes))}

@@ -1,7 +1,7 @@
 """Exchanges of any size."""
 
 from klamm.decoders import API
-from klamm.proxy.exchange import Seen, seen
+from klamm.proxy.control.exchange import Seen, seen
 from klamm.rules.frame import Frame, Peer
 
 PEER = Peer("kafka", "1", "10.0.0.7:5000", "")

@@ -7,13 +7,15 @@ from dataclasses import replace
 from typing import Any
 
 from klamm.decoders import API
-from klamm.proxy.connection import Ground
-from klamm.proxy.held import Resume
-from klamm.proxy.session import Session
+from klamm.proxy.session.connection import ClusterContext
+from klamm.proxy.session.effects import Piece, To, carry_out
+from klamm.proxy.session.paused import Paused, Resume
+from klamm.proxy.session.session import Session
 from klamm.rules.actions import ACTIONS
 from klamm.rules.engine import Engine
+from klamm.rules.orders import How
 from klamm.rules.rule import Action, Rule
-from tests.proxy.traffic import TOPIC_ID, Cut, Exchanged, Outcome, bind_all, ground, whole
+from tests.proxy.traffic import TOPIC_ID, Cutting, Exchanged, Outcome, Recorder, ground, whole
 
 CLIENT = "10.0.0.7:50000"
 
@@ -28,7 +30,7 @@ def rule(*do: Action, api: str | None = None, name: str = "", **more: Any) -> Ru
     return Rule(name or do[0].name, do, keys=keys, **more)
 
 
-def ruled(*rules: Rule, seed: int = 1, **settings: Any) -> Ground:
+def ruled(*rules: Rule, seed: int = 1, **settings: Any) -> ClusterContext:
     """What sessions with these rules stand on."""
     engine = Engine(seed)
     engine.load(rules, 0)
@@ -37,70 +39,73 @@ def ruled(*rules: Rule, seed: int = 1, **settings: Any) -> Ground:
     return at
 
 
-def engine_of(at: Ground) -> Engine:
+def engine_of(at: ClusterContext) -> Engine:
     assert at.engine is not None
     return at.engine
 
 
-class Talk:
+class Talk(Recorder):
     """One connection under rules, at times of one's choosing. Nothing goes to an end that is `over`."""
 
-    def __init__(self, at: Ground, client: str = CLIENT) -> None:
-        self.at, self.session = at, Session(at, "1", "klamm.example", client)
-        self.outcome = Outcome()
-        self.over: set[str] = set()
+    def __init__(self, at: ClusterContext, client: str = CLIENT) -> None:
+        super().__init__(Session(at, "1", "klamm.example", client), at, Outcome())
+        self.over: set[To] = set()
         self.now = 0  # at least: after a throttle time
-        self._done(self.session.connecting(0), Outcome())
+        carry_out(self.session.connecting(0), self)
 
     @property
     def ended(self) -> bool:
         return bool(self.over)
 
-    def client(self, *requests: Exchanged | bytes, cut: Cut = whole, now: int = 0) -> Outcome:
+    def client(self, *requests: Exchanged | bytes, cut: Cutting = whole, now: int = 0) -> Outcome:
         """The client sends: what follows from it."""
-        return self._take(
+        return self._send(
             "broker", self.session.from_client, [_bytes(r, "request") for r in requests], cut, now
         )
 
-    def broker(self, *answers: Exchanged | bytes, cut: Cut = whole, now: int = 0) -> Outcome:
-        return self._take(
+    def broker(self, *answers: Exchanged | bytes, cut: Cutting = whole, now: int = 0) -> Outcome:
+        return self._send(
             "client", self.session.from_broker, [_bytes(a, "answer") for a in answers], cut, now
         )
 
-    def _take(self, side: str, receive: Any, data: Iterable[bytes], cut: Cut, now: int) -> Outcome:
-        fresh = Outcome()
+    def _send(self, to: To, receive: Any, data: Iterable[bytes], cut: Cutting, now: int) -> Outcome:
+        before, self.outcome = self.outcome, Outcome()
         for piece in cut(b"".join(data)):
-            effects = receive(piece, max(now, self.now))
-            self._done([("send", side, piece)] if effects is piece else effects, fresh)
-        self.outcome.broker += fresh.broker
-        self.outcome.client += fresh.client
-        self.outcome.events += fresh.events
+            self.take(to, receive(piece, max(now, self.now)), piece)
+        fresh, self.outcome = self.outcome, before
+        before.broker += fresh.broker
+        before.client += fresh.client
+        before.events += fresh.events
         return fresh
 
-    def _done(self, effects: list[Any], outcome: Outcome) -> None:
-        """As the transport carries them out."""
-        for effect in effects:
-            kind, *rest = effect
-            if kind == "send" and rest[0] in self.over:
-                raise AssertionError(f"{rest} goes to an end that is over")
-            if kind == "bind":
-                bind_all(self.at)
-                self._done(self.session.bound(0), outcome)
-                continue
-            if kind == "mute_channel":
-                self.now = max(self.now, rest[0])
-                self._done(self.session.unmute(self.now), outcome)
-                continue
-            if kind == "pause":
-                to, held = rest
-                after = self.session.resolve(held, Resume(), 0)
-                self._done([*(("send", to, each) for each in held.gap.filled), *after], outcome)
-                continue
-            outcome.take(self.session, "", [effect], b"", self.at)
-            if kind == "cut":
-                self.over.add(rest[0])
-            elif kind in ("mute", "close"):
-                self.over |= {"client", "broker"}
+    def send(self, to: To, data: Piece) -> None:
+        assert to not in self.over, f"{bytes(data)!r} goes to an end that is over"
+        super().send(to, data)
+
+    def mute_channel(self, until: int) -> None:
+        """The time passes at once."""
+        self.now = max(self.now, until)
+        carry_out(self.session.unmute(self.now), self)
+
+    def pause(self, to: To, frame: Paused) -> None:
+        """It goes on as it is, at once."""
+        after = self.session.resolve(frame, Resume(), 0)
+        for each in frame.gap.filled or ():
+            assert isinstance(each, bytes)
+            self.send(to, each)
+        carry_out(after, self)
+
+    def cut(self, to: To, how: How) -> None:
+        super().cut(to, how)
+        self.over.add(to)
+
+    def silence(self, close_after_ns: int) -> None:
+        super().silence(close_after_ns)
+        self.over |= {"client", "broker"}
+
+    def close(self, kind: str, api: str, message: str, fields: dict[str, Any] | None) -> None:
+        super().close(kind, api, message, fields)
+        self.over |= {"client", "broker"}
 
 
 def _bytes(one: Exchanged | bytes, side: str) -> bytes:

@@ -9,7 +9,7 @@ import aiohttp
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from klamm.proxy.admin import start
+from klamm.proxy.admin.server import start
 from tests.dashboards.fake_state import FakeState
 
 Answer = tuple[int, str, str]  # status, content type, text

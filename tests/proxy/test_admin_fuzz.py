@@ -12,7 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from schemathesis import GenerationMode, checks
 from schemathesis.core.failures import FailureGroup
 
-from klamm.proxy import admin, openapi
+from klamm.proxy.admin import openapi
+from klamm.proxy.admin import server as admin
 from tests.proxy.admin_api import in_thread
 
 STREAM = "/v1/live"  # has no end

@@ -101,8 +101,8 @@ async def test_what_is_not_there_is_a_problem_in_json_too() -> None:
 
 
 def test_an_address_that_others_reach_needs_a_token(tmp_path: Path) -> None:
-    from klamm.cli.config_file import load
-    from klamm.rules.typed_yaml import ConfigError
+    from klamm.cli.running.config_file import load
+    from klamm.settings.typed_yaml import ConfigError
 
     (tmp_path / "token").write_text("secret\n")
     file = tmp_path / "klamm.yaml"

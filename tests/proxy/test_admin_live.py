@@ -8,9 +8,9 @@ import pytest
 
 from klamm.client import Refused
 from klamm.client.types import Line
-from klamm.proxy.admin_live import WAITING, Reader
-from klamm.proxy.exchange import Seen
-from klamm.proxy.exchanges import Ring
+from klamm.proxy.admin.live import WAITING, Reader
+from klamm.proxy.control.exchange import Seen
+from klamm.proxy.control.listeners import Ring
 from klamm.rules.plan import Wishes
 from tests.fakes.waiting import eventually, on_uvloop
 from tests.proxy.admin_api import Api, api
@@ -34,7 +34,7 @@ async def next_of(lines: object) -> Line:
 
 def quiet(it: Api) -> bool:
     """Is nothing done for listeners?"""
-    return it.edge.proxied.ground.planner.wishes == Wishes("full", frozenset()) and not it.book.watching
+    return it.edge.proxied.context.planner.wishes == Wishes("full", frozenset()) and not it.book.listening
 
 
 @on_uvloop
@@ -119,7 +119,7 @@ def test_a_reader_that_goes_while_klamm_waits_for_it_is_no_defect(caplog: pytest
             _, writer = await asyncio.open_connection(*it.klamm.admin.split(":"), limit=1)
             writer.write(b"GET /v1/live HTTP/1.1\r\nHost: localhost\r\n\r\n")
             await eventually(lambda: not quiet(it))
-            (watcher,) = it.control.exchanges.watchers.values()
+            (watcher,) = it.control.exchanges.wishes.values()
             stream = watcher.sink
             assert isinstance(stream, Reader)
             long = {**SAID, "client_id": "x" * 20_000}

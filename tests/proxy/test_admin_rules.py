@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from klamm.client import Refused
-from klamm.proxy.rule_book import LASTING_NS, LINGER_NS, S
-from klamm.proxy.snapshot import RuleCounts
+from klamm.proxy.control.rule_book import LASTING_NS, LINGER_NS, S
+from klamm.proxy.metrics.snapshot import RuleCounts
+from klamm.rules.file.rule_file import read_text
 from klamm.rules.rule import Rule
-from klamm.rules.rule_file import read_text
 from tests.fakes.waiting import on_uvloop
 from tests.proxy.admin_api import api
 
@@ -109,7 +109,7 @@ async def test_rules_that_act_now_and_those_without_an_end_are_counted() -> None
     async with api(clock=lambda: now) as it:
         book = it.book
         book.of_file(read_text(FILE, "rules.yaml"))
-        book.watch(Rule("watching", ()))
+        book.listen(Rule("watching", ()))
         assert book.counts() == RuleCounts(file=1)
         for written in (
             {"api": "Heartbeat", "delay": "1ms", "name": "ten-minutes"},

@@ -9,7 +9,7 @@ import pytest
 
 from klamm.decoders import API, DecodeError, decode, encode
 from klamm.decoders.headers import refuses_version
-from klamm.proxy.api_versions import clamped, unsupported
+from klamm.proxy.session.api_versions import clamped, unsupported
 from klamm.rules.plan import bears_addresses
 from tests.fakes.messages import values_of
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from klamm.proxy import cluster as edge_of_cluster
-from klamm.proxy.topology import NodeKey
+from klamm.proxy.cluster import cluster as edge_of_cluster
+from klamm.proxy.session.topology import NodeKey
 from tests.fakes.broker import Broker, Cluster
 from tests.fakes.edge import Edge, cluster
 from tests.fakes.waiting import eventually, on_uvloop, turns

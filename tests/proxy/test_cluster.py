@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from klamm.proxy import advertised
-from klamm.proxy import cluster as edge_of_cluster
+from klamm.proxy.cluster import advertised
+from klamm.proxy.cluster import cluster as edge_of_cluster
 from klamm.proxy.config import Address, Listen
-from klamm.proxy.topology import NodeKey
+from klamm.proxy.session.topology import NodeKey
 from tests.brokers.processes import free_ports
 from tests.fakes.broker import QUORUM, Broker, Cluster
 from tests.fakes.client import connect
@@ -71,7 +71,7 @@ async def test_many_connections_that_meet_a_new_node_at_once_bind_it_once() -> N
             client.send("DescribeCluster", 1, {})
         told = [addresses(await client.answer("Metadata", 12)) for client in clients]
         assert all(one == told[0] for one in told)
-        assert len(klamm.proxied.listeners.by_port) == 1 + 4
+        assert len(klamm.proxied.ports.by_port) == 1 + 4
         assert not klamm.log.of("unbindable")
 
 

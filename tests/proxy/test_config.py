@@ -8,10 +8,10 @@ from typing import Any, get_args, get_type_hints
 
 import pytest
 
-from klamm.cli.config_file import load
-from klamm.cli.scalars import scalars
+from klamm.cli.running.config_file import load
+from klamm.cli.running.scalars import scalars
 from klamm.proxy.config import Address, Config, Listen
-from klamm.rules.typed_yaml import shape
+from klamm.settings.typed_yaml import shape
 
 GUIDE = (Path(__file__).parents[2] / "docs" / "configuration.md").read_text()
 ROW = re.compile(r"^\| `([a-z_.\[\]]+)` \| (.+?) \| (.+?) \| (.+?) \|$", re.MULTILINE)

@@ -13,10 +13,10 @@ import pytest
 
 from klamm.decoders import API
 from klamm.decoders.headers import response_frame
+from klamm.proxy.cluster.discovery import Found, Unanswered, Way, discover
 from klamm.proxy.config import Address
-from klamm.proxy.discovery import Found, Unanswered, Way, discover
-from klamm.proxy.sockets import tls_context
-from klamm.proxy.topology import NodeKey
+from klamm.proxy.edge.sockets import tls_context
+from klamm.proxy.session.topology import NodeKey
 from tests.fakes.broker import Broker, Cluster, Connection, Request, closes, framed, resets
 from tests.fakes.waiting import on_uvloop
 

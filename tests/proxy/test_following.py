@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from klamm.cli.banner import banner
-from klamm.proxy import asking
-from klamm.proxy import cluster as edge_of_cluster
-from klamm.proxy.log import EventLog
+from klamm.cli.running.banner import banner
+from klamm.proxy.cluster import asking
+from klamm.proxy.cluster import cluster as edge_of_cluster
+from klamm.proxy.log.event_log import EventLog
 from klamm.proxy.serve import Greeting
-from klamm.proxy.topology import NodeKey
+from klamm.proxy.session.topology import NodeKey
 from tests.fakes.broker import Broker, Cluster, Connection, Request, closes, metadata
 from tests.fakes.edge import cluster, edge, proxied, started
 from tests.fakes.waiting import eventually, on_uvloop, turns
@@ -112,12 +112,12 @@ async def test_nobody_is_let_in_before_the_cluster_has_answered() -> None:
         made, log = proxied(broker)
         async with started(made, log, ready=False):
             await broker.until(lambda: held)
-            assert not made.listeners.by_port
+            assert not made.ports.by_port
             assert not made.ready
             broker.answers["Metadata"] = metadata
             held[0]()
             await made.announced.wait()
-            targets = {listener.target for listener in made.listeners.by_port.values()}
+            targets = {listener.target for listener in made.ports.by_port.values()}
             assert targets == {None, NodeKey("broker", 1)}
 
 

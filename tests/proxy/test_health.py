@@ -13,10 +13,10 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from klamm.proxy import health
-from klamm.proxy.admin import start as start_admin
+from klamm.proxy.admin import health
+from klamm.proxy.admin.server import start as start_admin
 from klamm.proxy.config import Address
-from klamm.proxy.snapshot import ClusterState
+from klamm.proxy.metrics.snapshot import ClusterState
 from tests.brokers.processes import free_ports
 from tests.dashboards.fake_state import FakeState
 from tests.fakes.broker import Broker, Cluster

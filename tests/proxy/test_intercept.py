@@ -9,7 +9,7 @@ import pytest
 from klamm.client import Refused
 from klamm.client.types import Held
 from klamm.decoders import ERRORS
-from klamm.proxy import intercept
+from klamm.proxy.control import intercept
 from tests.fakes.client import Client
 from tests.fakes.waiting import eventually, on_uvloop, turns
 from tests.proxy.admin_api import Api, api

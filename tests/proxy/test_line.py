@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from klamm.proxy.line import FULL, PIECES, SEGMENT, Hold, Line
+from klamm.proxy.session.line import FULL, PIECES, SEGMENT, Line, Until
 from klamm.rules.chance import Draws
-from klamm.rules.verdict import FOREVER, Shape
+from klamm.rules.orders import FOREVER, Shape
 
 MS, S = 1_000_000, 1_000_000_000
 
@@ -46,7 +46,7 @@ def test_what_is_put_goes_at_once_where_nothing_holds_it() -> None:
 
 def test_what_follows_a_hold_waits_for_it_and_what_came_before_does_not() -> None:
     line = Line()
-    for item in (b"before", Hold(100), b"held", Hold(50), b"behind"):
+    for item in (b"before", Until(100), b"held", Until(50), b"behind"):
         line.put(item, 0)
     assert line.take(0) == ([b"before"], 100)
     assert line.take(99) == ([], 100)
@@ -55,7 +55,7 @@ def test_what_follows_a_hold_waits_for_it_and_what_came_before_does_not() -> Non
 
 def test_a_hold_for_ever_is_stuck_and_asks_for_no_time() -> None:
     line = Line()
-    line.put(Hold(FOREVER), 0)
+    line.put(Until(FOREVER), 0)
     line.put(b"never", 0)
     assert line.take(10**18) == ([], None)
     assert line.stuck()
@@ -63,7 +63,7 @@ def test_a_hold_for_ever_is_stuck_and_asks_for_no_time() -> None:
 
 def test_a_muted_line_forgets_what_waits_and_takes_nothing_more() -> None:
     line = Line()
-    line.put(Hold(10), 0)
+    line.put(Until(10), 0)
     line.put(b"waits", 0)
     line.mute()
     line.put(b"comes", 0)
@@ -139,7 +139,7 @@ def test_correlated_losses_come_in_bursts() -> None:
 
 def test_a_shape_that_comes_later_leaves_what_was_put_before_it() -> None:
     line = Line()
-    line.put(Hold(10), 0)
+    line.put(Until(10), 0)
     line.put(b"before", 0)
     line.mould(Shape("response", slice_bytes=1, slice_gap_ns=5), Draws(1, 0))
     line.put(b"ab", 0)
@@ -198,7 +198,7 @@ def test_nothing_is_lost_or_overtakes(items: list[bytes | int | Shape]) -> None:
             put += item
             line.put(item, 0)
         elif isinstance(item, int):
-            line.put(Hold(item), 0)
+            line.put(Until(item), 0)
         else:
             line.mould(item, Draws(3, 0))
     line.put("close", 0)

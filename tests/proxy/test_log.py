@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from klamm.proxy import config
-from klamm.proxy.log import EventLog, open_log
-from klamm.proxy.log_lines import Entry, console_line, json_line
+from klamm.proxy.log.event_log import EventLog, open_log
+from klamm.proxy.log.lines import Entry, console_line, json_line
 
 PRODUCE: dict[str, Any] = {
     "api": "Produce",

@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from klamm.proxy import config, log_file
-from klamm.proxy.log import EventLog, open_log
-from klamm.proxy.log_file import LOOK_S, LogFile
-from klamm.proxy.log_lines import json_line
+from klamm.proxy import config
+from klamm.proxy.log import file as log_file
+from klamm.proxy.log.event_log import EventLog, open_log
+from klamm.proxy.log.file import LOOK_S, LogFile
+from klamm.proxy.log.lines import json_line
 
 
 class Clock:

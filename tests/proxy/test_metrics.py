@@ -14,10 +14,10 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
 from klamm.client.types import Capture
-from klamm.proxy.counters import counters
-from klamm.proxy.metrics import render
-from klamm.proxy.snapshot import TURN, Snapshot, take
-from klamm.proxy.stats import Histogram, Lane, Stats, TopicLane
+from klamm.proxy.metrics.as_json import counters
+from klamm.proxy.metrics.prometheus import render
+from klamm.proxy.metrics.snapshot import TURN, Snapshot, take
+from klamm.proxy.session.counters import Histogram, Lane, Stats, TopicLane
 from tests.dashboards.fake_state import FakeState
 
 DOCS = Path(__file__).parents[2] / "docs" / "metrics.md"

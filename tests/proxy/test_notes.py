@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from klamm.decoders import encode
-from klamm.proxy.notes import AnswerNote, answer_note, label, shown, topics_named
+from klamm.proxy.session.summaries import AnswerNote, answer_note, label, shown, topics_named
 from klamm.rules.plan import Picked, Plan, Planner, Wishes
 
 ID, OTHER = bytes(range(16)), bytes(15) + b"\1"

@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from klamm.cli.banner import banner
-from klamm.proxy import cluster as edge_of_cluster
-from klamm.proxy import listeners
+from klamm.cli.running.banner import banner
+from klamm.proxy.cluster import cluster as edge_of_cluster
+from klamm.proxy.cluster import ports as listeners
+from klamm.proxy.cluster.state_file import file_of, folder_by_default
+from klamm.proxy.cluster.strays import LED_BACK
 from klamm.proxy.config import Address, Listen
 from klamm.proxy.serve import Greeting
-from klamm.proxy.state_file import file_of, folder_by_default
-from klamm.proxy.strays import LED_BACK
 from tests.brokers.processes import free_ports
 from tests.fakes.broker import Broker, Cluster, Connection, Request, closes, metadata
 from tests.fakes.client import Client, connect
@@ -129,7 +129,7 @@ async def test_a_range_whose_end_is_written_is_open_from_the_start_behind_sasl(
     async with two_brokers() as (first, second):
         at = range_of(10, written)
         async with edge(first, listen=at) as klamm:
-            ports = set(klamm.proxied.listeners.by_port)
+            ports = set(klamm.proxied.ports.by_port)
             assert ports == (set(at.ports) if opened else {at.first})
             if opened:
                 client = await to_port(klamm, at.first + 3)  # of broker 2
@@ -137,7 +137,7 @@ async def test_a_range_whose_end_is_written_is_open_from_the_start_behind_sasl(
                 assert await client.ended() == "FIN"
                 await heartbeat(await klamm.client(2))
                 assert second.requests("Heartbeat")
-                assert set(klamm.proxied.listeners.by_port) == ports
+                assert set(klamm.proxied.ports.by_port) == ports
 
 
 @on_uvloop
@@ -145,7 +145,7 @@ async def test_a_range_is_not_opened_where_klamm_may_ask() -> None:
     async with two_brokers(sasl=False) as (first, _):
         at = range_of(10, written=True)
         async with edge(first, listen=at) as klamm:
-            assert sorted(klamm.proxied.listeners.by_port) == [at.first, at.first + 2, at.first + 3]
+            assert sorted(klamm.proxied.ports.by_port) == [at.first, at.first + 2, at.first + 3]
             assert klamm.proxied.state().named
 
 
@@ -157,7 +157,7 @@ async def test_ports_that_cannot_be_opened_ahead_are_named_in_one_line() -> None
             [line] = klamm.log.of("unbindable")
             said = f"not open before their brokers are known: ports {taken[0]}: address already in use"
             assert (line.level, line.message) == ("warning", said)
-            assert taken[1] in klamm.proxied.listeners.by_port
+            assert taken[1] in klamm.proxied.ports.by_port
 
 
 async def learned(klamm: Edge) -> dict[str, int]:
@@ -270,7 +270,7 @@ async def test_what_is_of_another_cluster_is_not_used(
         async with edge(first, listen=at, state=tmp_path) as klamm:
             [line] = klamm.log.of("state")
             assert (line.level, line.message) == ("info", f"{file} is not used: {why}")
-            assert at.first + 5 not in klamm.proxied.listeners.by_port
+            assert at.first + 5 not in klamm.proxied.ports.by_port
             assert await learned(klamm) == before
         assert json.loads(file.read_bytes())["cluster_id"] == "fake-cluster"
 
@@ -304,7 +304,7 @@ async def test_another_bootstrap_server_beside_one_that_stays_keeps_what_is_reme
             before = await learned(klamm)
         both = (Address("127.0.0.1", first.port), Address("127.0.0.1", second.port))
         async with edge(both, listen=at, state=tmp_path) as klamm:
-            assert set(before.values()) <= set(klamm.proxied.listeners.by_port)
+            assert set(before.values()) <= set(klamm.proxied.ports.by_port)
             assert not klamm.log.of("state")
         assert json.loads(file.read_bytes())["bootstrap"] == sorted(map(str, both))
 
@@ -317,7 +317,7 @@ async def test_other_bootstrap_servers_of_the_same_cluster_id_keep_what_is_remem
         away = {**node(node_id=9, port=1), "listen_port": at.first + 5}
         file.write_bytes(kept(away, cluster_id="fake-cluster", bootstrap=["kafka-9:9092"]))
         async with edge(first, listen=at, state=tmp_path) as klamm:
-            assert at.first + 5 in klamm.proxied.listeners.by_port
+            assert at.first + 5 in klamm.proxied.ports.by_port
 
 
 def node(**change: Any) -> dict[str, Any]:

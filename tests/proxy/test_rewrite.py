@@ -10,7 +10,7 @@ import pytest
 
 from klamm.decoders import API, decode, encode
 from klamm.decoders.compile import UNREADABLE
-from klamm.proxy.rewrite import Unbound, neutralise, rewrite
+from klamm.proxy.session.addresses import Unbound, neutralise, rewrite
 from klamm.rules.plan import Endpoints, endpoints
 from tests.fakes.messages import values_of
 

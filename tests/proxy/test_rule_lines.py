@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from klamm.proxy.log import EventLog
+from klamm.proxy.log.event_log import EventLog
 from tests.fakes.edge import Edge, cluster
 from tests.fakes.waiting import on_uvloop
 

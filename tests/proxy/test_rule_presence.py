@@ -8,8 +8,8 @@ import pytest
 
 from klamm.client import Refused
 from klamm.proxy.config import Count, InputFile, Rules
-from klamm.proxy.rule_reload import RuleReload
-from klamm.rules.presence import Known
+from klamm.proxy.control.rule_files import RuleReload
+from klamm.rules.file.presence import Known
 from tests.fakes.edge import Lines
 from tests.fakes.waiting import on_uvloop
 from tests.proxy.admin_api import api

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from klamm.proxy.config import Count, InputFile, Rules
-from klamm.proxy.rule_reload import LOOK_S, RuleReload
-from klamm.rules.typed_yaml import ConfigError
+from klamm.proxy.control.rule_files import LOOK_S, RuleReload
+from klamm.settings.typed_yaml import ConfigError
 from tests.fakes.broker import Broker, Cluster
 from tests.fakes.client import connect
 from tests.fakes.edge import Lines

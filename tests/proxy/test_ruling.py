@@ -6,12 +6,13 @@ from typing import Any
 import pytest
 
 from klamm.decoders import decode
+from klamm.proxy.session.effects import Cut, Event, Hold, Silence
 from klamm.rules.frame import Frame
 from klamm.rules.glob import Glob
+from klamm.rules.orders import FOREVER, OnAnswer, Raw, Shape
 from klamm.rules.rule import When
-from klamm.rules.verdict import FOREVER, OnAnswer, Raw, Shape
 from tests.proxy.ruled import Talk, act, engine_of, frames, rule, ruled
-from tests.proxy.traffic import at_random, byte_by_byte, exchange, fetch, metadata, produce, whole
+from tests.proxy.traffic import at_random, byte_by_byte, exchange, fetch, kinds, metadata, produce, whole
 
 cuts = pytest.mark.parametrize(
     "cut", [whole, byte_by_byte, at_random(Random(3), 90)], ids=["whole", "bytes", "random"]
@@ -121,7 +122,7 @@ def test_a_dropped_answer_stalls_those_behind_it(cut: Any) -> None:
     every = [produce(9, number) for number in (1, 2, 3)]
     assert len(frames(talk.client(*every, cut=cut).broker)) == 3
     talk.broker(*every, cut=cut)
-    assert talk.outcome.events == (("hold", "client", FOREVER),)
+    assert talk.outcome.events == (Hold("client", FOREVER),)
     assert ids(talk.outcome.client) == [1, 3]  # the third behind the hold
 
 
@@ -130,7 +131,7 @@ def test_a_dropped_request_stalls_what_is_answered_behind_it(cut: Any) -> None:
     talk = Talk(ruled(rule(act("drop"), api="Produce", when=When(nth=(1,)))))
     one, two = produce(9, 1), produce(9, 2)
     assert talk.client(one, two, cut=cut).broker == two.request
-    assert talk.outcome.events == (("hold", "client", FOREVER),)
+    assert talk.outcome.events == (Hold("client", FOREVER),)
     assert talk.broker(two, cut=cut).client == two.answer
 
 
@@ -145,7 +146,7 @@ def test_a_connection_is_cut_in_the_middle_of_an_answer(cut: Any, when: str, hea
     assert two.answer is not None
     count = 4 + (len(two.answer) - 9) // 2 if heard == "half" else heard
     assert talk.outcome.client == one.answer + two.answer[:count]
-    assert talk.outcome.events == (("cut", "client", "rst"),)
+    assert talk.outcome.events == (Cut("client", "rst"),)
 
 
 @cuts
@@ -153,7 +154,7 @@ def test_a_connection_without_answers_is_cut_behind_its_request(cut: Any) -> Non
     talk = Talk(ruled(rule(act("disconnect"), api="Produce")))
     silent = produce(9, 1, acks=0)
     assert talk.client(silent, produce(9, 2), cut=cut).broker == silent.request
-    assert talk.outcome.events == (("cut", "broker", "rst"),)
+    assert talk.outcome.events == (Cut("broker", "rst"),)
 
 
 def test_a_delay_counts_from_when_an_answer_or_a_request_came() -> None:
@@ -167,7 +168,7 @@ def test_a_delay_counts_from_when_an_answer_or_a_request_came() -> None:
     half = len(one.answer or b"") // 2
     talk.broker((one.answer or b"")[:half], now=10 * MS)
     talk.broker((one.answer or b"")[half:], now=12 * MS)
-    assert talk.outcome.events == (("hold", "broker", 4 * MS), ("hold", "client", 15 * MS))
+    assert talk.outcome.events == (Hold("broker", 4 * MS), Hold("client", 15 * MS))
 
 
 @cuts
@@ -190,7 +191,7 @@ def test_a_request_too_large_for_rules_passes_and_is_said_once(cut: Any) -> None
     at = ruled(rule(act("error", 6), api="Produce", topic=Glob("orders")), held_limit=300)
     talk, large, small = Talk(at), produce(9, 1, size=1000), produce(9, 2)
     assert talk.client(large, small, cut=cut).broker == large.request
-    assert [event[:2] for event in talk.outcome.events] == [("problem", "too_large_for_rules")]
+    assert kinds(talk.outcome.events) == [(Event, "too_large_for_rules")]
     assert codes(talk.broker(large, cut=cut).client) == [0, 6]
 
 
@@ -202,7 +203,7 @@ def test_a_response_too_large_for_rules_passes_and_is_said_once(cut: Any) -> Non
     )
     talk.client(large, cut=cut)
     assert talk.broker(large, cut=cut).client == large.answer
-    assert [event[:2] for event in talk.outcome.events] == [("problem", "too_large_for_rules")]
+    assert kinds(talk.outcome.events) == [(Event, "too_large_for_rules")]
 
 
 @cuts
@@ -235,21 +236,20 @@ def test_a_stream_is_shaped_from_a_frame_on(cut: Any) -> None:
     talk = Talk(ruled(rule(act("bandwidth", 100), api="Fetch")))
     talk.client(produce(9, 1), fetch(12, 2), cut=cut)
     talk.broker(produce(9, 1), cut=cut)
-    assert [event[:3] for event in talk.outcome.events] == [
-        ("shape", "client", Shape("response", bytes_per_s=100))
-    ]
+    (shape,) = talk.outcome.events
+    assert (shape.to, shape.traits) == ("client", Shape("response", bytes_per_s=100))
 
 
 @pytest.mark.parametrize(
     ("name", "fields", "effects"),
     [
-        ("refuse", (), [("cut", "client", "rst")]),
-        ("down", (), [("cut", "client", "rst")]),
-        ("disconnect", ("after", "fin"), [("cut", "client", "fin")]),
-        ("disconnect", ("before",), [("cut", "client", "rst")]),
-        ("reset", (7 * MS,), [("hold", "client", 12 * MS), ("cut", "client", "rst")]),
-        ("stall", (), [("mute", 0)]),
-        ("blackhole", (9,), [("mute", 9)]),
+        ("refuse", (), [Cut("client", "rst")]),
+        ("down", (), [Cut("client", "rst")]),
+        ("disconnect", ("after", "fin"), [Cut("client", "fin")]),
+        ("disconnect", ("before",), [Cut("client", "rst")]),
+        ("reset", (7 * MS,), [Hold("client", 12 * MS), Cut("client", "rst")]),
+        ("stall", (), [Silence(0)]),
+        ("blackhole", (9,), [Silence(9)]),
     ],
 )
 def test_connections_are_met_as_they_open(name: str, fields: Any, effects: Any) -> None:

@@ -3,6 +3,7 @@
 from typing import Any
 
 from klamm.decoders import decode
+from klamm.proxy.session.effects import MuteChannel, Send
 from tests.fakes.waiting import on_uvloop
 from tests.proxy.faulty import beat, produced, under
 from tests.proxy.ruled import Talk, act, rule, ruled
@@ -14,19 +15,19 @@ MS = 1_000_000
 BEAT = exchange("Heartbeat", 4, {}, {})
 
 
-def kinds(effects: Any) -> list[str]:
-    return ["send"] if isinstance(effects, bytes) else [effect[0] for effect in effects]
+def types(effects: Any) -> list[type]:
+    return [Send] if isinstance(effects, bytes) else [type(effect) for effect in effects]
 
 
 def test_what_follows_a_throttled_request_is_not_read_before_its_time() -> None:
     talk = Talk(ruled(rule(act("throttle", 250 * MS))))
     effects = talk.session.from_client(BEAT.request * 2 + BEAT.request[:9], 1000)
-    assert effects == [("send", "broker", BEAT.request), ("mute_channel", 1000 + 250 * MS)]
+    assert effects == [Send("broker", BEAT.request), MuteChannel(1000 + 250 * MS)]
     assert talk.session.from_client(BEAT.request[9:], 2000) == []
-    assert talk.session.unmute(250 * MS) == [("send", "broker", BEAT.request), ("mute_channel", 500 * MS)]
-    assert kinds(talk.session.unmute(500 * MS)) == ["send", "mute_channel"]
+    assert talk.session.unmute(250 * MS) == [Send("broker", BEAT.request), MuteChannel(500 * MS)]
+    assert types(talk.session.unmute(500 * MS)) == [Send, MuteChannel]
     assert talk.session.unmute(750 * MS) == []
-    assert kinds(talk.session.from_client(BEAT.request, 800 * MS)) == ["send", "mute_channel"]
+    assert types(talk.session.from_client(BEAT.request, 800 * MS)) == [Send, MuteChannel]
 
 
 def test_requests_behind_a_throttled_one_are_counted_when_they_are_read() -> None:
@@ -43,19 +44,19 @@ def test_a_throttled_answer_mutes_the_connection_behind_a_request_that_has_begun
     large = produce(9, size=1000).request
     assert BEAT.answer is not None
     talk.client(BEAT)
-    assert kinds(talk.session.from_client(large[:500], 0)) == ["send"]
+    assert types(talk.session.from_client(large[:500], 0)) == [Send]
     effects = talk.session.from_broker(BEAT.answer, 10 * MS)
-    assert ("mute_channel", 260 * MS) in effects
-    (frame,) = [effect[2] for effect in effects if effect[0] == "send"]
+    assert MuteChannel(260 * MS) in effects
+    (frame,) = [bytes(effect.data) for effect in effects if isinstance(effect, Send)]
     assert decode(frame[9:], 12, 4, "response")["throttle_time_ms"] == 250
-    assert talk.session.from_client(large[500:] + BEAT.request, 20 * MS) == [("send", "broker", large[500:])]
-    assert talk.session.unmute(260 * MS) == [("send", "broker", BEAT.request)]
+    assert talk.session.from_client(large[500:] + BEAT.request, 20 * MS) == [Send("broker", large[500:])]
+    assert talk.session.unmute(260 * MS) == [Send("broker", BEAT.request)]
 
 
 def test_an_answer_of_klamm_s_own_is_throttled_as_one_of_the_broker() -> None:
     talk = Talk(ruled(rule(act("throttle", 250 * MS)), rule(act("error", 27))))
     effects = talk.session.from_client(BEAT.request * 2, 0)
-    assert ("mute_channel", 250 * MS) in effects
+    assert MuteChannel(250 * MS) in effects
     assert talk.session.in_flight() == 0
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from klamm.decoders import decode
+from klamm.proxy.session.effects import Cut, Hold
 from klamm.rules.rule import Rule
 from tests.proxy.ruled import Talk, act, engine_of, frames, rule, ruled
 from tests.proxy.traffic import byte_by_byte, produce, whole
@@ -62,9 +63,8 @@ def got(sent: bytes, request: bytes) -> str:
 
 def heard(talk: Talk, answer: bytes) -> str:
     """What the client heard."""
-    kinds = [event[0] for event in talk.outcome.events]
-    late = ", late" if ("hold", "client", 5 * MS) in talk.outcome.events else ""
-    if "cut" in kinds:
+    late = ", late" if Hold("client", 5 * MS) in talk.outcome.events else ""
+    if any(isinstance(event, Cut) for event in talk.outcome.events):
         assert not talk.outcome.client
         return "a reset" + late
     if not talk.outcome.client:
@@ -118,4 +118,4 @@ def test_a_rule_behind_an_end_keeps_its_times() -> None:
 def test_what_a_rule_does_after_its_end_is_looking_only() -> None:
     talk = Talk(ruled(rule(act("log", "before"), act("error", 6), act("delay", MS), act("log", "behind"))))
     events = talk.client(produce(VERSION, 7)).events
-    assert [event[3] for event in events] == ["before", "behind"]
+    assert [event.message for event in events] == ["before", "behind"]

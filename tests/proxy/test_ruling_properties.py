@@ -9,16 +9,17 @@ import pytest
 from klamm.decoders import API, decode, encode
 from klamm.decoders.headers import read_request_header, request_header_version, response_frame
 from klamm.decoders.schema import ALL, Versions
+from klamm.proxy.session import effects
 from klamm.rules.actions import ACTIONS
 from klamm.rules.engine import Engine
 from klamm.rules.glob import Glob
+from klamm.rules.orders import FOREVER
 from klamm.rules.rule import Action, Rule, When
-from klamm.rules.verdict import FOREVER
 from tests.proxy.ruled import Talk, act, engine_of, frames, ruled
 from tests.proxy.traffic import (
     BROKERS,
     TOPIC_ID,
-    Cut,
+    Cutting,
     Exchanged,
     api_versions,
     at_random,
@@ -121,7 +122,7 @@ KINDS: list[Callable[[int], Exchanged]] = [
     lambda number: exchange("Heartbeat", 4, {"group_id": "g"}, {"error_code": 0}, number),
     committed,
 ]
-CUTS: list[Callable[[Random], Cut]] = [
+CUTS: list[Callable[[Random], Cutting]] = [
     lambda random: whole,
     lambda random: byte_by_byte,
     lambda random: at_random(random, random.randint(1, 400)),
@@ -137,7 +138,7 @@ class Played(NamedTuple):
     engine: Engine
 
 
-def play(seed: int, cut: Cut | None = None, rules: bool = True) -> Played:
+def play(seed: int, cut: Cutting | None = None, rules: bool = True) -> Played:
     """Runs of requests, each answered by a broker that answers what it gets, in its order."""
     random = Random(seed)
     given = [any_rule(random, number) for number in range(random.randint(1, 4))]
@@ -191,7 +192,7 @@ def unasked(request: bytes) -> bytes:
 
 
 def stalled(talk: Talk) -> bool:
-    return talk.ended or ("hold", "client", FOREVER) in talk.outcome.events
+    return talk.ended or effects.Hold("client", FOREVER) in talk.outcome.events
 
 
 def heard(talk: Talk) -> list[bytes]:
@@ -254,12 +255,13 @@ def test_the_cuts_of_a_stream_change_nothing(seed: int) -> None:
         assert counted == counted_again
 
 
-def told(talk: Talk) -> dict[str, list[Any]]:
-    """Events by where they go, without what cannot be compared: the numbers drawn for a shape."""
-    found: dict[str, list[Any]] = {}
+def told(talk: Talk) -> dict[Any, list[Any]]:
+    """Effects by where they go, without what cannot be compared: the numbers drawn for a shape."""
+    found: dict[Any, list[Any]] = {}
     for event in talk.outcome.events:
-        where = event[1] if event[0] in ("hold", "cut", "shape") else event[0]
-        found.setdefault(where, []).append(event[:3] if event[0] == "shape" else event)
+        directed = isinstance(event, effects.Hold | effects.Cut | effects.Shape)
+        where = event.to if directed else type(event)
+        found.setdefault(where, []).append(event.traits if isinstance(event, effects.Shape) else event)
     return found
 
 

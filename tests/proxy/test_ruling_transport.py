@@ -1,6 +1,6 @@
 """Rules at the sockets: what is cut, stalled and muted, and that nothing of it stays behind."""
 
-from klamm.proxy.line import FULL
+from klamm.proxy.session.line import FULL
 from tests.fakes.waiting import eventually, on_uvloop, turns
 from tests.proxy.faulty import FETCH, beat, produced, serves, under
 

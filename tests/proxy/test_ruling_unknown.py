@@ -4,7 +4,8 @@ cannot.
 
 import pytest
 
-from klamm.proxy.connection import Ground
+from klamm.proxy.session.connection import ClusterContext
+from klamm.proxy.session.effects import Hold
 from klamm.rules.actions import ACTIONS
 from klamm.rules.glob import Glob
 from klamm.rules.rule import Rule
@@ -23,7 +24,7 @@ REQUEST = frame((TXN_OFFSET_COMMIT, 2), (NEWER, 2), (1, 4), (3, 2), rest=b"app\0
 ANSWER = frame((1, 4), rest=b"\0whatever it answers")
 
 
-def on(*rules: Rule) -> Ground:
+def on(*rules: Rule) -> ClusterContext:
     return ruled(*rules)
 
 
@@ -37,7 +38,7 @@ def test_a_delay_acts_and_not_a_byte_is_changed() -> None:
     assert talk.client(REQUEST).broker == REQUEST
     answered = talk.broker(ANSWER)
     assert answered.client == ANSWER
-    assert ("hold", "client", 300 * MS) in answered.events
+    assert Hold("client", 300 * MS) in answered.events
     assert engine_of(at).by_name["delay"].hits == 1
     assert engine_of(at).failed == []
 

@@ -8,7 +8,8 @@ import pytest
 
 from klamm.decoders import API, decode
 from klamm.decoders.headers import response_header_version
-from klamm.proxy.answers import TAIL_HELD
+from klamm.proxy.session.effects import Close, Event
+from klamm.proxy.session.response_bodies import TAIL_HELD
 from klamm.rules.plan import Wishes, bears_addresses
 from tests.proxy.traffic import (
     ADVERTISE,
@@ -20,6 +21,7 @@ from tests.proxy.traffic import (
     exchange,
     fetch,
     ground,
+    kinds,
     metadata,
     play,
     produce,
@@ -141,7 +143,7 @@ def test_responses_without_addresses_go_on_byte_for_byte() -> None:
 
 
 def test_a_read_of_passing_frames_comes_back_as_the_same_object() -> None:
-    from klamm.proxy.session import Session
+    from klamm.proxy.session.session import Session
 
     session = Session(ground(), "1", ADVERTISE)
     data = produce(13, 1).request * 3
@@ -209,7 +211,7 @@ def test_a_large_answer_flows_and_its_endpoints_are_blanked_at_the_same_length(
     expected = None
     for cut in (at_random(Random(1), 70_000), at_random(Random(2), 4_000), at_random(Random(3), 300_000)):
         outcome = play([one, produce(9, 1)], cut)
-        kinds = [event[1] for event in outcome.events if event[0] == "problem"]
+        kinds = [event.kind for event in outcome.events if isinstance(event, Event)]
         expected = expected or outcome.client
         assert outcome.client == expected
         assert kinds == ["endpoints_blanked"]
@@ -282,7 +284,7 @@ def test_a_new_version_of_an_address_bearing_api_closes_before_the_broker_sees_i
         request = request_frame(api, api.versions.last + 1, 1, "app", b"xxxx")
         outcome = play([Exchanged(request, None)], whole)
         assert outcome.broker == b""
-        assert [event[:2] for event in outcome.events][-1] == ("close", "unknown_version")
+        assert kinds(outcome.events)[-1] == (Close, "unknown_version")
 
 
 def test_an_unknown_key_and_an_unknown_version_of_another_api_pass() -> None:
@@ -292,7 +294,7 @@ def test_an_unknown_key_and_an_unknown_version_of_another_api_pass() -> None:
     answer = b"\0\0\0\6\0\0\0\5zz" + b"\0\0\0\6\0\0\0\6zz"
     outcome = play([Exchanged(b"".join(strange), answer)], byte_by_byte)
     assert (outcome.broker, outcome.client) == (b"".join(strange), answer)
-    assert [event[1] for event in outcome.events] == ["unknown_api", "unknown_version"]
+    assert [event.kind for event in outcome.events] == ["unknown_api", "unknown_version"]
 
 
 @pytest.mark.parametrize(
@@ -308,7 +310,7 @@ def test_a_frame_that_cannot_be_closes_with_a_reason(first: bytes, kind: str) ->
     for cut in (whole, byte_by_byte):
         outcome = play([produce(9, 1), Exchanged(first, None)], cut)
         assert outcome.broker == produce(9, 1).request
-        assert [event[:2] for event in outcome.events] == [("close", kind)]
+        assert kinds(outcome.events) == [(Close, kind)]
 
 
 @pytest.mark.parametrize(
@@ -323,12 +325,12 @@ def test_an_answer_that_cannot_be_closes_with_a_reason(answer: bytes, kind: str)
     for cut in (whole, byte_by_byte):
         outcome = play([Exchanged(produce(9, 1).request, answer)], cut)
         assert outcome.client == b""
-        assert [event[:2] for event in outcome.events] == [("close", kind)]
+        assert kinds(outcome.events) == [(Close, kind)]
 
 
 def test_a_response_nobody_asked_for_closes() -> None:
     outcome = play([Exchanged(b"", b"\0\0\0\4\0\0\0\1")], whole)
-    assert [event[:2] for event in outcome.events] == [("close", "unexpected_response")]
+    assert kinds(outcome.events) == [(Close, "unexpected_response")]
 
 
 def test_a_body_that_does_not_decode_passes_when_only_watched_and_closes_when_it_may_carry_addresses() -> (
@@ -338,11 +340,11 @@ def test_a_body_that_does_not_decode_passes_when_only_watched_and_closes_when_it
     short = Exchanged(broken.request, b"\0\0\0\6\0\0\0\1\0\0")
     outcome = play([short], whole)
     assert outcome.client == short.answer
-    assert [event[1] for event in outcome.events] == ["undecodable"]
+    assert [event.kind for event in outcome.events] == ["undecodable"]
     bad = Exchanged(metadata(12).request, b"\0\0\0\x09\0\0\0\1\0\0\0\0\0")
     outcome = play([bad], whole)
     assert outcome.client == b""
-    assert [event[:2] for event in outcome.events] == [("close", "unrewritable")]
+    assert kinds(outcome.events) == [(Close, "unrewritable")]
 
 
 def token(data: bytes) -> bytes:

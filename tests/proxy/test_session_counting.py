@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from klamm.proxy.connection import NO_LENGTH, Ground
+from klamm.proxy.session.connection import ClusterContext
+from klamm.proxy.session.memory import NO_LENGTH
 from tests.proxy.traffic import TOPIC_ID, Exchanged, exchange, ground, metadata, play, produce, whole
 
 
@@ -85,7 +86,7 @@ def produced(random: Random, version: int, count: int) -> list[Exchanged]:
     return made
 
 
-def counted(at: Ground) -> object:
+def counted(at: ClusterContext) -> object:
     lanes = {
         key: (
             lane.requests,

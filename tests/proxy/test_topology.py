@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from klamm.proxy.topology import MAX_CHANGES, NodeKey, Topology
+from klamm.proxy.session.topology import MAX_CHANGES, NodeKey, Topology
 
 FIRST, LAST = 20000, 20100
 SLOTS = 20  # few, so that ids meet

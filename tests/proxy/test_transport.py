@@ -14,7 +14,7 @@ import pytest
 
 from klamm.decoders import API, encode
 from klamm.decoders.headers import request_frame
-from klamm.proxy.transport import Link
+from klamm.proxy.edge.link import Link
 from tests.fakes.broker import Connection, Request, framed, heartbeat
 from tests.fakes.client import RESET
 from tests.fakes.edge import Edge, cluster

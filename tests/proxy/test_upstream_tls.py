@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from klamm.proxy import config
-from klamm.proxy.connection import Effect
+from klamm.proxy.session.connection import Effect
 from tests.fakes.broker import Broker, Cluster, Connection, Request, framed
 from tests.fakes.edge import Edge, edge
 from tests.fakes.waiting import eventually, on_uvloop, turns

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from klamm.decoders import API
-from klamm.proxy.connection import Ground
+from klamm.proxy.session.connection import ClusterContext
+from klamm.proxy.session.effects import Exchange
 from klamm.rules.expressions import parse
-from klamm.rules.plan import Watcher, Wishes
+from klamm.rules.plan import ListenerWish, Wishes
 from tests.proxy.ruled import ruled
 from tests.proxy.traffic import Exchanged, at_random, byte_by_byte, fetch, play, produce, whole
 
@@ -36,12 +37,12 @@ class Heard:
         self.lost += count
 
 
-def watched(*watchers: Watcher, metering: Any = "full") -> Ground:
+def watched(*watchers: ListenerWish, metering: Any = "full") -> ClusterContext:
     return ruled(wishes=Wishes(metering, frozenset(), watchers))
 
 
 def told(events: tuple[Any, ...], sink: Heard) -> list[dict[str, Any]]:
-    return [event[1] for event in events if event[0] == "exchange" and sink in event[2]]
+    return [event.fields for event in events if isinstance(event, Exchange) and sink in event.listeners]
 
 
 def stream(random: Random, count: int = 60) -> tuple[list[Exchanged], set[int]]:
@@ -68,7 +69,7 @@ def test_just_those_that_are_meant_are_told_once_however_the_stream_is_cut(seed:
     sizes = {number: len(one.request) for number, one in enumerate(exchanges, 1)}
     for cut in (whole, at_random(Random(seed), 700), byte_by_byte):
         sink = Heard()
-        at = watched(Watcher(parse(RARE), sink), metering=metering)
+        at = watched(ListenerWish(parse(RARE), sink), metering=metering)
         outcome = play(exchanges, cut, at, batch=20)
         found = told(outcome.events, sink)
         assert [said["correlation_id"] for said in found] == sorted(rare)
@@ -80,7 +81,9 @@ def test_just_those_that_are_meant_are_told_once_however_the_stream_is_cut(seed:
 def test_all_exchanges_are_told_to_who_wants_all_those_without_an_answer_too() -> None:
     exchanges, _ = stream(Random(1))
     sink = Heard()
-    found = told(play(exchanges, at_random(Random(1), 700), watched(Watcher(None, sink)), 20).events, sink)
+    found = told(
+        play(exchanges, at_random(Random(1), 700), watched(ListenerWish(None, sink)), 20).events, sink
+    )
     assert sorted(said["correlation_id"] for said in found) == list(range(1, len(exchanges) + 1))
     unanswered = {number for number, one in enumerate(exchanges, 1) if one.answer is None}
     assert {said["correlation_id"] for said in found if said["response_bytes"] is None} == unanswered
@@ -90,7 +93,7 @@ def test_what_finds_no_room_is_counted_and_costs_no_look() -> None:
     exchanges = [produce(9, number, topic="rare") for number in range(1, 201)]
     exchanges += [produce(9, number, 0, topic="rare") for number in range(201, 231)]
     sink = Heard(room=0)
-    outcome = play(exchanges, whole, watched(Watcher(None, sink)), batch=50)
+    outcome = play(exchanges, whole, watched(ListenerWish(None, sink)), batch=50)
     assert told(outcome.events, sink) == []
     assert sink.lost == 230
 
@@ -98,7 +101,7 @@ def test_what_finds_no_room_is_counted_and_costs_no_look() -> None:
 def test_two_listeners_are_told_each_what_it_asked_for() -> None:
     exchanges, rare = stream(Random(5))
     every, few = Heard(), Heard()
-    at = watched(Watcher(None, every), Watcher(parse(RARE), few))
+    at = watched(ListenerWish(None, every), ListenerWish(parse(RARE), few))
     events = play(exchanges, whole, at, batch=20).events
     assert len(told(events, every)) == len(exchanges)
     assert [said["correlation_id"] for said in told(events, few)] == sorted(rare)

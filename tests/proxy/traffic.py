@@ -10,10 +10,32 @@ from typing import Any
 
 from klamm.decoders import API, encode
 from klamm.decoders.headers import request_frame, response_frame
-from klamm.proxy.connection import Ground
-from klamm.proxy.session import Session
-from klamm.proxy.stats import Stats
-from klamm.proxy.topology import Topology
+from klamm.proxy.session.connection import ClusterContext
+from klamm.proxy.session.counters import Stats
+from klamm.proxy.session.effects import (
+    Close,
+    Cut,
+    Effect,
+    Event,
+    Exchange,
+    Hold,
+    Keep,
+    MuteChannel,
+    Pause,
+    Piece,
+    Send,
+    Shape,
+    Silence,
+    To,
+    carry_out,
+)
+from klamm.proxy.session.line import Draw
+from klamm.proxy.session.listeners import Listeners
+from klamm.proxy.session.paused import Paused
+from klamm.proxy.session.session import Session
+from klamm.proxy.session.topology import Topology
+from klamm.rules.orders import How
+from klamm.rules.orders import Shape as Traits
 from klamm.rules.plan import Planner, Wishes
 
 ADVERTISE = "klamm.example"
@@ -50,37 +72,84 @@ def exchange(
 planner = cache(Planner)  # plans hold no state
 
 
-def ground(wishes: Wishes | None = None, **settings: Any) -> Ground:
-    return Ground("test", planner(wishes or Wishes()), Topology(20000, 20100), Stats(), **settings)
+def ground(wishes: Wishes | None = None, **settings: Any) -> ClusterContext:
+    return ClusterContext("test", planner(wishes or Wishes()), Topology(20000, 20100), Stats(), **settings)
 
 
-def bind_all(at: Ground) -> None:
+def bind_all(at: ClusterContext) -> None:
     for node in at.topology.unbound():
         at.topology.bound(node, at.topology.port_for(node.key))
 
 
 @dataclass
 class Outcome:
-    """What a session did: bytes per side, and everything else in order."""
+    """What a session asked for: bytes for each side, and all other effects in order."""
 
     broker: bytes = b""
     client: bytes = b""
     events: tuple[Any, ...] = ()
 
-    def take(self, session: Session, side: str, effects: Any, data: bytes, at: Ground) -> None:
+
+class Recorder:
+    """An edge without sockets: it carries out at once what a session asks for, into `outcome`."""
+
+    def __init__(self, session: Session, at: ClusterContext, outcome: Outcome) -> None:
+        self.session, self.at, self.outcome = session, at, outcome
+
+    def take(self, to: To, effects: bytes | list[Effect], data: bytes) -> None:
+        """What a session gave for `data`, which goes on to this side if it is the same object."""
         if effects is data:
-            effects = [("send", side, data)] if data else []
-        for effect in effects:
-            if effect[0] == "send":
-                setattr(self, effect[1], getattr(self, effect[1]) + effect[2])
-            elif effect[0] == "bind":
-                bind_all(at)
-                self.take(session, "client", session.bound(0), b"", at)
-            else:
-                self.events += (effect,)
+            effects = [Send(to, data)] if data else []
+        assert not isinstance(effects, bytes)
+        carry_out(effects, self)
+
+    def send(self, to: To, data: Piece) -> None:
+        setattr(self.outcome, to, getattr(self.outcome, to) + data)
+
+    def bind(self) -> None:
+        bind_all(self.at)
+        carry_out(self.session.bound(0), self)
+
+    def exchange(self, fields: dict[str, Any], listeners: Listeners) -> None:
+        self._note(Exchange(fields, listeners))
+
+    def event(self, kind: str, api: str, message: str, fields: dict[str, Any] | None) -> None:
+        self._note(Event(kind, api, message, fields))
+
+    def close(self, kind: str, api: str, message: str, fields: dict[str, Any] | None) -> None:
+        self._note(Close(kind, api, message, fields))
+
+    def hold(self, to: To, until: int) -> None:
+        self._note(Hold(to, until))
+
+    def shape(self, to: To, traits: Traits, draw: Draw) -> None:
+        self._note(Shape(to, traits, draw))
+
+    def mute_channel(self, until: int) -> None:
+        self._note(MuteChannel(until))
+
+    def pause(self, to: To, frame: Paused) -> None:
+        self._note(Pause(to, frame))
+
+    def keep(self, correlation_id: int) -> None:
+        self._note(Keep(correlation_id))
+
+    def silence(self, close_after_ns: int) -> None:
+        self._note(Silence(close_after_ns))
+
+    def cut(self, to: To, how: How) -> None:
+        self._note(Cut(to, how))
+
+    def _note(self, effect: Effect) -> None:
+        self.outcome.events += (effect,)
 
 
-Cut = Callable[[bytes], Iterable[bytes]]
+def kinds(events: Iterable[Any]) -> list[tuple[type, str]]:
+    """Of lines for the log, and of ends: which type of effect, and which kind."""
+    return [(type(event), event.kind) for event in events]
+
+
+Cutting = Callable[[bytes], Iterable[bytes]]
 
 
 def whole(data: bytes) -> Iterable[bytes]:
@@ -91,7 +160,7 @@ def byte_by_byte(data: bytes) -> Iterable[bytes]:
     return (data[i : i + 1] for i in range(len(data)))
 
 
-def at_random(random: Random, most: int = 200) -> Cut:
+def at_random(random: Random, most: int = 200) -> Cutting:
     def cut(data: bytes) -> Iterable[bytes]:
         pos = 0
         while pos < len(data):
@@ -102,18 +171,21 @@ def at_random(random: Random, most: int = 200) -> Cut:
     return cut
 
 
-def play(exchanges: list[Exchanged], cut: Cut, at: Ground | None = None, batch: int | None = None) -> Outcome:
+def play(
+    exchanges: list[Exchanged], cut: Cutting, at: ClusterContext | None = None, batch: int | None = None
+) -> Outcome:
     """Requests in runs of `batch` (None: all), each run followed by its answers, both cut by `cut`."""
     at = at or ground()
     session = Session(at, "1", ADVERTISE)
     outcome = Outcome()
+    edge = Recorder(session, at, outcome)
     step = batch or len(exchanges) or 1
     for start in range(0, len(exchanges), step):
         run = exchanges[start : start + step]
         for piece in cut(b"".join(one.request for one in run)):
-            outcome.take(session, "broker", session.from_client(piece, 0), piece, at)
+            edge.take("broker", session.from_client(piece, 0), piece)
         for piece in cut(b"".join(one.answer or b"" for one in run)):
-            outcome.take(session, "client", session.from_broker(piece, 0), piece, at)
+            edge.take("client", session.from_broker(piece, 0), piece)
     return outcome
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from klamm.decoders import API, decode, encode
-from klamm.replay.matching import Key, Story, matter, nearest, spoken
+from klamm.replay.serving.matching import Key, Story, matter, nearest, spoken
 
 TOPIC_ID = bytes(range(16))
 NAMES = {TOPIC_ID: "orders"}

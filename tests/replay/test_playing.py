@@ -11,8 +11,8 @@ import pytest
 from klamm.captures.captured import Captured
 from klamm.decoders import API
 from klamm.decoders.records import Batch, Record, batches, write
+from klamm.proxy.cluster.discovery import Unanswered
 from klamm.proxy.config import Address
-from klamm.proxy.discovery import Unanswered
 from klamm.replay.client_config import access
 from klamm.replay.cluster import Cluster
 from klamm.replay.comparing import Differences

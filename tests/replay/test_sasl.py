@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from klamm.proxy.cluster.discovery import Unanswered
 from klamm.proxy.config import Address
-from klamm.proxy.discovery import Unanswered
 from klamm.replay import sasl
 from klamm.replay.client_config import Credentials
 

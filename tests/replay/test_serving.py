@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from klamm.replay.serving import CannotServe, load, served, warnings
+from klamm.replay.serving.serving import CannotServe, load, served, warnings
 from tests.captures.rows import TOPIC_ID, Talk, connection, in_time
 from tests.fakes.waiting import on_uvloop
 from tests.replay.played import RANGES, Values, batch, described, fetched, metadata, playing, session

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from klamm.replay.serving_groups import (
+from klamm.replay.serving.groups import (
     ILLEGAL_GENERATION,
     INCONSISTENT_GROUP_PROTOCOL,
     MEMBER_ID_REQUIRED,
@@ -13,7 +13,7 @@ from klamm.replay.serving_groups import (
     UNKNOWN_MEMBER_ID,
     Groups,
 )
-from klamm.replay.serving_members import FENCED_MEMBER_EPOCH, ConsumerGroups
+from klamm.replay.serving.members import FENCED_MEMBER_EPOCH, ConsumerGroups
 from tests.fakes.waiting import on_uvloop, turns
 
 Values = dict[str, Any]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from klamm.captures.streams.blanking import Keeping
 from klamm.decoders.records import Batch, Record, batches, records, write
-from klamm.replay.serving_log import Aborted, Partition
+from klamm.replay.serving.log import Aborted, Partition
 
 MOST = 1 << 20
 NOW_MS = 1_700_000_000_000

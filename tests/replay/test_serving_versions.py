@@ -8,7 +8,7 @@ import pytest
 
 from klamm.decoders import API
 from klamm.decoders.schema import Field, default_of, members
-from klamm.replay.serving_plays import PLAYED
+from klamm.replay.serving.plays import PLAYED
 from tests.fakes.waiting import on_uvloop
 from tests.replay.played import Values, playing, session
 

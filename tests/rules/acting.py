@@ -10,7 +10,7 @@ from klamm.decoders.records import Batch, Record, batches, records, write
 from klamm.rules.actions import ACTIONS
 from klamm.rules.chance import Draws
 from klamm.rules.frame import Frame, Part, Peer
-from klamm.rules.verdict import Edit, OnAnswer, Order
+from klamm.rules.orders import Edit, OnAnswer, Order
 
 PEER = Peer("test", "1", "10.0.0.7:50000", "test/1/10.0.0.7/1")
 MS, S = 1_000_000, 1_000_000_000

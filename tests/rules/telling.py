@@ -6,7 +6,7 @@ from typing import Any
 
 from klamm.decoders import API
 from klamm.decoders.schema import ERROR, Api, Field, members
-from klamm.rules.error_answers import Values, error_answer, places
+from klamm.rules.errors.answers import Values, error_answer, places
 
 
 def versions(api: Api) -> range:

@@ -8,7 +8,19 @@ import pytest
 from klamm.decoders import API, ERRORS
 from klamm.decoders.schema import Versions
 from klamm.rules.actions import ACTIONS
-from klamm.rules.verdict import Answer, Cut, Delay, Drop, Edit, Log, Mute, MuteChannel, OnAnswer, Shape, Twice
+from klamm.rules.orders import (
+    Answer,
+    Cut,
+    Delay,
+    Drop,
+    Edit,
+    Log,
+    MuteChannel,
+    OnAnswer,
+    Shape,
+    Silence,
+    Twice,
+)
 from tests.rules.acting import MS, PEER, S, acted, answers, asks, edit, fetched, on_answer, produces
 
 HEARTBEAT = asks("Heartbeat", 4, {"group_id": "g"})
@@ -90,8 +102,8 @@ def test_dropping_leaves_out_the_request_or_only_its_answer() -> None:
 
 @pytest.mark.parametrize("name", ["blackhole", "stall"])
 def test_what_is_muted_may_be_closed_later(name: str) -> None:
-    assert acted(HEARTBEAT, name) == [Mute(0)]
-    assert acted(HEARTBEAT, name, 3 * S) == [Mute(3 * S)]
+    assert acted(HEARTBEAT, name) == [Silence(0)]
+    assert acted(HEARTBEAT, name, 3 * S) == [Silence(3 * S)]
 
 
 def test_connections_are_refused_and_reset() -> None:
@@ -248,7 +260,7 @@ def test_a_block_answers_resets_or_says_nothing() -> None:
     assert said.values is not None
     assert said.values["error_code"] == ERRORS["GROUP_AUTHORIZATION_FAILED"].code
     assert acted(HEARTBEAT, "block", "reset") == [Cut("rst")]
-    assert acted(HEARTBEAT, "block", "silent") == [Mute()]
+    assert acted(HEARTBEAT, "block", "silent") == [Silence()]
 
 
 @pytest.mark.parametrize("api", ["ApiVersions", "SaslHandshake", "SaslAuthenticate"])

@@ -9,7 +9,7 @@ from klamm.decoders.records import CODECS
 from klamm.rules.actions import ACTIONS
 from klamm.rules.actions.assign import constant
 from klamm.rules.frame import Frame
-from klamm.rules.verdict import Answer, Edit, Log, OnAnswer, Order, Raw
+from klamm.rules.orders import Answer, Edit, Log, OnAnswer, Order, Raw
 from tests.rules.acting import (
     acted,
     answers,

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from klamm.proxy.session import Session
+from klamm.proxy.session.effects import Send
+from klamm.proxy.session.session import Session
 from klamm.rules.actions import ACTIONS
 from klamm.rules.engine import Engine
 from klamm.rules.rule import Rule, When
@@ -29,7 +30,13 @@ def refused(when: When, batch: int, beside: int = 0) -> list[int]:
             other.from_client(exchanges[0].request, 0)
         data = b"".join(one.request for one in exchanges)
         effects = session.from_client(data, 0)
-        sent = data if effects is data else b"".join(e[2] for e in effects if e[:2] == ("send", "broker"))
+        sent = (
+            data
+            if effects is data
+            else b"".join(
+                effect.data for effect in effects if isinstance(effect, Send) and effect.to == "broker"
+            )
+        )
         passed = [one for one in exchanges if one.request in sent]
         assert sent == b"".join(one.request for one in passed)
         hit += [number for number, one in enumerate(exchanges, start) if one not in passed]

@@ -8,8 +8,8 @@ import pytest
 
 from klamm.decoders import API, decode, encode
 from klamm.decoders.schema import ERROR, Api, marked
-from klamm.rules.error_answers import NoPlace, Place, Values, edit_answer, error_answer, places
-from klamm.rules.error_documents import documented
+from klamm.rules.errors.answers import NoPlace, Place, Values, edit_answer, error_answer, places
+from klamm.rules.errors.documents import documented
 from tests.oracle.errors import Refusal, Report, refusals, reports
 from tests.oracle.messages import NEWEST_FIRST, Message, values_of, written
 from tests.rules.conftest import Injected

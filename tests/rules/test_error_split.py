@@ -6,8 +6,8 @@ import pytest
 
 from klamm.decoders import API, encode
 from klamm.decoders.schema import Api
-from klamm.rules.error_answers import NoPlace, places
-from klamm.rules.error_split import SPLITS, merge_answers, partial, split_request
+from klamm.rules.errors.answers import NoPlace, places
+from klamm.rules.errors.split import SPLITS, merge_answers, partial, split_request
 from tests.rules.telling import answered, codes_at, request_of, told, versions
 
 SPLIT = [(api, v) for api in API for v in versions(api) if partial(api, v) == "split"]

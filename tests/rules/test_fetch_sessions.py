@@ -7,7 +7,8 @@ import pytest
 
 from klamm.decoders import API, decode
 from klamm.decoders.headers import request_frame
-from klamm.proxy.session import Session
+from klamm.proxy.session.effects import Send
+from klamm.proxy.session.session import Session
 from klamm.rules.actions import ACTIONS
 from klamm.rules.engine import Engine
 from klamm.rules.glob import Glob
@@ -35,12 +36,12 @@ def asked(session: Session, version: int, epoch: int, topics: list[Any], answer:
     request = {"session_id": 5 if epoch else 0, "session_epoch": epoch, "topics": topics}
     one = exchange("Fetch", version, request, {"session_id": 5, "responses": answer}, epoch + 1)
     sent = session.from_client(one.request, 0)
-    if sent is not one.request and sent[0][1] == "client":
-        heard = sent[0][2]
+    if sent is not one.request and sent[0].to == "client":
+        heard = sent[0].data
     else:
         assert one.answer is not None
         back = session.from_broker(one.answer, 0)
-        heard = one.answer if back is one.answer else b"".join(effect[2] for effect in back)
+        heard = one.answer if back is one.answer else b"".join(effect.data for effect in back)
     start = 9 if version >= 12 else 8
     return decode(heard[start:], "Fetch", version, "response")
 
@@ -76,5 +77,5 @@ def test_a_fetch_that_cannot_be_read_goes_on_as_it_is() -> None:
     session = made("orders")
     sent = request_frame(API["Fetch"], 12, 1, "client", b"\x7f" * 40)
     onward, problem = session.from_client(sent, 0)
-    assert onward == ("send", "broker", sent)
-    assert problem[:3] == ("problem", "undecodable", "Fetch")
+    assert onward == Send("broker", sent)
+    assert (problem.kind, problem.api) == ("undecodable", "Fetch")

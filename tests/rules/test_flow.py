@@ -9,7 +9,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from klamm.rules.flow import flow
+from klamm.settings.yaml_line import flow
 
 ODD = ["", "null", "~", "a: b", "'", "- x", "#", "*", "a,b", "{", "x #y", "\n", "\u2028", 'a"b\\\x00']
 TEXT = st.text(st.characters(codec="utf-8"), max_size=8) | st.sampled_from(ODD)

@@ -6,7 +6,7 @@ import pytest
 
 from klamm.rules.actions import ACTIONS
 from klamm.rules.actions.refusals import CLIENTS_KEPT, FORGOTTEN_NS, FREE, LONGEST_NS
-from klamm.rules.verdict import Answer, Edit, MuteChannel
+from klamm.rules.orders import Answer, Edit, MuteChannel
 from tests.rules.acting import MS, S, answers, asks, edit, on_answer, produces
 
 GROUP = {"group_id": "g"}

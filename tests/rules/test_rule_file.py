@@ -15,10 +15,10 @@ from klamm.rules.actions.delay import Delay
 from klamm.rules.actions.disconnect import Disconnect, Dropping
 from klamm.rules.actions.error import Error
 from klamm.rules.engine import Engine
-from klamm.rules.explain import explain
+from klamm.rules.file.explain import explain
+from klamm.rules.file.rule_file import load
 from klamm.rules.glob import Glob
 from klamm.rules.rule import Moment, Rule, When
-from klamm.rules.rule_file import load
 
 MS, S = 10**6, 10**9
 

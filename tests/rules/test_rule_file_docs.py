@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from klamm.rules.actions import ACTIONS
-from klamm.rules.rule_file import RuleFile, load
-from klamm.rules.typed_yaml import keys
-from klamm.rules.written import Selectors
+from klamm.rules.file.rule_file import RuleFile, load
+from klamm.rules.file.written import Selectors
+from klamm.settings.typed_yaml import keys
 from tools.rules_doc import BEGIN, EXAMPLES, PAGE, page
 
 TEXT = PAGE.read_text()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from klamm.rules.rule_file import RuleFile, load
+from klamm.rules.file.rule_file import RuleFile, load
 
 NOW_NS = 1_800_000_000 * 10**9  # in 2027
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from klamm.rules.rule_file import RuleFile, load
+from klamm.rules.file.rule_file import RuleFile, load
 
 FINE = """
 from dataclasses import dataclass

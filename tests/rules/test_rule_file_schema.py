@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from klamm.rules.actions import ACTIONS
-from klamm.rules.json_schema import json_schema
+from klamm.rules.file.json_schema import json_schema
 from tests.rules.test_rule_file_docs import BLOCKS
 from tools.rules_doc import example
 

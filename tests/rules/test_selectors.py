@@ -8,11 +8,11 @@ import pytest
 
 from klamm.decoders import API
 from klamm.rules.engine import Engine, Gate
-from klamm.rules.explain import explain
+from klamm.rules.file.explain import explain
+from klamm.rules.file.json_schema import json_schema
+from klamm.rules.file.presence import Known, unmet
+from klamm.rules.file.rule_file import RuleFile, load
 from klamm.rules.frame import Frame
-from klamm.rules.json_schema import json_schema
-from klamm.rules.presence import Known, unmet
-from klamm.rules.rule_file import RuleFile, load
 
 HEARTBEAT = 12
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from klamm.cli import main
-from klamm.cli.demo_traffic import TOPICS
+from klamm.cli.demo.traffic import TOPICS
 from klamm.scenarios import ready
 from klamm.scenarios.expectations import KINDS
 from tests.brokers.processes import Process, wait_for
@@ -73,7 +73,7 @@ def klamm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Klamm]:
     """klamm in front of the mock cluster, and librdkafka at work through it."""
     folder = tmp_path_factory.mktemp("scenarios")
     with ExitStack() as stack:
-        cluster = Process([sys.executable, "-m", "klamm.cli.demo_cluster"], folder / "cluster.log")
+        cluster = Process([sys.executable, "-m", "klamm.cli.demo.cluster"], folder / "cluster.log")
         stack.callback(cluster.kill)
         bootstrap = wait_for(lambda: _address(cluster.log), "the mock cluster", [cluster])
         klamm = stack.enter_context(klamm_in_front_of(bootstrap, "127.0.0.1", folder / "klamm.log"))
@@ -193,8 +193,8 @@ def test_check_reads_a_file_where_no_klamm_runs(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.delenv("KLAMM_ADMIN", raising=False)
-    monkeypatch.setattr("klamm.cli.asking.ADMIN", "127.0.0.1:1")
-    monkeypatch.setattr("klamm.cli.scenario.ADMIN", "127.0.0.1:1")
+    monkeypatch.setattr("klamm.cli.live.asking.ADMIN", "127.0.0.1:1")
+    monkeypatch.setattr("klamm.cli.live.scenario.ADMIN", "127.0.0.1:1")
     assert main(["scenario", "check", "slow-broker"]) == 0
     assert "the file is right, and no klamm answers at 127.0.0.1:1" in capsys.readouterr().out
 

@@ -1,0 +1,1 @@
+"""`klamm analyze`: findings in captures, by Spark."""

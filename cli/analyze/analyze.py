@@ -1,0 +1,230 @@
+"""`klamm analyze`: what goes wrong between the clients and brokers of captures, found by Spark."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from klamm.cli.analyze.follow import window_s
+from klamm.cli.analyze.progress import progress, without_chatter
+from klamm.cli.captures.capture_files import captures, expression, telling, words
+from klamm.cli.saying import WrongWord, say
+from klamm.cli.tables import print_json
+from klamm.pipeline.detectors.detector import Detector
+from klamm.pipeline.detectors.finding import SEVERITIES, Findings, Thresholds
+from klamm.pipeline.spark import SparkMissing
+from klamm.pipeline.sql import sql
+from klamm.rules.expressions import Expression, ExpressionError
+from klamm.settings.extras import installing
+from klamm.settings.nearest import suggestion
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from klamm.pipeline.report.report import Report
+
+DESCRIPTION = """\
+Say what goes wrong between the clients and brokers of captures: who, how often, when, and what to change.
+EXPR chooses exchanges, as `where` in rules: docs/expressions.md. Several captures are read as one. It runs on
+Spark, on this machine or on a cluster that sees the captures.
+"""
+
+EXAMPLES = """\
+examples:
+  klamm analyze capture/
+  klamm analyze capture/ --html report.html
+  klamm analyze capture/ 'client_id == "billing"' --only rebalance_storm,slow_polling
+  klamm analyze s3a://captures/monday --spark spark://master:7077 --json
+
+docs/analyze.md describes the report. The exit code is 1 for findings at or above --fail-on, and where
+something could not be read or a detector failed; 2 for wrong usage.
+"""
+
+FINE, FAILED = 0, 1
+REMOTE = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
+
+
+def add_parser(subparsers: Any) -> None:
+    """Declare the command."""
+    usage = "klamm analyze CAPTURE... [EXPR] [OPTION...]"
+    parser = subparsers.add_parser("analyze", usage=usage, description=DESCRIPTION, epilog=EXAMPLES)
+    text = "files, folders and URLs that Spark can read; and which exchanges [all]"
+    parser.add_argument("words", nargs="+", metavar="CAPTURE", help=text)
+    parser.add_argument("--html", metavar="FILE", help="write a page with plots too")
+    parser.add_argument("--json", action="store_true", help="one object with all of it instead")
+    text = "exit with 1 for findings of this severity or a higher one"
+    parser.add_argument("--fail-on", metavar="|".join(SEVERITIES), help=text)
+    parser.add_argument("--only", metavar="DETECTOR,...", help="look for these only")
+    parser.add_argument(
+        "--thresholds", metavar="FILE", help="YAML with other thresholds than the detectors have"
+    )
+    text = "the master, or sc://HOST for Spark Connect [all cores of this machine]"
+    parser.add_argument("--spark", metavar="URL", help=text)
+    parser.add_argument("--follow", "-f", action="store_true", help="tell findings while the capture grows")
+    text = "with --follow: look at so much of the latest traffic [10m]"
+    parser.add_argument("--window", metavar="TIME", help=text)
+    text = "with --follow: where to keep what was read and told, to go on there after a restart"
+    parser.add_argument("--checkpoint", metavar="DIR", help=text)
+    parser.set_defaults(asked="analyze")
+
+
+@telling
+def run(arguments: argparse.Namespace) -> int:
+    """0 fine, 1 findings at or above --fail-on, or something failed; 2 wrong usage."""
+    paths, where = _captures(arguments.words)
+    _check(arguments, where)
+    try:
+        _need(("pyspark",), "klamm analyze")
+        _need(("jinja2", "plotly") if arguments.html is not None else (), "klamm analyze --html")
+        detectors, thresholds = _detectors(arguments.only), _thresholds(arguments.thresholds)
+        found, unread = _found(paths, where, detectors, thresholds, arguments)
+    except SparkMissing as wrong:
+        return say(str(wrong), FAILED)
+    return FAILED if unread or found.failed or _is_grave(found, arguments.fail_on) else FINE
+
+
+def _found(
+    paths: list[str],
+    where: Expression | None,
+    detectors: Sequence[Detector],
+    thresholds: Thresholds,
+    arguments: argparse.Namespace,
+) -> tuple[Findings, bool]:
+    """What was found, and whether something of the captures could not be read."""
+    if arguments.follow:
+        from klamm.cli.analyze.follow import follow
+
+        with ExitStack() as stack:
+            with progress():
+                spark = stack.enter_context(_spark(arguments.spark, paths))
+            return follow(spark, paths, detectors, thresholds, arguments), False
+    from klamm.pipeline.report.reporting import reported
+
+    with progress() as step, _spark(arguments.spark, paths) as spark:
+        report = reported(spark, paths, detectors, thresholds, where, arguments.html is not None, step)
+    _print(report, arguments)
+    if where is not None and not report.traffic.exchanges:
+        say(f"0 exchanges matched: {where}", FINE)
+    return report.findings, bool(report.traffic.damaged)
+
+
+def _captures(found: Sequence[str]) -> tuple[list[str], Expression | None]:
+    """Raises WrongWord. What has the form of a URL is Spark's to read."""
+    remote = [word for word in found if REMOTE.match(word)]
+    here = [word for word in found if not REMOTE.match(word)]
+    if not remote:
+        paths, text = words(here)
+    elif len(here) == 1 and not os.path.exists(here[0]):
+        paths, text = [], here[0]
+    else:
+        paths, text = captures(here), None
+    return [*remote, *paths], expression(text)
+
+
+def _detectors(text: str | None) -> Sequence[Detector]:
+    from klamm.pipeline.detectors import DETECTORS
+
+    if text is None:
+        return DETECTORS
+    by_name = {one.name: one for one in DETECTORS}
+    names = list(dict.fromkeys(word.strip() for word in text.split(",") if word.strip()))
+    if not names:
+        raise WrongWord("--only needs the name of a detector")
+    for name in names:
+        if name not in by_name:
+            near = suggestion(name, by_name) or f"; there are {', '.join(by_name)}"
+            raise WrongWord(f"--only {name}: there is no such detector{near}")
+    return [by_name[name] for name in names]
+
+
+def _check(arguments: argparse.Namespace, where: Expression | None) -> None:
+    """Raises WrongWord for what does not go together, OSError for a page that cannot be written."""
+    if where is not None:
+        try:
+            sql(where, {})
+        except (ExpressionError, ValueError) as wrong:
+            raise WrongWord(f"{str(where)!r} cannot be asked of tables: {wrong}") from None
+    if arguments.fail_on not in (None, *SEVERITIES):
+        near = suggestion(arguments.fail_on, SEVERITIES)
+        raise WrongWord(f"--fail-on {arguments.fail_on}: must be {' or '.join(SEVERITIES)}{near}")
+    if arguments.follow and (arguments.html is not None or where is not None):
+        raise WrongWord("--follow looks at all that comes, and tells it: leave out EXPR and --html")
+    if arguments.follow and (arguments.spark or "").startswith("sc://"):
+        raise WrongWord("--follow needs Spark in this process: give a master to --spark, not sc://")
+    for option in ("window", "checkpoint"):
+        if getattr(arguments, option) is not None and not arguments.follow:
+            raise WrongWord(f"--{option} is of --follow: say both")
+    window_s(arguments.window)
+    if arguments.html is not None:
+        with open(arguments.html, "ab"):
+            pass
+
+
+def _thresholds(file: str | None) -> Thresholds:
+    """Raises WrongWord with all mistakes of the file."""
+    from klamm.pipeline.detectors import DETECTORS
+    from klamm.pipeline.detectors.thresholds import load
+    from klamm.settings.typed_yaml import ConfigError
+
+    try:
+        return {} if file is None else load(file, DETECTORS)
+    except ConfigError as wrong:
+        raise WrongWord(str(wrong)) from None
+
+
+def _need(modules: Sequence[str], what: str) -> None:
+    """Raises SparkMissing if one of these is not installed."""
+    missing = [name for name in modules if find_spec(name) is None]
+    if missing:
+        raise SparkMissing(f"{what} needs {' and '.join(missing)}: {installing('spark')}")
+
+
+@contextmanager
+def _spark(master: str | None, paths: list[str]) -> Iterator[SparkSession]:
+    """A session that ends here, if it began here. Raises SparkMissing if Spark cannot be had."""
+    from pyspark.sql import SparkSession
+
+    from klamm.pipeline.spark import session
+    from klamm.pipeline.tables.quick import jvm
+
+    running = SparkSession.getActiveSession()
+    local = master is None or master.startswith("local")
+    with without_chatter():
+        spark = session(master, **(jvm(paths) if local else {}))
+    try:
+        yield spark
+    finally:
+        if running is None:
+            spark.stop()
+
+
+def _print(report: Report, arguments: argparse.Namespace) -> None:
+    from importlib.metadata import version  # slow to load
+
+    if arguments.html is not None:
+        from klamm.pipeline.report.page import page
+
+        Path(arguments.html).write_text(page(report, version("klamm")), encoding="utf-8")
+    if arguments.json:
+        from klamm.pipeline.report.report import as_object
+
+        print_json(as_object(report, version("klamm")))
+        return
+    from rich.console import Console
+
+    from klamm.cli.analyze.summary import print_summary
+
+    print_summary(report, Console(highlight=False))
+    if arguments.html is not None:
+        print(f"page: {arguments.html}")
+
+
+def _is_grave(found: Findings, fail_on: str | None) -> bool:
+    worst = found.worst()
+    return fail_on is not None and worst is not None and SEVERITIES.index(worst) <= SEVERITIES.index(fail_on)

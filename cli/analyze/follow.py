@@ -1,0 +1,154 @@
+"""`klamm analyze --follow`: findings as they come up, until somebody ends it."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+from klamm.cli.analyze.summary import STYLES, print_finding
+from klamm.cli.saying import WrongWord
+from klamm.cli.tables import print_json
+from klamm.pipeline.detectors.detector import Detector
+from klamm.pipeline.detectors.finding import Evidence, Finding, Findings, Thresholds
+from klamm.pipeline.report import wording
+from klamm.rules.file.scalars import duration
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from klamm.pipeline.detectors.following import Look
+
+WINDOW_S = 600.0
+NS = 1e9
+
+
+def window_s(text: str | None) -> float:
+    """Raises WrongWord."""
+    if text is None:
+        return WINDOW_S
+    try:
+        found = duration(text) / NS
+    except ValueError as wrong:
+        raise WrongWord(f"--window {text}: {wrong}") from None
+    if not found:
+        raise WrongWord(f"--window {text}: must be more than 0")
+    return found
+
+
+def follow(
+    spark: SparkSession,
+    paths: Sequence[str],
+    detectors: Sequence[Detector],
+    thresholds: Thresholds,
+    arguments: argparse.Namespace,
+) -> Findings:
+    """All that was told, each as it was told last."""
+    from klamm.pipeline.detectors.following import follow as followed
+
+    printed = _Printed(paths, detectors, arguments.json)
+    with _interrupted() as stopped, _folder(arguments.checkpoint) as folder:
+        told = followed(
+            spark,
+            paths,
+            detectors,
+            printed.look,
+            stopped,
+            folder,
+            window_s(arguments.window),
+            thresholds,
+            keep=arguments.checkpoint is not None,
+        )
+    printed.end(told.requests, told.lost)
+    return printed.found
+
+
+class _Printed:
+    """What was printed."""
+
+    def __init__(self, paths: Sequence[str], detectors: Sequence[Detector], as_json: bool) -> None:
+        from rich.console import Console
+
+        self.found = Findings()
+        self._paths, self._json = paths, as_json
+        self._detectors = {one.name: one for one in detectors}
+        self._console = Console(highlight=False)
+
+    def look(self, look: Look) -> None:
+        from klamm.pipeline.report.gathering import lean, shown
+
+        for name in look.found.failed.keys() - self.found.failed.keys():
+            print(f"klamm: the detector {name} failed: {look.found.failed[name]}", file=sys.stderr)
+        self.found.failed |= look.found.failed
+        if not look.news:
+            return
+        seen = shown(lean(look.tables), Findings(look.news))
+        for one in look.news:
+            commands = [
+                (each, wording.show(self._paths, one, each, seen.get(each[1:]))) for each in one.evidence
+            ]
+            self._print(one, commands)
+        sys.stdout.flush()
+        self.found.add(Findings(look.news))
+
+    def _print(self, one: Finding, commands: list[tuple[Evidence, str]]) -> None:
+        detector = self._detectors[one.detector]
+        if self._json:
+            from klamm.pipeline.report.report import finding_object
+
+            print_json(finding_object(one, detector, commands))
+            return
+        from rich.text import Text
+
+        title = Text.assemble((one.severity, STYLES[one.severity]), "  ", (detector.title, "bold"))
+        self._console.print(title.append(f"  {one.detector}", "bright_black"))
+        print_finding(one, commands[0][1] if commands else "", "", self._console)
+        if detector.settings:
+            self._console.print(
+                Text.assemble("  ", ("change ", "green"), ", ".join(detector.settings)), soft_wrap=True
+            )
+
+    def end(self, requests: int, lost: int) -> None:
+        """The summary."""
+        if self._json:
+            return
+        by = [f"{count} {severity}" for severity in STYLES if (count := self._count(severity))]
+        gaps = f"; {wording.count(lost, 'frame is', 'frames are')} missing" if lost else ""
+        print(f"\n{wording.count(requests, 'request')} read{gaps}; findings: {', '.join(by) or 'none'}")
+
+    def _count(self, severity: str) -> int:
+        latest = {
+            (one.detector, one.cluster, one.client_id, one.subject): one.severity for one in self.found.found
+        }
+        return sum(one == severity for one in latest.values())
+
+
+@contextmanager
+def _interrupted() -> Iterator[Callable[[], bool]]:
+    """Whether Ctrl-C was pressed, or the process is to end."""
+    asked: list[int] = []
+    before = {
+        number: signal.signal(number, lambda number, _: asked.append(number))
+        for number in (signal.SIGINT, signal.SIGTERM)
+    }
+    try:
+        yield lambda: bool(asked)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def _folder(named: str | None) -> Iterator[Path]:
+    """Where the stream keeps how far it is."""
+    with ExitStack() as stack:
+        folder = Path(
+            named or stack.enter_context(TemporaryDirectory(prefix="klamm-", ignore_cleanup_errors=True))
+        )
+        folder.mkdir(parents=True, exist_ok=True)
+        yield folder

@@ -1,0 +1,1 @@
+"""Commands that read captures: show, diff, import, export, replay."""

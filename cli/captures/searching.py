@@ -1,0 +1,57 @@
+"""Exchanges that a command looks for in captures, and what it says where it has found none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from klamm.captures.captured import Captured
+from klamm.captures.exchanges import Exchange, exchanges
+from klamm.captures.frames import Framed, chosen
+from klamm.cli.captures.moments import Period
+from klamm.cli.saying import say
+from klamm.rules.expressions import Expression
+
+if TYPE_CHECKING:
+    from klamm.captures.storage.reading import Reading
+
+KEPT = {
+    "blank": "records are blanked in this capture (run klamm with --capture-records keep to have them)",
+    "hash": "records are hashed in this capture (run klamm with --capture-records keep to have them)",
+}
+
+
+class Search:
+    """Finds the exchanges of a period for which `where` holds, and counts how many it has seen and found."""
+
+    def __init__(self, where: Expression | None = None, period: Period | None = None) -> None:
+        self.where, self.period = where, period or Period()
+        self.seen = self.found = 0
+
+    def of(self, rows: Iterable[Captured]) -> Iterator[Framed]:
+        """In the order of their ends."""
+        self.seen = self.found = 0
+        for one in self.period.of(chosen(self._counted(exchanges(rows)), self.where)):
+            self.found += 1
+            yield one
+
+    def say_nothing_found(self, captures: Reading) -> None:
+        """If so, and why, as far as that is known. Reads the captures' heads, after they were read whole."""
+        if self.found or (self.where is None and self.period == Period()):
+            return
+        segments = captures.segments()
+        matched = "matched" if self.where is not None else "lie in that time"
+        say(f"0 of {self.seen:,} exchange{'s' * (self.seen != 1)} {matched}", 0)
+        if self.period != Period() and segments:
+            times = (min(one.first_ns for one in segments), max(one.last_ns for one in segments))
+            begin, end = (f"{datetime.fromtimestamp(ns / 1e9):%Y-%m-%d %H:%M:%S.%f}"[:-3] for ns in times)
+            say(f"the capture covers {begin} to {end}", 0)
+        if self.where is not None and self.where.reads_records:
+            for kept in sorted({one.origin.records for one in segments} & KEPT.keys()):
+                say(KEPT[kept], 0)
+
+    def _counted(self, found: Iterable[Exchange]) -> Iterator[Exchange]:
+        for one in found:
+            self.seen += 1
+            yield one

@@ -1,0 +1,171 @@
+"""`klamm show`: what a capture holds."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from klamm.captures.captured import Captured
+from klamm.cli.captures.capture_files import expression, reading, telling, told, words
+from klamm.cli.captures.moments import Period, moment
+from klamm.cli.captures.searching import Search
+from klamm.cli.saying import WrongWord
+from klamm.cli.tables import print_json
+from klamm.proxy.log.lines import printable
+
+if TYPE_CHECKING:
+    from klamm.captures.storage.following import Following
+    from klamm.captures.storage.reading import Reading
+
+LOOK_S = 0.5  # between two looks at a capture that is followed
+
+DESCRIPTION = """\
+Print a line for each request and its answer in captures, in the order of their ends. EXPR chooses, as `where`
+in rules: docs/expressions.md. Several captures are read as one.
+"""
+
+EXAMPLES = """\
+examples:
+  klamm show capture/
+  klamm show capture/ 'error != NONE and topic == "orders"' -v
+  klamm show capture/ 'connection == 12'
+  klamm show capture/ --stats
+  klamm show monday/ tuesday/ 'client_id == "billing"' -o billing/
+
+The exit code is 1 where something of a capture could not be read; the rest is shown.
+"""
+
+
+def add_parser(subparsers: Any) -> None:
+    """Declare the command."""
+    usage = "klamm show CAPTURE... [EXPR] [OPTION...]"
+    parser = subparsers.add_parser("show", usage=usage, description=DESCRIPTION, epilog=EXAMPLES)
+    parser.add_argument(
+        "words", nargs="+", metavar="CAPTURE", help="files and folders; and which exchanges [all]"
+    )
+    shown = parser.add_mutually_exclusive_group()
+    shown.add_argument("-v", "--values", action="store_true", help="with their fields")
+    shown.add_argument("-x", "--hex", action="store_true", help="with their bytes, and what these mean")
+    shown.add_argument("--stats", action="store_true", help="sum up instead")
+    parser.add_argument(
+        "--headers", action="store_true", help="with --stats: read no bodies; faster, without errors"
+    )
+    shown.add_argument("--output", "-o", metavar="DIR", help="write them as a capture instead")
+    parser.add_argument("--json", action="store_true", help="one object a line")
+    parser.add_argument("--count", "-n", metavar="N", type=int, help="end after so many")
+    parser.add_argument("--follow", "-f", action="store_true", help="go on with what is added")
+    text = "from this time on, such as 15:30:12.5 or 2026-11-21T15:30"
+    parser.add_argument("--since", metavar="TIME", help=text)
+    parser.add_argument("--until", metavar="TIME", help="up to before this time")
+    parser.add_argument("--utc", action="store_true", help="times in UTC [local]")
+    parser.set_defaults(asked="show")
+
+
+@telling
+def run(arguments: argparse.Namespace) -> int:
+    """0 fine, 1 something of the captures was lost, 2 wrong usage."""
+    paths, text = words(arguments.words)
+    where = expression(text)
+    _check(arguments, where is not None)
+    if arguments.utc:
+        os.environ["TZ"] = "UTC"
+        time.tzset()
+    if arguments.follow:
+        following = _following(paths)
+        _list(following, Search(where), arguments)
+        return told(following)
+    found = reading(paths)
+    search = Search(where, _period(found, arguments))
+    if arguments.stats:
+        from klamm.cli.captures.show_statistics import sum_up
+
+        sum_up(found, arguments.headers, arguments.json)
+    elif arguments.output is not None:
+        from klamm.cli.captures.show_output import write
+
+        print(write(found, search, arguments.output))
+    else:
+        _list(found, search, arguments)
+    code = told(found)
+    if not arguments.stats:
+        search.say_nothing_found(found)
+    return code
+
+
+def _period(found: Reading, arguments: argparse.Namespace) -> Period:
+    first_ns = min((segment.first_ns for segment in found.segments()), default=0)
+    since = moment("--since", arguments.since, first_ns)
+    return Period(since, moment("--until", arguments.until, first_ns))
+
+
+def _check(arguments: argparse.Namespace, filtered: bool) -> None:
+    """Raises WrongWord for what does not go together."""
+    timed = arguments.since is not None or arguments.until is not None
+    if arguments.stats and (filtered or timed):
+        raise WrongWord("--stats is of whole captures: cut what you want with -o first")
+    if arguments.headers and not arguments.stats:
+        raise WrongWord("--headers is of --stats: say both")
+    if arguments.follow and (arguments.stats or timed or arguments.output is not None):
+        raise WrongWord("--follow lists exchanges as they come: leave out --stats, -o, --since and --until")
+    if arguments.count is not None and arguments.count < 1:
+        raise WrongWord(f"--count {arguments.count}: must be at least 1")
+
+
+def _following(paths: list[str]) -> Following:
+    from klamm.captures.storage.following import Following
+
+    def wait() -> bool:
+        sys.stdout.flush()
+        time.sleep(LOOK_S)
+        return True
+
+    return Following(paths, wait)
+
+
+def _list(found: Iterable[Captured], search: Search, arguments: argparse.Namespace) -> None:
+    from klamm.cli.captures.show_exchange import as_object, as_text
+    from klamm.cli.captures.show_records import as_objects
+
+    bodies = "values" if arguments.values else "raw" if arguments.hex else "none"
+    colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+    missing: list[Captured] = []
+    day = ""
+    for one in islice(search.of(_noting(found, missing)), arguments.count):
+        _tell(missing, arguments.json)
+        if arguments.json:
+            print_json(as_object(one, bodies, as_objects))
+            continue
+        now = datetime.fromtimestamp(one.exchange.last.time_ns // 10**9).strftime("%Y-%m-%d")
+        if now != day:
+            day = now
+            print(now)
+        print("\n".join(as_text(one, colour, bodies)))
+    _tell(missing, arguments.json)
+
+
+def _noting(rows: Iterable[Captured], missing: list[Captured]) -> Iterator[Captured]:
+    """The rows; what says that others are missing is put aside too."""
+    for row in rows:
+        if row.kind == "lost":
+            missing.append(row)
+        yield row
+
+
+def _tell(missing: list[Captured], as_json: bool) -> None:
+    for row in missing:
+        of = row.connection
+        if as_json:
+            told = {"lost": row.lost, "time": round(row.time_ns / 1e9, 6), "text": row.text}
+            print_json(told if of is None else {**told, "connection": of.client, "connection_id": of.number})
+        else:
+            when = datetime.fromtimestamp(row.time_ns / 1e9).strftime("%H:%M:%S.%f")[:-3]
+            where = "" if of is None else f"{when} connection={of.number}"
+            count = f"{row.lost} frame{'s are' if row.lost != 1 else ' is'} missing here" if row.lost else ""
+            print(f"... {': '.join(filter(None, (where, count, printable(row.text))))}")
+    missing.clear()

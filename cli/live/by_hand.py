@@ -1,0 +1,144 @@
+"""Rules from one line of the command line: made, shown, and followed for some seconds."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from klamm.cli.live import prefixes
+from klamm.cli.live.asking import add_options, klamm
+from klamm.client import Klamm, Refused
+from klamm.client.types import Rule
+from klamm.proxy.log.lines import printable
+from klamm.settings.yaml_line import flow
+
+LOOK_S = 0.5
+FOLLOW_S = 10.0
+SHOWN = 3  # topics
+
+SELECTORS = [  # option, its value, help
+    ("--topic", "GLOB,...", "topics"),
+    ("--partition", "N,...", "partitions"),
+    ("--group", "GLOB,...", "consumer groups"),
+    ("--client", "GLOB,...", "client ids, or client addresses"),
+    ("--broker", "N,...", "node ids, or bootstrap"),
+    ("--cluster", "GLOB,...", "clusters, by their names in klamm.yaml"),
+    ("--where", "EXPR", "an expression over the frame: docs/expressions.md"),
+    ("--chance", "SHARE", "the share of frames that are hit [100%%]"),
+    ("--times", "N", "at most so many hits"),
+    ("--for", "TIME", "for so long, or forever [10m]"),
+    ("--name", "NAME", "what the rule is called [made of what it does]"),
+]
+KEYS = [option.removeprefix("--") for option, _, _ in SELECTORS]
+
+
+def add_selectors(parser: argparse.ArgumentParser, only: Sequence[str] = KEYS, needed: str = "") -> None:
+    """The options of a rule; `needed` has to be given."""
+    for option, value, text in SELECTORS:
+        key = option.removeprefix("--")
+        if key in only:
+            parser.add_argument(option, metavar=value, help=text, required=key == needed)
+    parser.add_argument("--dry", action="store_true", help="count the hits, and do nothing")
+    text = f"tell so long what happens [{FOLLOW_S:.0f}]; 0 tells nothing"
+    parser.add_argument("--follow", metavar="SECONDS", type=float, default=FOLLOW_S, help=text)
+    add_options(parser)
+
+
+def selected(arguments: argparse.Namespace) -> dict[str, Any]:
+    """What was given of them."""
+    given = {key: getattr(arguments, key, None) for key in KEYS}
+    said = {key: value for key, value in given.items() if value is not None}
+    if "api" in arguments:
+        said = {"api": prefixes.api(arguments.api), **said}
+    return said | ({"dry": "true"} if arguments.dry else {})
+
+
+def make(arguments: argparse.Namespace, *rules: Mapping[str, Any]) -> int:
+    """Add them, all or none, and follow the last."""
+    to = klamm(arguments)
+    before = to.counters()
+    made: list[Rule] = []
+    try:
+        for written in rules:
+            made.append(to.add_rule(written))
+    except Refused:
+        for rule in made:
+            to.remove_rule(rule.name)
+        raise
+    for rule in made:
+        print(f"{rule.name}: {flow(rule.written)}{ending(rule)}", flush=True)
+        warn(rule)
+    if arguments.follow > 0:
+        try:
+            follow(to, [rule.name for rule in made], before, arguments.follow, rules[-1].get("api"))
+        except KeyboardInterrupt:
+            print(f"\nthe rule stays; `klamm rules rm {made[-1].name}` ends it")
+    return 0
+
+
+def warn(rule: Rule) -> None:
+    """Prints the warnings about a rule: mistakes that klamm permits."""
+    for warning in rule.warnings:
+        print(f"klamm: warning: {printable(warning)}", file=sys.stderr, flush=True)
+
+
+def ending(rule: Rule) -> str:
+    """When it is gone, if ever."""
+    if rule.expires is None or "for" in rule.written:
+        return ""
+    return f"   ends in {max(0, round((rule.expires - time.time()) / 60))} minutes"
+
+
+def follow(to: Klamm, names: Sequence[str], before: dict[str, Any], seconds: float, api: str | None) -> None:
+    """Tell its hits as they come, and at the end what was seen."""
+    ends, said = time.monotonic() + seconds, 0
+    found: list[Rule] = []
+    while time.monotonic() < ends:
+        time.sleep(min(LOOK_S, max(0.0, ends - time.monotonic())))
+        rules = [rule for rule in to.rules() if rule.name in names]
+        found = rules or found
+        hits = sum(rule.hits for rule in found)
+        if hits > said and sys.stdout.isatty():
+            print(f"\r{hits} hit{'s' * (hits != 1)}", end="", flush=True)
+        said = hits
+        if not rules or all(rule.over for rule in found):
+            break
+    if said and sys.stdout.isatty():
+        print("\r", end="")
+    matches = sum(rule.matches for rule in found)
+    if said:
+        print(f"{said} hit{'s' * (said != 1)} of {matches} match{'es' * (matches != 1)}")
+    else:
+        print(f"0 hits; {sum_of(before, to.counters(), api)}")
+    for rule in found:
+        if rule.failures:
+            print(f"{rule.name} failed {rule.failures} times: klamm's log says why", file=sys.stderr)
+
+
+def sum_of(before: dict[str, Any], after: dict[str, Any], api: str | None) -> str:
+    """What came instead of what the rule waits for: its API if there was any of it, else all others."""
+    lanes = _grown(before["lanes"], after["lanes"], ("api", "version", "client_id", "broker", "cluster"))
+    wanted = {lane["api"] for lane in lanes if api is None or lane["api"] == api}
+    if not wanted:
+        others = sorted({lane["api"] for lane in lanes})
+        return f"no {api or 'request'} seen" + (f", but {', '.join(others[:6])}" if others else "")
+    clients = {lane["client_id"] for lane in lanes if lane["api"] in wanted}
+    topics = _grown(before["topics"], after["topics"], ("api", "topic", "cluster"))
+    names = sorted({row["topic"] for row in topics if row["api"] in wanted})
+    on = f" on {_some(names)}" if names else ""
+    return f"{_some(sorted(wanted))} seen{on} from {len(clients)} client{'s' * (len(clients) != 1)}"
+
+
+def _grown(
+    before: Iterable[dict[str, Any]], after: Iterable[dict[str, Any]], key: tuple[str, ...]
+) -> list[dict[str, Any]]:
+    known = {tuple(row[name] for name in key): row["requests"] for row in before}
+    return [row for row in after if row["requests"] > known.get(tuple(row[name] for name in key), 0)]
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return ", ".join(names[:SHOWN]) + more

@@ -1,0 +1,1 @@
+"""`klamm rules`: rule files checked, explained and tried, and the rules of a running klamm."""

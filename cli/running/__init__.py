@@ -1,0 +1,1 @@
+"""`klamm run`: its options and klamm.yaml become one configuration."""

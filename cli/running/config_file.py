@@ -1,0 +1,173 @@
+"""klamm.yaml: read it, and find what no single key can show to be wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path as FilePath
+from typing import NamedTuple
+
+from klamm.cli.running.scalars import scalars
+from klamm.proxy.admin.loopback import is_loopback
+from klamm.proxy.config import Address, Admin, Cluster, Config, Limits, Listen, Metrics, Tls
+from klamm.settings.typed_yaml import BROKEN, ConfigError, Document, Mistake, Path, Place, read_file
+
+WILDCARDS = {"0.0.0.0", "::"}
+LOOPBACK = {"localhost": "127.0.0.1"}
+LARGEST_FRAME = 2**31 - 1  # the size before a frame is an int32
+
+
+def load(file: str) -> Config:
+    """The configuration of a file. Raises ConfigError with all of its mistakes."""
+    document = parse(file)
+    return checked(document.value, document.places, document.mistakes)
+
+
+def parse(file: str) -> Document:
+    """What a file says, each key by itself; relative paths in it are seen from its folder."""
+    return read_file(file, Config, scalars(FilePath(file).parent))
+
+
+def checked(config: Config, places: Mapping[Path, Place], mistakes: list[Mistake]) -> Config:
+    """The configuration if nothing is wrong with it, else ConfigError; `mistakes` are those known already."""
+    found = mistakes + [Mistake(place_of(path, places), path, reason) for path, reason in faults(config)]
+    if found:
+        raise ConfigError(found)
+    return config
+
+
+def place_of(path: Path, places: Mapping[Path, Place]) -> Place:
+    """Where a path, or else the nearest thing around it, was written."""
+    around = (path[:length] for length in range(len(path), -1, -1))
+    return next((places[part] for part in around if part in places), Place("klamm run"))
+
+
+def faults(config: Config) -> Iterator[tuple[Path, str]]:
+    """What does not fit together: path and reason. Values that could not be read (BROKEN) are left out."""
+    if not isinstance(config, Config):
+        return
+    written = config.clusters if isinstance(config.clusters, tuple) else (BROKEN,)
+    clusters = [(index, cluster) for index, cluster in enumerate(written) if isinstance(cluster, Cluster)]
+    if not written:
+        yield ("clusters",), "no cluster: say `klamm run kafka-1:9092`, or name its bootstrap under clusters"
+    names: dict[str, int] = {}
+    for index, cluster in clusters:
+        path: Path = ("clusters", index)
+        if names.setdefault(cluster.name, index) != index and isinstance(cluster.name, str):
+            yield (*path, "name"), f"clusters[{names[cluster.name]}] has the name {cluster.name!r} already"
+        for key, reason in _cluster_faults(cluster):
+            yield path + key, reason
+    yield from _port_faults(list(_claims(config, clusters)))
+    yield from _admin_faults(config.admin)
+    yield from _limit_faults(config.limits)
+
+
+def _cluster_faults(cluster: Cluster) -> Iterator[tuple[Path, str]]:
+    if cluster.bootstrap == ():
+        yield ("bootstrap",), "needs at least one HOST:PORT"
+    if cluster.advertise in WILDCARDS:
+        yield ("advertise",), f"clients cannot connect to {cluster.advertise}: name this machine"
+    if isinstance(cluster.tls, Tls) and isinstance(cluster.tls.key, str) and cluster.tls.cert is None:
+        yield ("tls", "key"), "a key without a certificate: add cert"
+    listen = cluster.listen
+    if isinstance(listen, Listen) and listen.first and isinstance(cluster.bootstrap, tuple):
+        hosts = {"127.0.0.1", "::1", "localhost"} if listen.host in WILDCARDS else {listen.host}
+        for node, port in cluster.ports.items() if isinstance(cluster.ports, Mapping) else ():
+            if port == listen.first:
+                yield ("ports", str(node)), f"port {port} is the bootstrap port of this cluster"
+        for broker in cluster.bootstrap:
+            if isinstance(broker, Address) and broker.host in hosts and broker.port in listen.ports:
+                change = "narrow" if broker.port > listen.first + 1 else "move"
+                taken = f"{listen.ports[0]}-{listen.ports[-1]}"
+                yield ("bootstrap",), f"{broker} lies in klamm's range {taken}; {change} --listen"
+
+
+class _Claim(NamedTuple):
+    """Ports that somebody wants; `cluster` is an index."""
+
+    path: Path
+    owner: str
+    host: str
+    ports: range
+    cluster: int | None = None
+
+
+def _claims(config: Config, clusters: list[tuple[int, Cluster]]) -> Iterator[_Claim]:
+    """In the order of right: what comes later is what has to move."""
+    http: list[tuple[Path, str, object]] = [
+        (("admin",), "admin", config.admin.listen if isinstance(config.admin, Admin) else None),
+        (
+            ("metrics", "listen"),
+            "metrics",
+            config.metrics.listen if isinstance(config.metrics, Metrics) else None,
+        ),
+    ]
+    for path, owner, address in http:
+        if isinstance(address, Address) and address.port:
+            yield _Claim(path, owner, address.host, _one(address.port))
+    ready = [(index, cluster) for index, cluster in clusters if isinstance(cluster.listen, Listen)]
+    for index, cluster in ready:
+        path = ("clusters", index, "listen")
+        yield _Claim(path, f"cluster {cluster.name}", cluster.listen.host, cluster.listen.ports, index)
+    for index, cluster in ready:
+        for node, port in cluster.ports.items() if isinstance(cluster.ports, Mapping) else ():
+            if isinstance(port, int):
+                path = ("clusters", index, "ports", str(node))
+                owner = f"node {node} of cluster {cluster.name}"
+                yield _Claim(path, owner, cluster.listen.host, _one(port), index)
+
+
+def _one(port: int) -> range:
+    return range(port, port + 1)
+
+
+def _port_faults(claims: list[_Claim]) -> Iterator[tuple[Path, str]]:
+    for number, late in enumerate(claims):
+        for early in claims[:number]:
+            inside_its_own_range = (
+                early.cluster is not None and early.cluster == late.cluster and early.path[-1] == "listen"
+            )
+            if _meet(early, late) and not inside_its_own_range:
+                yield late.path, _clash(early, late)
+                break
+
+
+def _meet(one: _Claim, other: _Claim) -> bool:
+    hosts = {LOOPBACK.get(host, host) for host in (one.host, other.host)}
+    if len(hosts) > 1 and not WILDCARDS & hosts:
+        return False
+    return max(one.ports[0], other.ports[0]) <= min(one.ports[-1], other.ports[-1])
+
+
+def _clash(early: _Claim, late: _Claim) -> str:
+    taken = f"{early.ports[0]}-{early.ports[-1]}" if len(early.ports) > 1 else f"{early.ports[0]}"
+    if len(late.ports) == 1:
+        return f"port {late.ports[0]} is taken by {early.owner} ({taken})"
+    free = early.ports[-1] + 1
+    return (
+        f"ports {late.ports[0]}-{late.ports[-1]} meet those of {early.owner} ({taken}): "
+        f"give each a range of its own, such as {Address(late.host, free)}-{free + 99}"
+    )
+
+
+def _admin_faults(admin: Admin) -> Iterator[tuple[Path, str]]:
+    if not isinstance(admin, Admin) or not isinstance(admin.listen, Address) or admin.token_file is not None:
+        return
+    if not is_loopback(admin.listen.host):
+        can = "see the traffic" if admin.read_only else "see the traffic and change what klamm does"
+        yield (
+            ("admin",),
+            f"others than this machine can reach {admin.listen}, and {can}: add --admin-token-file FILE; "
+            "for metrics and health alone there is --metrics HOST:PORT",
+        )
+
+
+def _limit_faults(limits: Limits) -> Iterator[tuple[Path, str]]:
+    if not isinstance(limits, Limits):
+        return
+    if limits.connections < 0:
+        yield ("limits", "connections"), "0 (as many as can be) or more"
+    frame, held = limits.frame_bytes, limits.held_frame_bytes
+    if isinstance(frame, int) and frame > LARGEST_FRAME:
+        yield ("limits", "frame_bytes"), f"Kafka's frames have at most {LARGEST_FRAME} bytes"
+    if isinstance(frame, int) and isinstance(held, int) and held > frame:
+        yield ("limits", "held_frame_bytes"), f"more than frame_bytes ({frame})"

@@ -1,0 +1,277 @@
+"""`klamm run`: the command line and klamm.yaml together become one Config."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path as FilePath
+from typing import Any
+
+from klamm.cli.running.banner import banner
+from klamm.cli.running.config_file import checked, parse
+from klamm.cli.running.scalars import scalars
+from klamm.proxy.config import (
+    Address,
+    Admin,
+    ApiName,
+    Capture,
+    Cluster,
+    Config,
+    Count,
+    Filter,
+    Folder,
+    Host,
+    InputFile,
+    Listen,
+    Rules,
+    State,
+    Tls,
+)
+from klamm.settings.typed_yaml import BROKEN, ConfigError, Document, Mistake, Path, Place, choose
+
+DESCRIPTION = """\
+Stand between Kafka clients and a cluster: every broker gets a port of klamm's own, every broker address on
+the way to a client is rewritten to it, and nothing else changes.
+"""
+
+EXAMPLES = """\
+examples:
+  klamm run kafka-1:9092
+  klamm run kafka-1:9093 --upstream-tls --upstream-ca ca.pem      TLS to the brokers; SASL passes through
+  klamm run kafka-1:9092 --listen 0.0.0.0:19092-19120 --advertise proxy.example.com
+  klamm run kafka-1:9092 --log all                                one line per request and response
+  klamm run kafka-1:9092 --rules rules.yaml                       injected errors, delays, cuts
+  klamm run --config klamm.yaml                                   more than one cluster; docs/configuration.md
+"""
+
+
+OPTIONS = [  # option, its value (empty: none is taken), help with the default in brackets
+    ("--listen", "HOST:FIRST[-LAST]", "bootstrap port, then brokers'; 100 without LAST [127.0.0.1:19092]"),
+    ("--advertise", "HOST", "the host that clients are told [the one they connected to]"),
+    ("--map", "ADVERTISED=REACHABLE", "reach a broker that advertises HOST:PORT elsewhere; repeatable"),
+    ("--upstream-tls", "", "TLS to the brokers"),
+    ("--upstream-ca", "FILE", "certificates to trust [the system's]; implies --upstream-tls"),
+    ("--admin", "HOST:PORT", "the admin API, metrics and health over HTTP, or none [127.0.0.1:19091]"),
+    (
+        "--admin-token-file",
+        "FILE",
+        "callers of the admin API show it; needed beyond this machine [none]",
+    ),
+    ("--read-only", "", "refuse all changes through the admin API"),
+    ("--metrics", "HOST:PORT", "metrics and health alone, as for a pod's probes; needs no token [none]"),
+    ("--log", "API,...", "a line per request and response of these APIs, or of all [none]"),
+    ("--log-format", "FORMAT", "json, console, or auto: console on a terminal [auto]"),
+    ("--metering", "LEVEL", "header, or full: errors and topics too [full]"),
+    ("--rules", "FILE", "what is done to frames: docs/rules.md; read again when it changes [none]"),
+    ("--seed", "N", "decides the rules' chances [the file's, or one that is made up and printed]"),
+    ("--capture", "DIR", "keep what goes through: docs/captures.md [nothing is kept]"),
+    ("--capture-filter", "EXPR", "only exchanges for which this holds [all]"),
+    ("--capture-records", "HOW", "blank, keep, or hash: what is kept of records [blank]"),
+    (
+        "--state",
+        "DIR",
+        "remember the nodes' ports there over a restart, or none [auto: ~/.local/state/klamm]",
+    ),
+    ("--config", "FILE", "klamm.yaml; options override what it says"),
+]
+
+
+def add_parser(subparsers: Any) -> None:
+    """Declare the command."""
+    usage = "klamm run BOOTSTRAP[,...] [OPTION...]"
+    parser = subparsers.add_parser("run", usage=usage, description=DESCRIPTION, epilog=EXAMPLES)
+    parser.add_argument("bootstrap", nargs="?", metavar="BOOTSTRAP", help="HOST:PORT of one broker or more")
+    for option, value, text in OPTIONS:
+        if not value:
+            parser.add_argument(option, action="store_true", help=text)
+        elif option == "--map":
+            parser.add_argument(option, metavar=value, action="append", default=[], help=text)
+        else:
+            parser.add_argument(option, metavar=value, help=text)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Serve until a signal. 1 if it cannot, 2 if the configuration is wrong."""
+    try:
+        config = configure(arguments)
+    except ConfigError as error:
+        return _wrong(error)
+    from klamm.proxy.serve import CannotServe, serve  # brings in uvloop, which a mistake does not need
+
+    try:
+        serve(config, lambda greeting: print(banner(greeting), flush=True))
+    except ConfigError as error:
+        return _wrong(error)
+    except CannotServe as error:
+        print(f"klamm run: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _wrong(error: ConfigError) -> int:
+    for mistake in error.mistakes:
+        print(mistake, file=sys.stderr)
+    count = len(error.mistakes)
+    print(f"klamm run: {count} mistake{'s' * (count > 1)}, nothing was started", file=sys.stderr)
+    return 2
+
+
+def configure(arguments: argparse.Namespace) -> Config:
+    """The file, overridden by the options. Raises ConfigError with the mistakes of both."""
+    document = parse(arguments.config) if arguments.config is not None else Document("", Config())
+    overrides = _Overrides(arguments)
+    config = overrides.over(document.value) if isinstance(document.value, Config) else document.value
+    return checked(config, {**document.places, **overrides.places}, document.mistakes + overrides.mistakes)
+
+
+class _Overrides:
+    """What the options say, as values; `places` has the paths in Config that they decide."""
+
+    def __init__(self, arguments: argparse.Namespace) -> None:
+        self.arguments = arguments
+        self.places: dict[Path, Place] = {}
+        self.mistakes: list[Mistake] = []
+        self.parsers = scalars(FilePath())
+
+    def over(self, config: Config) -> Config:
+        """A configuration in which every option that was given decides."""
+        log = {"apis": ("--log", [ApiName]), "format": ("--log-format", ("auto", "json", "console"))}
+        return replace(
+            config,
+            clusters=self.clusters(config.clusters),
+            admin=self.admin(config.admin),
+            log=self.section(config.log, "log", log),
+            metrics=self.section(
+                config.metrics,
+                "metrics",
+                {"level": ("--metering", ("header", "full")), "listen": ("--metrics", Address)},
+            ),
+            rules=self.rules(config.rules),
+            capture=self.capture(config.capture),
+            state=self.value("--state", ("state", "folder"), State, config.state),
+        )
+
+    def admin(self, written: Any) -> Any:
+        """Where it listens, and whom it answers."""
+        listen = self.value("--admin", ("admin",), Admin)
+        token = self.value("--admin-token-file", ("admin", "token_file"), InputFile)
+        if BROKEN in (written, listen, token):
+            return BROKEN
+        given = {} if listen is None else {"listen": listen.listen}
+        given |= {} if token is None else {"token_file": token}
+        given |= {"read_only": True} if self.arguments.read_only else {}
+        return replace(written, **given)
+
+    def rules(self, written: Rules | None) -> Rules | None:
+        """The file's, with another path or seed."""
+        file, seed = (
+            self.value("--rules", ("rules", "file"), InputFile),
+            self.value("--seed", ("rules", "seed"), Count),
+        )
+        if not isinstance(written, Rules | None):  # BROKEN
+            return written
+        if file is not None:
+            written = Rules(file) if written is None else replace(written, file=file)
+        if seed is None:
+            return written
+        if written is None:
+            self.mistakes.append(Mistake(Place("--seed"), (), "there are no rules: add --rules FILE"))
+            return None
+        return replace(written, seed=seed)
+
+    def capture(self, written: Capture | None) -> Capture | None:
+        """The file's, with another folder, filter, or way to keep records."""
+        folder = self.value("--capture", ("capture", "folder"), Folder)
+        given = {
+            "filter": self.value("--capture-filter", ("capture", "filter"), Filter),
+            "records": self.value("--capture-records", ("capture", "records"), ("blank", "keep", "hash")),
+        }
+        given = {key: value for key, value in given.items() if value is not None}
+        if not isinstance(written, Capture | None) or BROKEN in (folder, *given.values()):
+            return written
+        if folder is not None:
+            written = Capture(folder) if written is None else replace(written, folder=folder)
+        if given and written is None:
+            reason = "nothing is captured: add --capture DIR"
+            self.mistakes.append(Mistake(Place(f"--capture-{next(iter(given))}"), (), reason))
+            return None
+        return replace(written, **given) if written is not None else None
+
+    def clusters(self, written: tuple[Cluster, ...]) -> tuple[Cluster, ...]:
+        """The options of a cluster are those of the only one."""
+        only = written[0] if isinstance(written, tuple) and len(written) == 1 else None
+        path: Path = ("clusters", 0)
+        values = {
+            "bootstrap": self.value("BOOTSTRAP", (*path, "bootstrap"), [Address]),
+            "listen": self.value("--listen", (*path, "listen"), Listen),
+            "advertise": self.value("--advertise", (*path, "advertise"), Host),
+            "map": self.map((*path, "map"), only.map if isinstance(only, Cluster) else {}),
+            "tls": self.tls((*path, "tls"), only.tls if isinstance(only, Cluster) else None),
+        }
+        given = {key: value for key, value in values.items() if value is not None}
+        if written == ():
+            return (Cluster(**given),) if "bootstrap" in given else ()
+        if isinstance(only, Cluster):
+            return (replace(only, **given),)
+        if isinstance(written, tuple) and len(written) > 1:
+            for key in given:
+                place = self.places.pop((*path, key))
+                reason = f"the file has {len(written)} clusters: set {key} there, in one of them"
+                self.mistakes.append(Mistake(place, (), reason))
+        return written
+
+    def value(self, option: str, path: Path, kind: Any, default: Any = None) -> Any:
+        """What one option says, BROKEN if it cannot be read, `default` if it was not given.
+
+        `kind` is a type that has a parser, or a list of one such type, or a tuple of words to choose from.
+        """
+        text = getattr(self.arguments, option.strip("-").replace("-", "_").lower())
+        if text is None:
+            return default
+        self.places[path] = Place(option)
+        if isinstance(kind, list):
+            return tuple(self.scalar(option, part.strip(), kind[0]) for part in text.split(","))
+        return self.scalar(option, text, kind)
+
+    def scalar(self, option: str, text: str, kind: Any) -> Any:
+        try:
+            return choose(text, kind) if isinstance(kind, tuple) else self.parsers[kind].parse(text)
+        except ValueError as problem:
+            self.mistakes.append(Mistake(Place(option), (), str(problem)))
+            return BROKEN
+
+    def section(self, written: Any, name: str, options: Mapping[str, tuple[str, Any]]) -> Any:
+        if written is BROKEN:
+            return BROKEN
+        values = {
+            key: self.value(option, (name, key), kind, getattr(written, key))
+            for key, (option, kind) in options.items()
+        }
+        return replace(written, **values)
+
+    def map(self, path: Path, written: Mapping[Address, Address]) -> Mapping[Address, Address] | None:
+        """The file's map with every --map added."""
+        if not self.arguments.map:
+            return None
+        self.places[path] = Place("--map")
+        found = dict(written) if isinstance(written, Mapping) else {}
+        for text in self.arguments.map:
+            advertised, mark, reachable = text.partition("=")
+            if not mark:
+                reason = f"{text!r} has no '=': write it as kafka-1:9092=10.0.0.1:9092"
+                self.mistakes.append(Mistake(Place("--map"), (), reason))
+                continue
+            key = self.scalar("--map", advertised, Address)
+            found[key] = self.scalar("--map", reachable, Address)
+        return found
+
+    def tls(self, path: Path, written: Tls | None) -> Tls | None:
+        """The file's TLS, or the system's certificates, with --upstream-ca instead."""
+        ca = self.value("--upstream-ca", (*path, "ca"), InputFile)
+        if ca is None and not self.arguments.upstream_tls:
+            return None
+        self.places[path] = Place("--upstream-tls")
+        base = written if isinstance(written, Tls) else Tls()
+        return base if ca is None else replace(base, ca=ca)

@@ -1,0 +1,1 @@
+"""`klamm wire` and `klamm errors`: what the protocol's tables say."""

@@ -1,0 +1,35 @@
+"""Sizes of frames, and what speaks another protocol than Kafka's."""
+
+from __future__ import annotations
+
+from struct import Struct
+
+SIZE = Struct(">i")
+NOT_KAFKA = {  # the first bytes of other protocols, where a size is due
+    **dict.fromkeys(
+        (b"GET ", b"HEAD", b"POST", b"PUT "), "HTTP: metrics and health are at --admin or --metrics"
+    ),
+    **dict.fromkeys((b"PROX", b"\r\n\r\n"), "the PROXY protocol: switch it off in the load balancer"),
+}
+
+
+def tls_or_size(length: int, who: str, limit: int) -> tuple[str, str] | None:
+    """Why a frame's size cannot be, as (kind, message). A TLS record's first bytes read as a size of
+    352,518,912 and more.
+    """
+    record = {0x1603: "handshake", 0x1503: "alert"}.get(length >> 16 & 0xFFFF)
+    if record and who == "client":
+        return (
+            "tls_from_client",
+            f"the client speaks TLS ({record}) to a plain port: "
+            "set security.protocol to PLAINTEXT or SASL_PLAINTEXT",
+        )
+    if record:
+        return "tls_from_broker", f"the broker speaks TLS ({record}): start klamm with --upstream-tls"
+    least = 8 if who == "client" else 4
+    if least <= length <= limit:
+        return None
+    other = NOT_KAFKA.get(SIZE.pack(length))
+    if other and who == "client":
+        return "bad_size", f"the client does not speak Kafka but {other}"
+    return "bad_size", f"the {who} announces a frame of {length} bytes; klamm takes {least} to {limit}"

@@ -1,0 +1,89 @@
+"""What frames say, as columns: of many of one layout at once, and of those that are odd one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from klamm.decoders import layout
+from klamm.decoders.compile import Path
+from klamm.decoders.schema import Side
+from klamm.pipeline.bodies import variants
+from klamm.pipeline.bodies.naming import marks_of
+from klamm.pipeline.bodies.naming_columns import TYPES, names, with_names
+from klamm.pipeline.bodies.one_by_one import NAMED, Bodies, as_text, rows_of
+from klamm.pipeline.bodies.swept_frames import SweptFrames, swept_frames
+from klamm.pipeline.schemas import BODY, VARIANT
+
+KINDS = TYPES | {BODY: pa.string(), VARIANT: variants.TYPE}
+
+
+class Decoding:
+    """Of these columns; with VARIANT, BODY is of those only that are odd. `typed`: bodies are structs, and
+    `content`: with what only the records tell. `topic_names`: by id, with which `topics` are those of
+    `topic_ids` as well.
+    """
+
+    def __init__(
+        self,
+        columns: Collection[str],
+        typed: bool = False,
+        content: bool = False,
+        topic_names: Mapping[str, str] | None = None,
+    ) -> None:
+        self._has_names, self._has_variants = not {*NAMED}.isdisjoint(columns), VARIANT in columns
+        self._made = [*(NAMED if self._has_names else ()), *((BODY, VARIANT) if self._has_variants else ())]
+        self._slowly = Bodies(frozenset(self._made), False) if self._made else None
+        has_bodies = BODY in columns and not self._has_variants
+        self._bodies = Bodies(frozenset({BODY}), typed, content) if has_bodies else None
+        self._topic_names = topic_names
+
+    def columns(self, frames: pa.RecordBatch) -> dict[str, Any]:
+        """Lists, or arrays."""
+        found: dict[str, Any] = {} if self._slowly is None else self._swept(frames, self._slowly)
+        if self._has_names and self._topic_names is not None:
+            found["topics"] = with_names(found["topics"], found["topic_ids"], self._topic_names)
+        return found | (self._bodies.columns(rows_of(frames)) if self._bodies else {})
+
+    def _swept(self, frames: pa.RecordBatch, slowly: Bodies) -> dict[str, pa.Array]:
+        places, found = [], []
+        is_left = np.ones(frames.num_rows, np.bool_)
+        for some in swept_frames(frames, self._paths):
+            found.append(self._columns(some))
+            places.append(some.rows[~some.swept.odd])
+            is_left[places[-1]] = False
+        left = np.flatnonzero(is_left)
+        if len(left) or not found:
+            told = slowly.columns(rows_of(frames.take(pa.array(left))))
+            found.append({name: array(each, KINDS[name]) for name, each in told.items()})
+            places.append(left)
+        order = pa.array(np.argsort(np.concatenate(places)))
+        columns = {
+            name: [
+                some[name] if name in some else pa.nulls(len(of), KINDS[name])
+                for some, of in zip(found, places, strict=True)
+            ]
+            for name in self._made
+        }
+        return {name: pa.concat_arrays(parts).take(order) for name, parts in columns.items()}
+
+    def _columns(self, some: SweptFrames) -> dict[str, pa.Array]:
+        """Of those that are not odd."""
+        found = names(some) if self._has_names else {}
+        if self._has_variants:
+            found[VARIANT] = variants.variants(layout(*some.key), some.swept, some.data)
+        return found
+
+    def _paths(self, key: int, version: int, side: Side) -> Collection[Path] | None:
+        return None if self._has_variants else marks_of(key, version, side)
+
+
+def array(values: list[Any], kind: pa.DataType) -> pa.Array:
+    """Of values that may hold strings that Arrow does not take."""
+    try:
+        return pa.array(values, kind)
+    except UnicodeEncodeError:
+        return pa.array(as_text(values), kind)

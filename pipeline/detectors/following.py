@@ -1,0 +1,167 @@
+"""Findings while a capture grows: told when they come up, and again only when they got worse.
+
+A stream of Spark reads headers as they are added, each once, also across restarts with a checkpoint: it
+counts, and tells how late it is in the capture. After each of its batches the detectors look at the capture
+itself, from `window_s` before that time on. The price: a frame is decoded anew as long as it is in the
+window, so a look takes as long as `klamm analyze` of so much traffic, and the next begins when it has ended;
+what lasts longer than the window (offsets that nobody commits for an hour) is not seen. In return nothing is
+kept but the capture, memory is bounded by the window, and findings are those that `klamm analyze` would tell.
+
+What was told is written down after it was told: a process that is killed between the two tells it twice.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from klamm.pipeline.detectors.detector import Detector, Severity
+from klamm.pipeline.detectors.finding import SEVERITIES, Finding, Findings, Thresholds, findings
+from klamm.pipeline.tables import Tables
+from klamm.pipeline.tables.narrowing import since
+from klamm.pipeline.tables.quick import is_small, quickly
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+COLUMNS = "kind string, side string, time timestamp, lost bigint"
+EVERY_S = 5  # between two looks at a capture that does not grow
+POLL_S = 1
+TIMES = 10  # so many times as frequent is worse
+TOLD = "told.json"
+COUNTS = ("batch", "requests", "frames", "lost")  # of what was told, as it is kept
+Key = tuple[str, str, str | None, str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """How bad it was when it was told."""
+
+    severity: Severity
+    count: int
+
+    def is_worse(self, one: Finding) -> bool:
+        graver = SEVERITIES.index(one.severity) < SEVERITIES.index(self.severity)
+        return graver or one.count >= TIMES * self.count
+
+
+@dataclass
+class Told:
+    """What was read and told so far, kept in a file if there is a folder for it."""
+
+    folder: Path | None = None
+    batch: int = -1
+    requests: int = 0
+    frames: int = 0
+    lost: int = 0
+    last: datetime | None = None
+    known: dict[Key, Known] = field(default_factory=dict)
+
+    def news(self, found: Findings) -> list[Finding]:
+        """Those that were not told, or got worse; they are known from now on."""
+        new = []
+        for one in found.found:
+            key = (one.detector, one.cluster, one.client_id, one.subject)
+            before = self.known.get(key)
+            if before is None or before.is_worse(one):
+                self.known[key] = Known(one.severity, one.count)
+                new.append(one)
+        return new
+
+    def load(self) -> None:
+        """What an earlier process wrote."""
+        if self.folder is None or not (self.folder / TOLD).exists():
+            return
+        said = json.loads((self.folder / TOLD).read_text())
+        self.batch, self.requests, self.frames, self.lost = (said[name] for name in COUNTS)
+        self.known = {tuple(key): Known(*value) for key, value in said["known"]}
+
+    def save(self) -> None:
+        """Whole, or not at all."""
+        if self.folder is None:
+            return
+        part = self.folder / f".{TOLD}.part"
+        said = {name: getattr(self, name) for name in COUNTS} | {
+            "known": [[key, [known.severity, known.count]] for key, known in self.known.items()]
+        }
+        part.write_text(json.dumps(said))
+        os.replace(part, self.folder / TOLD)
+
+
+@dataclass(frozen=True)
+class Look:
+    """After a batch: what is new in it, and all that the window has; `tables` are of the window."""
+
+    told: Told
+    news: list[Finding]
+    found: Findings
+    tables: Tables
+
+
+def follow(
+    spark: SparkSession,
+    paths: Sequence[str],
+    detectors: Sequence[Detector],
+    on_look: Callable[[Look], None],
+    stopped: Callable[[], bool],
+    checkpoint: Path,
+    window_s: float = 600,
+    thresholds: Thresholds | None = None,
+    keep: bool = False,
+) -> Told:
+    """Look until `stopped` says so; then what was read and told. `keep`: go on from what `checkpoint` has of
+    an earlier call. Raises what a look raised.
+    """
+    told = Told(checkpoint if keep else None)
+    told.load()
+
+    def look(batch: DataFrame, number: int) -> None:
+        if number <= told.batch or stopped() or not _count(batch, told):
+            return
+        assert told.last is not None
+        small = is_small(paths)
+        with quickly(spark) if small else nullcontext():
+            try:
+                tables = since(spark, paths, small, told.last - timedelta(seconds=window_s))
+                found = findings(tables, detectors, thresholds)
+                if not stopped():
+                    on_look(Look(told, told.news(found), found, tables))
+                    told.batch = number
+                    told.save()
+            finally:
+                spark.catalog.clearCache()
+
+    reader = spark.readStream.format("klamm").schema(COLUMNS).option("paths", json.dumps(list(paths)))
+    writer = (
+        reader.load().writeStream.foreachBatch(look).option("checkpointLocation", str(checkpoint / "stream"))
+    )
+    query = writer.trigger(processingTime=f"{EVERY_S} seconds").start()
+    try:
+        while not stopped() and not query.awaitTermination(POLL_S):
+            pass
+    finally:
+        query.stop()
+    return told
+
+
+def _count(batch: DataFrame, told: Told) -> bool:
+    """Of what is new; False if nothing is."""
+    from pyspark.sql import functions as F
+
+    (row,) = batch.agg(
+        F.count_if(F.col("kind") == "frame"),
+        F.count_if((F.col("kind") == "frame") & (F.col("side") == "request")),
+        F.coalesce(F.sum("lost"), F.lit(0)),
+        F.unix_micros(F.max("time")),
+    ).collect()
+    frames, requests, lost, last_us = row
+    told.frames, told.requests, told.lost = told.frames + frames, told.requests + requests, told.lost + lost
+    if last_us is not None:
+        told.last = datetime.fromtimestamp(last_us / 1e6, UTC)
+    return bool(frames) and last_us is not None

@@ -1,0 +1,1 @@
+"""Captures as Spark reads them: the Data Source, its parts, frames and exchanges."""

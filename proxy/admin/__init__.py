@@ -1,0 +1,1 @@
+"""The HTTP servers: the admin API, metrics and health."""

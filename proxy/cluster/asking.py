@@ -1,0 +1,64 @@
+"""Asks the nodes that may know a cluster, one after the other, until one answers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+
+from klamm.proxy.cluster.dialling import Dialler
+from klamm.proxy.cluster.discovery import Found, Unanswered, discover
+from klamm.proxy.config import Address
+from klamm.proxy.log.event_log import EventLog
+
+SILENT_S = 2.0  # a start that takes longer says what it waits for
+
+
+class Asking:
+    """`answered` is the node that answered last, `asked` the one that is asked, or was asked last."""
+
+    def __init__(self, cluster: str, dialler: Dialler, log: EventLog) -> None:
+        self.cluster, self.dialler, self.log = cluster, dialler, log
+        self.answered: Address | None = None
+        self.asked: Address | None = None
+
+    async def ask(self, address: Address) -> Found:
+        """Raises Unanswered."""
+        return await discover(self.dialler.reachable(address), self.dialler.way)
+
+    async def ask_any(self, addresses: Iterable[Address]) -> Found:
+        """The first broker that answers; a controller only where no broker does. Raises Unanswered."""
+        failures: list[str] = []
+        controller: tuple[Address, Found] | None = None
+        for self.asked in addresses:
+            try:
+                found = await self.ask(self.asked)
+            except OSError as error:
+                failures.append(str(error))
+                continue
+            if not found.is_controller:
+                self.answered = self.asked
+                return found
+            controller = controller or (self.asked, found)
+        if controller is None:
+            raise Unanswered("no bootstrap server answers: " + "; ".join(failures))
+        address, found = controller
+        self.answered = self.answered or address  # clients are better led to a broker that comes back
+        return found
+
+    def patience(self) -> asyncio.TimerHandle:
+        """Says what is waited for, unless it is cancelled soon: a host that takes connections and is silent
+        has a timeout of many seconds.
+        """
+        return asyncio.get_running_loop().call_later(SILENT_S, self._say_waiting)
+
+    def _say_waiting(self) -> None:
+        message = f"{self.asked} has not answered for {SILENT_S:g} s; klamm waits for it"
+        self.log.event("waiting", message, "warning", cluster=self.cluster)
+
+    def say_controller(self) -> None:
+        """What was found is of no use for most."""
+        message = (
+            f"{self.answered} is a controller, which serves no producers or consumers and names no brokers: "
+            "give klamm a broker's address, as in its advertised.listeners"
+        )
+        self.log.event("controller", message, "warning", cluster=self.cluster)

@@ -1,0 +1,1 @@
+"""What people change while klamm runs: rules, listeners of exchanges, paused frames, captures."""

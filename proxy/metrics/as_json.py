@@ -1,0 +1,94 @@
+"""The JSON of /v1/counters: every counter of a snapshot, as it is; docs/metrics.md describes the fields."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any, TypeVar
+
+from klamm.decoders.error_codes import error_name
+from klamm.proxy.metrics.snapshot import Snapshot
+from klamm.proxy.session.counters import BOUNDS_NS, OWN_BOUNDS_NS, Histogram, Lane, TopicLane
+
+NS = 1_000_000_000
+
+Key = TypeVar("Key", bound=tuple[str, ...])
+
+
+def counters(snapshot: Snapshot) -> dict[str, Any]:
+    """Lists of flat rows, counted from the start. Durations are seconds, sizes bytes, times epoch seconds."""
+    stats = snapshot.stats
+    return {
+        "version": snapshot.version,
+        "pid": snapshot.pid,
+        "started_at": snapshot.started_at,
+        "now": snapshot.now,
+        "metering": snapshot.metering,
+        "bounds_s": [bound / NS for bound in BOUNDS_NS],
+        "own_bounds_s": [bound / NS for bound in OWN_BOUNDS_NS],
+        "clusters": [asdict(cluster) for cluster in snapshot.clusters],
+        "connections": [
+            {
+                "cluster": cluster,
+                "broker": broker,
+                "open": stats.connections[cluster, broker],
+                "opened": opened,
+            }
+            for (cluster, broker), opened in stats.opened.items()
+        ],
+        "closed": _rows(stats.closed, "cluster", "reason"),
+        "lanes": [_lane(lane) for lane in stats.lanes.values()],
+        "topics": [_topic_lane(lane) for lane in stats.topics.values()],
+        "software": _rows(stats.software, "cluster", "name", "version"),
+        "problems": _rows(stats.problems, "cluster", "broker", "api", "kind"),
+        "unanswered": _rows(stats.unanswered, "cluster", "broker", "api", "client_id", "reason"),
+        "in_flight": _rows(snapshot.in_flight, "cluster", "broker"),
+        "rules": [asdict(rule) for rule in snapshot.rules],
+        "rule_counts": asdict(snapshot.rule_counts),
+        "frames_paused": snapshot.frames_paused,
+        "log_dropped": snapshot.log_dropped,
+        "capture": snapshot.capture,
+    }
+
+
+def _rows(counts: Mapping[Key, int], *names: str) -> list[dict[str, Any]]:
+    return [dict(zip(names, key, strict=True), count=count) for key, count in counts.items()]
+
+
+def _lane(lane: Lane) -> dict[str, Any]:
+    return {
+        "cluster": lane.cluster,
+        "broker": lane.broker,
+        "api": lane.api,
+        "version": lane.version,
+        "client_id": lane.client_id,
+        "requests": lane.requests,
+        "responses": lane.responses,
+        "one_way": lane.one_way,
+        "request_bytes": lane.request_bytes,
+        "response_bytes": lane.response_bytes,
+        "errors": _errors(lane.errors),
+        "own_answers": lane.own_answers,
+        "own_errors": _errors(lane.own_errors),
+        "latency": _histogram(lane.latency),
+        "own": _histogram(lane.own),
+    }
+
+
+def _topic_lane(lane: TopicLane) -> dict[str, Any]:
+    return {
+        "cluster": lane.cluster,
+        "topic": lane.topic,
+        "api": lane.api,
+        "requests": lane.requests,
+        "errors": _errors(lane.errors),
+        "latency": _histogram(lane.latency),
+    }
+
+
+def _errors(codes: Mapping[int, int]) -> dict[str, int]:
+    return {error_name(code): times for code, times in codes.items()}
+
+
+def _histogram(histogram: Histogram) -> dict[str, Any]:
+    return {"buckets": histogram.buckets, "sum_s": histogram.total_ns / NS}

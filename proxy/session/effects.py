@@ -1,0 +1,198 @@
+"""Effects: what a session asks of the edge. One type for each, and one function that carries out all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol, assert_never, final
+
+from klamm.proxy.session.line import Draw
+from klamm.proxy.session.listeners import Listeners
+from klamm.proxy.session.paused import Paused
+from klamm.rules.orders import How
+from klamm.rules.orders import Shape as Traits
+
+To = Literal["client", "broker"]  # the side that something is sent to
+Piece = bytes | memoryview  # of what goes on
+COPIED = 4096  # bytes; below it, copying costs less than another write
+
+
+@final
+@dataclass(slots=True)
+class Send:
+    """Write these bytes."""
+
+    to: To
+    data: Piece
+
+
+@final
+@dataclass(slots=True)
+class Bind:
+    """Nodes of the topology have no listening port yet: bind one for each, then call `Session.bound`."""
+
+
+@final
+@dataclass(slots=True)
+class Exchange:
+    """A request with its response, for the log and for these listeners."""
+
+    fields: dict[str, Any]
+    listeners: Listeners
+
+
+@final
+@dataclass(slots=True)
+class Event:
+    """A line for the log."""
+
+    kind: str
+    api: str
+    message: str
+    fields: dict[str, Any] | None = None
+
+
+@final
+@dataclass(slots=True)
+class Close:
+    """Send what is under way, then close both sides. The other fields are a line for the log."""
+
+    kind: str
+    api: str
+    message: str
+    fields: dict[str, Any] | None = None
+
+
+@final
+@dataclass(slots=True)
+class Hold:
+    """What is sent to this side from here on waits until then (monotonic ns)."""
+
+    to: To
+    until: int
+
+
+@final
+@dataclass(slots=True)
+class Shape:
+    """What is sent to this side from here on flows like this."""
+
+    to: To
+    traits: Traits
+    draw: Draw
+
+
+@final
+@dataclass(slots=True)
+class MuteChannel:
+    """Read nothing more from the client until then (monotonic ns), then call `Session.unmute` (KIP-219)."""
+
+    until: int
+
+
+@final
+@dataclass(slots=True)
+class Pause:
+    """What is sent to this side from here on waits until this frame is decided with `Session.resolve`."""
+
+    to: To
+    frame: Paused
+
+
+@final
+@dataclass(slots=True)
+class Keep:
+    """A capture keeps the exchange of this request."""
+
+    correlation_id: int
+
+
+@final
+@dataclass(slots=True)
+class Silence:
+    """Neither side hears anything more, nor is heard; both are closed after so many ns, 0 for never."""
+
+    close_after_ns: int
+
+
+@final
+@dataclass(slots=True)
+class Cut:
+    """End both sides when what was sent to this one is out."""
+
+    to: To
+    how: How
+
+
+Effect = Send | Bind | Exchange | Event | Close | Hold | Shape | MuteChannel | Pause | Keep | Silence | Cut
+
+
+class Edge(Protocol):
+    """What carries effects out: sockets and timers, or a test."""
+
+    def send(self, to: To, data: Piece) -> None: ...
+    def bind(self) -> None: ...
+    def exchange(self, fields: dict[str, Any], listeners: Listeners) -> None: ...
+    def event(self, kind: str, api: str, message: str, fields: dict[str, Any] | None) -> None: ...
+    def close(self, kind: str, api: str, message: str, fields: dict[str, Any] | None) -> None: ...
+    def hold(self, to: To, until: int) -> None: ...
+    def shape(self, to: To, traits: Traits, draw: Draw) -> None: ...
+    def mute_channel(self, until: int) -> None: ...
+    def pause(self, to: To, frame: Paused) -> None: ...
+    def keep(self, correlation_id: int) -> None: ...
+    def silence(self, close_after_ns: int) -> None: ...
+    def cut(self, to: To, how: How) -> None: ...
+
+
+def carry_out(effects: Iterable[Effect], edge: Edge) -> None:
+    """Carry out the effects in their order."""
+    for effect in effects:
+        match effect:
+            case Send(to, data):
+                edge.send(to, data)
+            case Exchange(fields, listeners):
+                edge.exchange(fields, listeners)
+            case Event(kind, api, message, more):
+                edge.event(kind, api, message, more)
+            case Bind():
+                edge.bind()
+            case Close(kind, api, message, more):
+                edge.close(kind, api, message, more)
+            case Hold(to, until):
+                edge.hold(to, until)
+            case Shape(to, traits, draw):
+                edge.shape(to, traits, draw)
+            case MuteChannel(until):
+                edge.mute_channel(until)
+            case Pause(to, frame):
+                edge.pause(to, frame)
+            case Keep(correlation_id):
+                edge.keep(correlation_id)
+            case Silence(close_after_ns):
+                edge.silence(close_after_ns)
+            case Cut(to, how):
+                edge.cut(to, how)
+            case _:
+                assert_never(effect)
+
+
+def sends(to: To, pieces: Sequence[Piece | Effect]) -> list[Effect]:
+    """Small pieces in one write, large ones in one each; effects keep their place among them."""
+    effects: list[Effect] = []
+    small: list[Piece] = []
+    for piece in pieces:
+        if isinstance(piece, bytes | memoryview) and len(piece) < COPIED:
+            small.append(piece)
+            continue
+        if any(small):
+            effects.append(Send(to, b"".join(small)))
+        small = []
+        effects.append(Send(to, piece) if isinstance(piece, bytes | memoryview) else piece)
+    if any(small):
+        effects.append(Send(to, b"".join(small)))
+    return effects
+
+
+def part(data: bytes, start: int, stop: int) -> Piece:
+    """A part of what was read, not copied when that is worth it."""
+    return data[start:stop] if stop - start < COPIED else memoryview(data)[start:stop]

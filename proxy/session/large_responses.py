@@ -1,0 +1,127 @@
+"""Large responses, read while they pass: only the end of one, where addresses may stand, is held back and
+blanked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any
+
+from klamm.decoders.compile import UNREADABLE, Path
+from klamm.proxy.session.addresses import neutralise
+from klamm.proxy.session.connection import MIB, Connection
+from klamm.proxy.session.effects import Effect, Piece, part
+from klamm.proxy.session.memory import Flow
+from klamm.proxy.session.pending import Run
+from klamm.proxy.session.summaries import QUIET
+
+TAIL_LIMIT = MIB
+
+
+class Passing:
+    """`walk` reads the frame that passes; `body` is where it began in the first piece. `tail` is the end
+    of it, held back.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self.walk: Generator[None, bytes, tuple[Any, ...]] | None = None
+        self.flow: Flow
+        self.paths: tuple[Path, ...] = ()
+        self.body = 0
+        self.tail: list[bytes] | None = None
+        self.logged: tuple[Run, int, int, int] | None = None  # what to log once the frame has been read
+
+    def busy(self) -> bool:
+        return self.walk is not None or self.tail is not None
+
+    def start(self, flow: Flow, body: int) -> None:
+        """Read a frame whose body begins at `body` of what is at hand, up to its tail if it has one."""
+        plan = flow.plan
+        assert plan.response is not None
+        if plan.tail is None:
+            made, self.paths = plan.response_walk(), plan.response.paths
+        else:
+            made, self.paths = plan.tail_walk()
+        self.walk, self.flow, self.body = made(), flow, body
+        next(self.walk)
+
+    def feed(
+        self, data: bytes, begin: int, stop: int, last: bool, start: int, pieces: list[Piece | Effect]
+    ) -> int:
+        """Read data[begin:stop]; `last`: the frame ends there. What comes before the position that is
+        returned went into `pieces`, or is held back.
+        """
+        if self.walk is not None:
+            try:
+                self.walk.send(data[begin:stop])
+            except StopIteration as done:
+                self._read(done.value[:-1])
+                if self.flow.plan.tail is not None:
+                    begin = stop - done.value[-1]
+                    pieces.append(part(data, start, begin))
+                    start, self.tail = begin, []
+            except UNREADABLE:
+                self._unread()
+            else:
+                if last:
+                    self._unread()
+        if self.tail is not None:
+            self.tail.append(data[begin:stop])
+            start = stop
+            if sum(map(len, self.tail)) > TAIL_LIMIT:
+                self.connection.refuse(self.flow.plan, f"its addresses take more than {TAIL_LIMIT} bytes")
+            elif last:
+                pieces.append(self._blank(b"".join(self.tail)))
+                self.tail = None
+        return start
+
+    def whole(self, flow: Flow, data: bytes, pos: int, body: int, end: int) -> list[bytes]:
+        """What replaces a large frame that came in one piece: the same as if it had not."""
+        self.start(flow, body)
+        assert self.walk is not None
+        start = end
+        try:
+            self.walk.send(data[body:end])
+        except StopIteration as done:
+            start -= done.value[-1]
+        self.walk = None
+        return [data[pos:start], self._blank(data[start:end])]
+
+    def _read(self, columns: tuple[Any, ...]) -> None:
+        self.walk = None
+        flow, connection = self.flow, self.connection
+        assert flow.plan.response is not None
+        note = connection.said(flow, columns + (None,) * (len(flow.plan.response.paths) - len(self.paths)))
+        connection.count_errors(flow, note, 1)
+        if self.logged is not None:
+            run, correlation_id, length, elapsed = self.logged
+            connection.exchange(flow, run, correlation_id, note, length, elapsed)
+            self.logged = None
+
+    def _unread(self) -> None:
+        """A frame of which a part has gone on does not decode."""
+        self.walk = None
+        flow, connection = self.flow, self.connection
+        if flow.plan.tail is not None:
+            connection.refuse(flow.plan, "its addresses cannot be found")
+            return
+        connection.undecodable(flow.plan, "response")
+        if self.logged is not None:
+            run, correlation_id, length, elapsed = self.logged
+            connection.exchange(flow, run, correlation_id, QUIET, length, elapsed)
+            self.logged = None
+
+    def _blank(self, tail: bytes) -> bytes:
+        """The end of a large answer, with no address in it."""
+        plan, connection = self.flow.plan, self.connection
+        try:
+            new = neutralise(tail, plan.tail_tagged)
+        except (*UNREADABLE, ValueError):
+            connection.refuse(plan, "its addresses cannot be blanked")
+            return b""
+        if new != tail:
+            which = f"a large {plan.name} v{plan.version} response"
+            message = f"the node_endpoints of {which} were blanked: the client will refresh"
+            connection.problem("endpoints_blanked", plan.name, message)
+        return new

@@ -1,0 +1,145 @@
+"""What a connection remembers of frames, by API version: while the same bytes come again, nothing is read.
+
+Frames of one length that follow each other are compared at once, with one Struct. Every byte that the memory
+speaks of is still compared, in each frame.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from struct import Struct
+from typing import Any, NamedTuple
+
+from klamm.proxy.session.counters import Lane
+from klamm.proxy.session.summaries import EMPTY, QUIET, AnswerNote, Note
+from klamm.rules.plan import Plan
+
+NO_LENGTH = 2**31  # more than any frame has: the memo holds for none
+SIZE = Struct(">i")
+FEWEST = 4  # frames within a read for which it is worth while
+MOST = 64  # frames at once: a Struct is kept for each number of them
+
+Form = tuple[Callable[[bytes | memoryview], tuple[Any, ...]], list[tuple[int, tuple[bytes, ...]]]]
+
+
+class Memo(NamedTuple):
+    """What a response must look like to be known without being read: a length, and the bytes at three offsets
+    from the correlation id on, between which only values of a fixed size, or records, may differ. `note` is
+    what such a response says.
+    """
+
+    least: int
+    most: int
+    first: bytes
+    second: bytes
+    second_at: int
+    third: bytes
+    third_at: int
+    note: AnswerNote
+
+
+NO_MEMO = Memo(NO_LENGTH, NO_LENGTH, b"", b"", 0, b"", 0, QUIET)
+
+
+class Alike:
+    """Frames of `stride` bytes, their size field included, that begin with `head`, go on with a correlation
+    id, and have these constants at these offsets. They hold for as long as `steady` is what the flow
+    remembers.
+    """
+
+    __slots__ = ("constants", "forms", "steady", "stride")
+
+    def __init__(
+        self, stride: int, steady: bytes | Memo, head: bytes, constants: tuple[tuple[int, bytes], ...]
+    ) -> None:
+        self.stride, self.steady = stride, steady
+        self.constants = ((0, head), *((at, what) for at, what in constants if what))
+        self.forms: dict[int, Form] = {}
+
+    def ids(self, data: bytes | memoryview, count: int) -> tuple[int, ...] | None:
+        """The correlation ids of `count` frames, which are all of `data`; None if they are not alike."""
+        unpack, columns = self.forms.get(count) or self._form(count)
+        values, width = unpack(data), len(columns) + 1
+        for at, expected in columns:
+            if values[at::width] != expected:
+                return None
+        return values[1::width]
+
+    def _form(self, count: int) -> Form:
+        (_, head), *rest = self.constants
+        frame, end = f"{len(head)}si", len(head) + 4
+        for at, what in rest:
+            frame += f"{at - end}x{len(what)}s"
+            end = at + len(what)
+        unpack = Struct(">" + f"{frame}{self.stride - end}x" * count).unpack
+        columns = [(number, (what,) * count) for number, (_, what) in enumerate(rest, 2)]
+        form = self.forms[count] = (unpack, [(0, (head,) * count), *columns])
+        return form
+
+
+class Flow:
+    """One API version on one connection: where it is counted, and what the last frames said.
+
+    `prefix` are the bytes from a request's client id to the last field read of it, and `note` what they mean:
+    while they come again nothing is parsed. `least` is the shortest frame that can hold them. `before` is
+    what was remembered before that: clients take turns between two topics. `answer` is the same for
+    responses.
+    """
+
+    __slots__ = (
+        "alike", "answer", "answer_columns", "answer_length", "answer_note", "answers_alike", "before",
+        "header", "held", "lane", "least", "note", "noted", "plan", "prefix", "replaced", "revision", "rules",
+    )  # fmt: skip
+
+    def __init__(self, plan: Plan, lane: Lane) -> None:
+        self.plan, self.lane = plan, lane
+        self.header = b""  # of requests: client id and tagged fields
+        self.prefix, self.least, self.note = b"", NO_LENGTH, EMPTY
+        self.noted = NO_LENGTH  # `least`, where rules look at each frame
+        self.alike: Alike | None = None
+        self.before: tuple[bytes, int, Note, Alike | None] | None = None
+        self.answer = NO_MEMO
+        self.answers_alike: Alike | None = None
+        self.answer_note = QUIET
+        self.answer_columns: list[Any] | None = None
+        self.answer_length = 0  # of the last response that was read
+        self.held: bytes | None = None  # the last response that was held, from its correlation id on,
+        self.replaced: list[bytes] = []  # what was sent for it,
+        self.revision = -1  # and the topology's revision then
+        self.rules: tuple[Any, Any] = (
+            None,
+            None,
+        )  # for its requests, for its responses; None: there are none
+
+    def forget(self) -> None:
+        """Read the next request anew."""
+        self.least, self.before = NO_LENGTH, None
+
+    def turn(self, data: bytes, pos: int, length: int) -> bool:
+        """Is the request at `pos` like the one before the last? Then that is what is remembered now."""
+        before = self.before
+        if before is None or length < before[1] or not data.startswith(before[0], pos + 12):
+            return False
+        self.before = self.prefix, self.least, self.note, self.alike
+        self.prefix, self.least, self.note, self.alike = before
+        return True
+
+
+def like_requests(flow: Flow, head: bytes, stride: int) -> Alike | None:
+    """What requests like the flow's last have in common; None if none of this length has come just before."""
+    known = flow.alike
+    if known is not None and known.stride == stride and known.steady is flow.prefix:
+        return known
+    flow.alike = Alike(stride, flow.prefix, head, ((12, flow.prefix),))
+    return None
+
+
+def like_responses(flow: Flow, stride: int) -> Alike | None:
+    """The same for responses that the flow's memo knows."""
+    known, memo = flow.answers_alike, flow.answer
+    if known is not None and known.stride == stride and known.steady is memo:
+        return known
+    if memo.least <= stride - 4 <= memo.most:
+        constants = ((8, memo.first), (memo.second_at, memo.second), (memo.third_at, memo.third))
+        flow.answers_alike = Alike(stride, memo, SIZE.pack(stride - 4), constants)
+    return None

@@ -1,0 +1,386 @@
+"""Bytes from the client: told apart into requests, noted, and passed on."""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import Any
+
+from klamm.decoders.compile import UNREADABLE
+from klamm.decoders.framing import tls_or_size
+from klamm.decoders.sasl_tokens import GSSAPI_FIRST, Tokens
+from klamm.proxy.session.api_versions import unsupported
+from klamm.proxy.session.connection import Connection
+from klamm.proxy.session.effects import Effect, Piece, Send, sends
+from klamm.proxy.session.header import header
+from klamm.proxy.session.listeners import have_room
+from klamm.proxy.session.memory import FEWEST, MOST, NO_LENGTH, SIZE, Flow, like_requests
+from klamm.proxy.session.pending import Run
+from klamm.proxy.session.request_bodies import NO_LANE, Noting
+from klamm.proxy.session.request_bodies import count as count_requests
+from klamm.proxy.session.rule_orders import Ruling
+from klamm.proxy.session.summaries import EMPTY, QUIET
+from klamm.rules.plan import SASL_HANDSHAKE, Plan
+
+HEAD = Struct(">iii").unpack_from  # size, key and version, correlation id
+make = tuple.__new__  # a named tuple in a third of the time
+HEADER_LIMIT = 64 * 1024  # client id and tagged fields of a request's header
+TOKEN, SWALLOW, CLOSE = (Flow(Plan(-1, name, 0), NO_LANE) for name in ("token", "swallow", "close"))
+
+
+class Requests:
+    """`left`: bytes of the current frame still to come, which go on as they are. `kept`: the start of a
+    frame not understood yet.
+    """
+
+    def __init__(self, connection: Connection, ruling: Ruling | None) -> None:
+        self.connection, self.ruling = connection, ruling
+        self.left = 0
+        self.kept: list[bytes] = []
+        self.kept_size = 0
+        self.need = 0  # of what is kept, before it is looked at again
+        self.since = 0  # when the first byte of what is kept came
+        self.instead: list[Piece | Effect] = []  # what goes to the broker for a frame that is swallowed
+        self.rules_revision = 0
+        self.passed = 0  # frames that come now, of which rules have said already that they pass
+        self.known: dict[int, Flow] = {}
+        self.flows = self.known  # empty while tokens are expected: then every frame is looked at
+        self.noting = Noting(connection, None if ruling is None else ruling.peer)
+        self.steady: Flow | None = None  # the last read was whole requests of this flow, all alike
+        self.limit = connection.context.frame_limit
+        self.names_revision = 0
+        self.unread: list[bytes] = []  # came while the connection was muted
+
+    def receive(self, data: bytes, now: int) -> bytes | list[Effect]:
+        """The same object when all of it goes on; else effects."""
+        connection = self.connection
+        if connection.closing or "broker" in connection.over:
+            return []
+        ruling = self.ruling
+        if ruling is not None:
+            if connection.muted_until:
+                return self._muted(data, now)
+            if self.rules_revision != ruling.engine.revision:
+                self._rule_anew(ruling)
+        steady, self.steady = self.steady, None
+        if self.names_revision != connection.context.topology.names_revision:
+            self._rename()
+        elif (
+            steady is not None
+            and not (steady.note.listeners and have_room(steady.note.listeners))
+            and self._same(steady, data, now)
+        ):
+            self.steady = steady
+            return data
+        read, arrived = data, now
+        if self.kept:
+            self.kept.append(data)
+            self.kept_size += len(data)
+            if self.kept_size < self.need:
+                return []
+            data, arrived, self.kept, self.need = b"".join(self.kept), self.since, [], 0
+        size, pos, start = len(data), self.left, 0
+        pieces: list[Piece | Effect] = []
+        if self.noting.walk is not None:
+            self._feed(data[:pos] if pos < size else data, pos <= size)
+        in_flight, limit, flows = connection.in_flight, self.limit, self.flows
+        current: int | None = None  # key and version of the run of like frames that is being counted
+        prefix, least, began = b"", NO_LENGTH, 0
+        ids: list[int] = []
+        first = 0  # where in `ids` the run begins
+        flow: Flow | None = None
+        while size - pos >= 12:
+            length, code, correlation = HEAD(data, pos)
+            if code != current or not data.startswith(prefix, pos + 12) or not least <= length <= limit:
+                if current is not None:
+                    assert flow is not None
+                    count_requests(flow, len(ids) - first, pos - began)
+                    current = None
+                flow = flows.get(code)
+                if flow is None or not (
+                    (flow.least <= length <= limit and data.startswith(flow.prefix, pos + 12))
+                    or (length <= limit and flow.turn(data, pos, length))
+                ):
+                    flow = self._meet(data, pos, length, code, correlation, arrived)
+                    if flow is None or flow is CLOSE:
+                        break
+                    flows = self.flows
+                    if flow.lane is NO_LANE:
+                        if flow is SWALLOW:
+                            pieces += (data[start:pos], *self.instead)
+                            start, self.instead = pos + length + 4, []
+                        pos += length + 4
+                        arrived = now
+                        if "broker" in connection.over:
+                            data, size = data[:pos], pos
+                        elif connection.muted_until:
+                            self.unread.append(data[pos:])
+                            data, size = data[:pos], pos
+                        continue
+                if flow.note.listeners and have_room(flow.note.listeners):
+                    self._tell(flow, correlation, length, now)
+                    pos += length + 4
+                    continue
+                current, prefix, least, began = code, flow.prefix, flow.least, pos
+                ids = self._continued(flow, now)
+                first = len(ids)
+                if flow.note.answered and not ids:
+                    in_flight.append(make(Run, (flow, flow.note, now, ids, length, (), None)))
+                if flow.least <= length:
+                    stride = length + 4
+                    like = like_requests(flow, data[pos : pos + 8], stride)
+                    count = min((size - pos) // stride, MOST)
+                    if like is not None and count >= FEWEST:
+                        found = like.ids(memoryview(data)[pos : pos + count * stride], count)
+                        if found:
+                            ids += found
+                            pos += count * stride
+                            continue
+            ids.append(correlation)
+            pos += length + 4
+        if current is not None:
+            assert flow is not None
+            count_requests(flow, len(ids) - first, pos - began)
+            if pos == size and flow.note.answered:
+                self._steady(flow, data, pos - length - 4, length)
+        if pos < size and connection.tokens is not None and not connection.closing:
+            pos = self._short_tokens(data, pos, size)
+        if pos >= size:
+            self.left = pos - size
+            if data is read and not connection.effects and not pieces:
+                return data
+            pieces.append(data[start:])
+        else:
+            self.left = 0
+            self.kept, self.kept_size, self.since = [data[pos:]], size - pos, arrived
+            pieces.append(data[start:pos])
+        effects, connection.effects = connection.effects, []
+        return [*sends("broker", pieces), *effects]
+
+    def _muted(self, data: bytes, now: int) -> list[Effect]:
+        """Only the rest of a request that has begun to pass is read; what follows it waits for `unmute`."""
+        connection, begun = self.connection, min(self.left, len(data))
+        until, connection.muted_until = connection.muted_until, 0
+        effects = self.receive(data[:begun], now) if begun else []
+        connection.muted_until = until
+        self.unread.append(data[begun:])
+        return [Send("broker", effects)] if isinstance(effects, bytes) else effects
+
+    def unmute(self, now: int) -> list[Effect]:
+        """Read on: the throttle time is over."""
+        self.connection.muted_until = 0
+        unread, self.unread, self.since = b"".join(self.unread), [], now
+        effects = self.receive(unread, now) if unread else []
+        return [Send("broker", effects)] if isinstance(effects, bytes) else effects
+
+    def _tell(self, flow: Flow, correlation: int, length: int, now: int) -> None:
+        """A request of which somebody is told, by itself: when it is answered, or now if it never is."""
+        run = Run(flow, flow.note, now, [correlation], length)
+        count_requests(flow, 1, length + 4)
+        if flow.note.answered:
+            self.connection.in_flight.append(run)
+        else:
+            self.connection.exchange(flow, run, correlation, QUIET, None, None)
+
+    def _continued(self, flow: Flow, now: int) -> list[int]:
+        """The ids of the run that a request goes on with, where rules look at each frame; else none yet."""
+        if flow.rules[0] is not None and self.connection.in_flight:
+            last = self.connection.in_flight[-1]
+            same = last.flow is flow and last.note is flow.note and last.arrived == now
+            if same and last.fate is None and isinstance(last.ids, list):
+                return last.ids
+        return []
+
+    def _rule_anew(self, ruling: Ruling) -> None:
+        """The rules have changed: what was decided for each API and version is decided again."""
+        self.rules_revision, self.steady, self.passed = ruling.engine.revision, None, 0
+        ruling.passed("request")
+        ruling.rule_anew(self.known)
+
+    def _steady(self, flow: Flow, data: bytes, last: int, length: int) -> None:
+        """A read that ended with a frame, at `last`: the next may be whole frames like it."""
+        concern = flow.rules[0]
+        if concern is None:
+            if flow.least <= length:
+                self.steady = flow
+        elif not concern.by_header or flow.noted > length or self.passed:
+            return
+        elif like_requests(flow, data[last : last + 8], length + 4) is not None:
+            self.steady = flow
+
+    def _same(self, flow: Flow, data: bytes, now: int) -> bool:
+        """Take a read that is, whole, requests like those of the read before."""
+        like = flow.alike
+        assert like is not None
+        count, rest = divmod(len(data), like.stride)
+        if rest or count > MOST:
+            return False
+        ids = like.ids(data, count)
+        if not ids:
+            return False
+        if flow.rules[0] is not None:
+            assert self.ruling is not None
+            self.passed = self.ruling.passes(flow, count, now)
+            if self.passed < count:
+                return False
+            self.passed = 0
+        self.connection.in_flight.append(make(Run, (flow, flow.note, now, ids, like.stride - 4, (), None)))
+        count_requests(flow, count, len(data))
+        return True
+
+    def _rename(self) -> None:
+        """Topic ids have got names: what was read without them is read again."""
+        self.names_revision = self.connection.context.topology.names_revision
+        for flow in self.known.values():
+            if not flow.note.named or flow.before is not None:
+                flow.forget()
+                flow.noted = NO_LENGTH
+
+    def _meet(self, data: bytes, pos: int, length: int, code: int, correlation: int, now: int) -> Flow | None:
+        """A frame that is not like the last of its kind. None: more bytes are needed."""
+        connection = self.connection
+        end, size, flow = pos + 4 + length, len(data), self.flows.get(code)
+        ruled = flow is not None and flow.rules[0] is not None and 8 <= length <= self.limit
+        if flow is not None and ruled and data.startswith(flow.header, pos + 12):
+            return self._ruled(flow, data, pos, pos + 12 + len(flow.header), end, correlation, now)
+        key, version = code >> 16, (code & 0xFFFF ^ 0x8000) - 0x8000
+        if connection.tokens is None and not self.known and key >> 8 == GSSAPI_FIRST:
+            connection.tokens = Tokens("GSSAPI")
+        if connection.tokens is not None and 0 <= length <= self.limit:
+            if connection.tokens.is_token(length, key & 0xFFFF):
+                connection.tokens.from_client()
+                return TOKEN
+            self.flows = self.known
+        wrong = tls_or_size(length, "client", self.limit)
+        if wrong is not None:
+            connection.close(wrong[0], "", wrong[1])
+            return CLOSE
+        plan = connection.context.planner.plan(key, version)
+        try:
+            client_id, body = header(plan, data, pos, min(end, size))
+        except UNREADABLE:
+            if end > size and size - pos < HEADER_LIMIT:
+                return None
+            connection.problem(
+                "undecodable_header",
+                plan.name,
+                f"the header of a {plan.name} v{version} request does not decode",
+            )
+            return self._flow(code, plan, None)
+        if flow is None or flow.header != data[pos + 12 : body]:
+            flow = self._flow(code, plan, client_id)
+            flow.header = data[pos + 12 : body]
+            if self.ruling is not None:
+                self.ruling.rule(flow)
+        if plan.refuse is not None:
+            connection.close("unknown_version", plan.name, plan.refuse, _named(plan))
+            return CLOSE
+        if plan.answer:  # a client negotiates with its newest ApiVersions first (KIP-511): no problem
+            return self._answer(plan, correlation, end <= size)
+        if flow.rules[0] is not None:
+            return self._ruled(flow, data, pos, body, end, correlation, now)
+        return self._note(flow, data, pos, body, end, correlation, now)
+
+    def _ruled(
+        self, flow: Flow, data: bytes, pos: int, body: int, end: int, correlation: int, now: int
+    ) -> Flow | None:
+        """A request that rules may act on. They are asked when all of it is there."""
+        connection, size = self.connection, end - pos
+        ruling = self.ruling
+        assert ruling is not None
+        held = False
+        if self.passed:
+            self.passed -= 1
+        else:
+            held = ruling.looks(flow, "request", flow.rules[0], now)
+            if held and size > connection.context.held_limit:
+                connection.too_large(flow.plan, "request", size)
+                held = False
+            if not held:
+                ruling.passed("request")
+        if held and end > len(data):
+            self.need = size
+            return None
+        noted: Flow | None = flow
+        if size - 4 < flow.noted or flow.note.listeners or not data.startswith(flow.prefix, pos + 12):
+            noted = self._note(flow, data, pos, body, end, correlation, now)
+            flow.noted, flow.least = flow.least, NO_LENGTH
+        if not held or noted is None:
+            return noted
+        whole = data[pos:end]
+        ruled = ruling.request(flow, whole[: body - pos], whole[body - pos :], correlation, now)
+        if ruled is None:
+            return noted
+        self.instead, runs = ruled
+        connection.ends(self.instead)
+        count_requests(flow, 1, size)
+        if flow.note.listeners and not flow.note.answered:
+            unanswered = Run(flow, flow.note, now, [correlation], size - 4)
+            connection.exchange(flow, unanswered, correlation, QUIET, None, None)
+        for run in runs:
+            if run.flow is None:
+                connection.due(run)
+            else:
+                connection.in_flight.append(run)
+        return SWALLOW
+
+    def _flow(self, code: int, plan: Plan, client_id: str | None) -> Flow:
+        connection, context = self.connection, self.connection.context
+        lane = context.stats.lane(
+            context.cluster,
+            connection.broker,
+            client_id,
+            plan.name,
+            plan.version if plan.unknown is None else -1,
+        )
+        if len(self.known) > 1024:  # a client that makes up versions
+            self.known.clear()
+        if plan.unknown is not None and code not in self.known and not (plan.refuse or plan.answer):
+            kind = "unknown_api" if plan.name == "unknown" else "unknown_version"
+            connection.problem(kind, plan.name, plan.unknown, _named(plan))
+        flow = self.known[code] = Flow(plan, lane)
+        return flow
+
+    def _answer(self, plan: Plan, correlation: int, whole: bool) -> Flow | None:
+        if not whole:
+            return None
+        connection = self.connection
+        body = unsupported()
+        answer = SIZE.pack(4 + len(body)) + SIZE.pack(correlation) + body
+        connection.due(Run(None, EMPTY, 0, [correlation], 0, (answer,)))
+        return SWALLOW
+
+    def _note(
+        self, flow: Flow, data: bytes, pos: int, body: int, end: int, correlation: int, now: int
+    ) -> Flow | None:
+        """Read it. None: when more of it is there."""
+        noted = self.noting.note(flow, data, pos, body, end, correlation, now)
+        self._expect_tokens(flow)
+        self.need = self.noting.need if noted is None else 0
+        return noted
+
+    def _feed(self, data: bytes, last: bool) -> None:
+        """More of a request that passes while it is read."""
+        assert self.noting.walk is not None
+        flow = self.noting.walk[1]
+        self.noting.feed(data, last)
+        self._expect_tokens(flow)
+
+    def _expect_tokens(self, flow: Flow) -> None:
+        if flow.plan.key == SASL_HANDSHAKE and flow.plan.version == 0:
+            self.flows = {}
+
+    def _short_tokens(self, data: bytes, pos: int, size: int) -> int:
+        """Tokens too short to be looked at as requests: the position after those that are whole."""
+        tokens = self.connection.tokens
+        while tokens is not None and size - pos >= 4:
+            (length,) = SIZE.unpack_from(data, pos)
+            if not 0 <= length < 8 or size - pos < 4 + length:
+                break
+            tokens.from_client()
+            pos += 4 + length
+        return pos
+
+
+def _named(plan: Plan) -> dict[str, Any]:
+    """Fields of a log line about an API or version that klamm does not know."""
+    return {"key": plan.key, "version": plan.version}

@@ -1,0 +1,208 @@
+"""What a response says, and what replaces it: addresses, and the ApiVersions cut."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from klamm.decoders.compile import UNREADABLE, skip_tags
+from klamm.decoders.failures import DecodeError, EncodeError
+from klamm.proxy.session.addresses import Unbound, rewrite
+from klamm.proxy.session.api_versions import clamped
+from klamm.proxy.session.connection import Connection, resized
+from klamm.proxy.session.effects import Bind
+from klamm.proxy.session.large_responses import Passing
+from klamm.proxy.session.memory import NO_MEMO, Flow, Memo
+from klamm.proxy.session.summaries import QUIET, AnswerNote
+from klamm.proxy.session.topology import Unbindable
+from klamm.rules.plan import API_VERSIONS
+
+MEMO_LIMIT = 4096
+HELD_MEMO_LIMIT = 256 * 1024
+TAIL_HELD = 256 * 1024  # a response that ends in addresses is held whole up to this size; a larger one flows
+SHAPE_LIMIT = 64 * 1024  # of a response whose shape is remembered
+FIRST_LOOK = 256 * 1024  # a held response is looked at when this much is there: addresses mostly come early
+
+# What a response says, and what goes on in its place (None: itself). No Met at all: more of it is needed, or
+# it ends the connection.
+Met = tuple[AnswerNote, list[Any] | None]
+
+
+class Answers:
+    """`need`: so many bytes of the frame must be there before it is looked at again. `blocked`: a
+    listener is being bound.
+    """
+
+    def __init__(self, connection: Connection, passing: Passing) -> None:
+        self.connection, self.passing = connection, passing
+        self.need = 8
+        self.blocked = False
+
+    def meet(self, data: bytes, pos: int, length: int, flow: Flow) -> Met | None:
+        """A frame that is not like the last of its kind."""
+        plan, end = flow.plan, pos + 4 + length
+        whole = end <= len(data)
+        if plan.hold:
+            return self._held(data, pos, length, flow)
+        if plan.response is None:
+            if not plan.logged:
+                flow.answer = Memo(4, self.connection.context.frame_limit, b"", b"", 0, b"", 0, QUIET)
+            return QUIET, None
+        if not whole and plan.tail is not None and length <= TAIL_HELD:
+            self._wait(length + 4)
+            return None
+        try:
+            body = self._body(flow, data, pos)
+            if plan.tail is not None and not whole:
+                raise IndexError
+            *columns, stop = plan.response.pick(data, body, min(end, len(data)))
+        except UNREADABLE:
+            if not whole:
+                return self._start_walk(flow, data, pos)
+            if plan.tail is not None:
+                self._refuse(flow, "its addresses cannot be looked for")
+                return None
+            self.connection.undecodable(flow.plan, "response")
+            return QUIET, None
+        if flow.answer_columns != columns:
+            flow.answer_columns, flow.answer_note = columns, self.connection.said(flow, tuple(columns))
+            if not flow.answer_note.named:
+                flow.answer_columns = None
+        if plan.tail is not None and plan.response.column(tuple(columns), (plan.tail, "node_id")):
+            return (
+                self._rewritten(data, pos, body, end, flow)
+                if length <= TAIL_HELD
+                else (flow.answer_note, self.passing.whole(flow, data, pos, body, end))
+            )
+        known, flow.answer = flow.answer, NO_MEMO
+        if flow.answer_columns is not None and not plan.logged:
+            if plan.tail is None and stop - pos <= MEMO_LIMIT:
+                flow.answer = Memo(
+                    stop - pos - 4,
+                    self.connection.context.frame_limit,
+                    data[pos + 8 : stop],
+                    b"",
+                    0,
+                    b"",
+                    0,
+                    flow.answer_note,
+                )
+            elif plan.shape is not None and length == flow.answer_length and length <= SHAPE_LIMIT:
+                flow.answer = _shape(plan.shape(data, body, end), data[pos:end], pos, flow.answer_note)
+            flow.answer_length = length
+            if flow.answer == known:  # what was made for it holds on
+                flow.answer = known
+        return flow.answer_note, None
+
+    def _held(self, data: bytes, pos: int, length: int, flow: Flow) -> Met | None:
+        """A response that is not passed on before its addresses are rewritten."""
+        end, size = pos + 4 + length, len(data)
+        topology = self.connection.context.topology
+        same = flow.held is not None and flow.revision == topology.revision and len(flow.held) == length - 4
+        if same and end <= size and data.startswith(flow.held or b"", pos + 8):
+            return flow.answer_note, resized(data, pos, pos + 8, flow.replaced)
+        if end > size and (flow.plan.key == API_VERSIONS or size - pos < FIRST_LOOK):
+            self._wait(min(length + 4, FIRST_LOOK) if flow.plan.key != API_VERSIONS else length + 4)
+            return None
+        try:
+            body = self._body(flow, data, pos)
+            if flow.plan.key == API_VERSIONS:
+                return self._clamped(data, pos, body, end, flow)
+        except (*UNREADABLE, DecodeError, EncodeError) as error:
+            self._refuse(flow, str(error) or "cut short")
+            return None
+        return self._rewritten(data, pos, body, end, flow)
+
+    def _clamped(self, data: bytes, pos: int, body: int, end: int, flow: Flow) -> Met:
+        original = data[body:end]
+        new = clamped(original, flow.plan.version, self.connection.context.allow_unknown_apis)
+        code = int.from_bytes(original[:2], "big", signed=True)
+        note = AnswerNote([(None, code)] if code else [])
+        return note, None if new is original else resized(data, pos, body, [new])
+
+    def _rewritten(self, data: bytes, pos: int, body: int, end: int, flow: Flow) -> Met | None:
+        """Splice klamm's addresses in; the part of a frame that has not come yet flows after them."""
+        connection, plan, size = self.connection, flow.plan, len(data)
+        topology = connection.context.topology
+        assert plan.endpoints is not None
+        there = min(end, size)
+        try:
+            new = rewrite(plan.endpoints, data, body, there, connection.standing)
+        except Unbound:
+            self.blocked = True
+            connection.effects.append(Bind())
+            self._wait(end - pos)
+            return None
+        except Unbindable as error:
+            connection.close("unbindable", plan.name, str(error))
+            return None
+        except UNREADABLE:
+            if end <= size:
+                self._refuse(flow, "its addresses cannot be found")
+                return None
+            if size - pos > connection.context.held_limit:
+                self._refuse(flow, f"no end of its addresses in the first {size - pos} bytes")
+                return None
+            self._wait(min(end - pos, 2 * (size - pos)))
+            return None
+        note = self._summary_of_held(flow, data, pos, body, end) if plan.hold else flow.answer_note
+        if new is None:
+            if end > size:
+                return note, None
+            new = [data[body:end]]
+        late = end - there
+        if late == 0 and end - pos <= HELD_MEMO_LIMIT and plan.hold and note.named:
+            head = data[pos + 8 : body]
+            flow.held, flow.replaced, flow.revision = data[pos + 8 : end], [head, *new], topology.revision
+            flow.answer_note = note
+        return note, resized(data, pos, body, new, late)
+
+    def _summary_of_held(self, flow: Flow, data: bytes, pos: int, body: int, end: int) -> AnswerNote:
+        """What a held response says; a part of one is read on while the rest passes."""
+        if flow.plan.response is None:
+            return QUIET
+        if end > len(data):
+            met = self._start_walk(flow, data, pos)
+            return met[0] if met else QUIET
+        try:
+            return self.connection.said(flow, flow.plan.response.pick(data, body, end)[:-1])
+        except UNREADABLE:
+            self.connection.undecodable(flow.plan, "response")
+            return QUIET
+
+    def _start_walk(self, flow: Flow, data: bytes, pos: int) -> Met | None:
+        """Read the rest of a frame as it passes; the part of it that is here goes on at once."""
+        try:
+            self.passing.start(flow, self._body(flow, data, pos))
+        except UNREADABLE:
+            self._wait(len(data) - pos + 1)
+            return None
+        return QUIET, None
+
+    def _wait(self, need: int) -> None:
+        """Hold the frame until so much of it is there."""
+        self.need = need
+
+    def _refuse(self, flow: Flow, reason: str) -> None:
+        self.connection.refuse(flow.plan, reason)
+
+    def _body(self, flow: Flow, data: bytes, pos: int) -> int:
+        return skip_tags(data, pos + 9, len(data), data[pos + 8]) if flow.plan.response_tags else pos + 8
+
+
+def _shape(volatile: list[tuple[int, int, int, Any]], frame: bytes, start: int, note: AnswerNote) -> Memo:
+    """The frame's bytes around its volatile values: sizes, counts and everything that says something.
+    `start`: of the frame.
+    """
+    steady, pos = [], 8
+    for _, first, last, value in volatile:
+        first = (
+            last - len(value) if isinstance(value, bytes) else first
+        )  # records: their length is of the shape
+        if first - start > pos:
+            steady.append((pos, frame[pos : first - start]))
+        pos = last - start
+    steady.append((pos, frame[pos:]))
+    if len(steady) > 3 or steady[0][0] != 8 or not steady[-1][1]:
+        return NO_MEMO
+    (_, one), (two_at, two), (three_at, three) = (steady + [(0, b"")] * 2)[:3]
+    return Memo(len(frame) - 4, len(frame) - 4, one, two, two_at, three, three_at, note)

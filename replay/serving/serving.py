@@ -1,0 +1,158 @@
+"""`klamm replay --serve`: a capture plays the broker, on a port for each node that it names."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from functools import cache
+
+import uvloop
+
+from klamm.captures.captured import Captured
+from klamm.captures.exchanges import exchanges
+from klamm.captures.exports.exporting import seen_by
+from klamm.captures.frames import chosen
+from klamm.decoders.schema import Api
+from klamm.proxy.config import Address
+from klamm.proxy.session.addresses import rewrite
+from klamm.proxy.session.topology import Kind, NodeKey
+from klamm.replay.serving.answers import Broker
+from klamm.replay.serving.connection import Connection
+from klamm.replay.serving.learning import record
+from klamm.replay.serving.plays import AS_RECORDED, PLAYED, PLAYS, nodes
+from klamm.replay.serving.recording import Recording
+from klamm.rules.expressions import Expression
+from klamm.rules.plan import Endpoints, endpoints
+
+Say = Callable[[str], None]
+
+
+class CannotServe(Exception):
+    """What is asked for cannot be had; the text says why."""
+
+
+@dataclass(slots=True)
+class Serving:
+    """What runs: where each node listens, and what was answered so far, by API."""
+
+    recording: Recording
+    broker: Broker
+    addresses: dict[NodeKey, Address] = field(default_factory=dict)
+    servers: list[asyncio.Server] = field(default_factory=list)
+    connections: set[asyncio.Task[None]] = field(default_factory=set)
+
+    @property
+    def bootstrap(self) -> Address:
+        return self.addresses[min(self.addresses)]
+
+    @property
+    def answered(self) -> Counter[str]:
+        return self.broker.answered
+
+    @property
+    def unanswered(self) -> Counter[str]:
+        return self.broker.unanswered
+
+    def addressed(self, api: Api, version: int, body: bytes, host: str) -> bytes:
+        """A response's body with our addresses in it, as a client sees them that reached us at `host`."""
+        where = _endpoints(api, version)
+        if where is None:
+            return body
+
+        def standing(kind: Kind, node_id: int, _: str, port: int) -> tuple[str, int]:
+            address = self.addresses.get(NodeKey(kind, node_id), self.bootstrap)
+            return host, address.port
+
+        return b"".join(rewrite(where, body, 0, len(body), standing) or [body])
+
+
+@cache
+def _endpoints(api: Api, version: int) -> Endpoints | None:
+    return endpoints(api, version)
+
+
+def load(rows: Iterable[Captured], where: Expression | None = None) -> Recording:
+    """What the clients of a capture saw. Raises CannotServe."""
+    told = record(chosen(exchanges(seen_by("client", rows)), where), PLAYED - AS_RECORDED)
+    if not told.exchanges:
+        why = "".join(f"; {count} responses {reason}" for reason, count in told.unread.items() if count)
+        raise CannotServe(f"the capture has no exchange that can be served{why}")
+    if len(told.clusters) > 1:
+        names = ", ".join(sorted(told.clusters))
+        raise CannotServe(f'the capture has several clusters ({names}): choose with `cluster == "NAME"`')
+    return told
+
+
+def warnings(told: Recording) -> list[str]:
+    """What clients will find to be other than it was."""
+    lines = [f"{count} responses {why}: they are not served" for why, count in told.unread.items() if count]
+    if told.unreadable:
+        lines.append(f"{told.unreadable} frames have records that cannot be read: these are not served")
+    if told.blank_batches:
+        lines.append(
+            f"{told.blank_batches} batches are blank in the capture: clients get as many records, of zeros"
+        )
+    return lines
+
+
+def serve(
+    told: Recording, listen: Address, say: Say, announce: Callable[[Serving], None], strict: bool = False
+) -> Serving:
+    """Until SIGINT or SIGTERM. The first node listens at `listen`, the others on the ports after it, or all
+    on free ones if its port is 0. `announce` is called when clients may come. Raises CannotServe.
+    """
+    return uvloop.run(_serve(told, listen, say, announce, strict))
+
+
+async def _serve(
+    told: Recording, listen: Address, say: Say, announce: Callable[[Serving], None], strict: bool
+) -> Serving:
+    loop, stop = asyncio.get_running_loop(), asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    async with served(told, listen, say, strict) as serving:
+        announce(serving)
+        await stop.wait()
+    return serving
+
+
+@asynccontextmanager
+async def served(told: Recording, listen: Address, say: Say, strict: bool = False) -> AsyncIterator[Serving]:
+    """Listening for every node while the context lasts. Raises CannotServe."""
+    broker = Broker(told, PLAYS, say, strict)
+    serving = Serving(told, broker)
+    try:
+        for index, key in enumerate(sorted({*told.nodes, *nodes(broker)})):
+            port = listen.port + index if listen.port else 0
+            serving.servers.append(await _bind(serving, key, Address(listen.host, port)))
+        yield serving
+    finally:
+        for server in serving.servers:
+            server.close()
+        for task in serving.connections:
+            task.cancel()
+        await asyncio.gather(*serving.connections)
+
+
+async def _bind(serving: Serving, key: NodeKey, address: Address) -> asyncio.Server:
+    async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        serving.connections.add(task)
+        try:
+            await Connection(str(key), serving.broker, serving.addressed, reader, writer).run()
+        except asyncio.CancelledError:
+            pass  # nothing waits for the task but the stream, which would call it an error
+        finally:
+            serving.connections.discard(task)
+
+    try:
+        server = await asyncio.start_server(connected, *address)
+    except OSError as error:
+        raise CannotServe(f"cannot listen at {address}: {error.strerror or error}") from error
+    serving.addresses[key] = Address(address.host, server.sockets[0].getsockname()[1])
+    return server

@@ -1,0 +1,122 @@
+"""What actions ask for: orders, as data. The edge carries them out, in the order in which rules give them.
+
+An order that ends a frame is the last one heard: what later rules of the file would have said is not asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+if TYPE_CHECKING:
+    from klamm.rules.frame import Frame
+
+How = Literal["fin", "rst"]
+Direction = Literal["request", "response"]
+FOREVER = 2**63 - 1  # ns
+
+
+class Delay(NamedTuple):
+    """The frame goes on `ns` after it came; what follows it on its side waits behind it."""
+
+    ns: int
+
+
+class Pause(NamedTuple):
+    """The frame waits until somebody resolves it, at most so long; what later rules say of it is done before.
+    What follows it on its side waits behind it. `rule`: on whose behalf; the engine says it.
+    """
+
+    timeout_ns: int
+    rule: str = ""
+
+
+class Edit(NamedTuple):
+    """The frame goes on with these values, in the wire table's names. Later rules see them."""
+
+    values: dict[str, Any]
+
+
+class Raw(NamedTuple):
+    """The frame goes on with this body, whatever it means; the size field follows."""
+
+    body: bytes
+
+
+class Answer(NamedTuple):
+    """The broker does not see the request; klamm answers with these values (None: not at all). Ends it."""
+
+    values: dict[str, Any] | None
+
+
+class OnAnswer(NamedTuple):
+    """When the answer to this request comes, ask this function what to do with it."""
+
+    act: Callable[[Frame], Iterable[Order]]
+
+
+class Drop(NamedTuple):
+    """The frame goes nowhere. No answer ever comes, and the connection's later ones wait for it. Ends it."""
+
+
+class Cut(NamedTuple):
+    """The connection ends: both sides, after `sent` bytes of this frame (None: all of it). Ends it."""
+
+    how: How = "rst"
+    sent: int | None = 0
+
+
+class MuteChannel(NamedTuple):
+    """The next request of the connection is read `ns` after this frame came: brokers mute a channel like this
+    for the throttle time (KIP-219).
+    """
+
+    ns: int
+
+
+class Silence(NamedTuple):
+    """This connection's client hears nothing more, and nothing more of it is heard. Ends it. The connection
+    is closed after so long; 0: never.
+    """
+
+    close_after_ns: int = 0
+
+
+class Twice(NamedTuple):
+    """The broker gets the request twice; its second answer is swallowed."""
+
+
+class Shape(NamedTuple):
+    """From here on the bytes of one direction flow like this. 0 leaves a trait as it is."""
+
+    direction: Direction
+    bytes_per_s: int = 0
+    slice_bytes: int = 0  # on average,
+    slice_spread: int = 0  # plus or minus this,
+    slice_gap_ns: int = 0  # with so much between two slices
+    limit_bytes: int = 0  # then the connection is closed
+    close_after_ns: int = 0  # an end that closes is told of so much later
+    loss: float = 0.0  # the share of segments that stall for a retransmission
+    loss_ns: int = 0  # which takes so long, doubled for each further loss in a row
+    loss_correlation: float = 0.0  # how much each chance of a loss is that of the one before
+
+
+class Keep(NamedTuple):
+    """A capture that runs keeps the exchange."""
+
+
+class Log(NamedTuple):
+    """An event for the log. `each`: a line for each of them, up to some in a second; else it is a warning, of
+    which the log has one a minute for each rule. `rule`: on whose behalf; the engine says it.
+    """
+
+    message: str
+    fields: dict[str, Any]
+    each: bool = True
+    rule: str = ""
+
+
+Reply = Answer | OnAnswer
+Ending = Drop | Cut | Silence
+Order = Delay | Pause | Edit | Raw | Reply | Ending | MuteChannel | Twice | Shape | Log | Keep
+ENDING = (Answer, Drop, Cut, Silence)
