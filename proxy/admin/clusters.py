@@ -82,7 +82,7 @@ def _told(proxied: Proxied, link: Link) -> Connection:
     sent, received = _tcp_bytes(link)
     session = link.session if link.broker is not None else None
     flows = session.requests.known.values() if session else ()
-    client_ids = [flow.lane.client_id for flow in flows if flow.lane.client_id]
+    client_ids = [flow.counters.client_id for flow in flows if flow.counters.client_id]
     return Connection(
         id=opened.number,
         cluster=proxied.settings.name,
@@ -90,7 +90,7 @@ def _told(proxied: Proxied, link: Link) -> Connection:
         client=str(Address(*link.client_address)),
         client_id=client_ids[-1] if client_ids else None,
         since=opened.since,
-        in_flight=session.in_flight() if session else 0,
+        in_flight=session.pending() if session else 0,
         from_client_bytes=received,
         to_client_bytes=sent,
     )

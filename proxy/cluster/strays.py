@@ -52,7 +52,7 @@ class Strays:
         if link.broker is None or link.broker.gone or link.client.gone:
             return
         link.client.pause("leaving")
-        if patience_s > 0 and link.session.in_flight():
+        if patience_s > 0 and link.session.pending():
             later = asyncio.get_running_loop().call_later
             link.timers["leave"] = later(LOOK_S, self._leave, link, patience_s - LOOK_S)
         else:

@@ -146,7 +146,7 @@ class Link:
 
     def pause(self, to: To, frame: Paused) -> None:
         self._line(to)
-        self._put(to, frame.gap)
+        self._put(to, frame.place)
         self.host.paused(self, to, frame)
 
     def keep(self, correlation_id: int) -> None:
@@ -340,7 +340,7 @@ class Link:
         if not self.client.ended or broker is None or broker.told:
             return
         cut_short = session.requests.left > 0  # the last request will never be answered
-        if session.in_flight() <= cut_short and not session.responses.left:
+        if session.pending() <= cut_short and not session.responses.left:
             self._finish(CLOSED_BY_CLIENT)
 
     def lost(self, side: End, exc: Exception | None) -> None:

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from klamm.decoders.error_codes import error_name
 from klamm.proxy.metrics.snapshot import Snapshot
-from klamm.proxy.session.counters import BOUNDS_NS, OWN_BOUNDS_NS, Histogram, Lane, TopicLane
+from klamm.proxy.session.counters import BOUNDS_NS, OWN_BOUNDS_NS, Histogram, RequestCounters, TopicCounters
 
 NS = 1_000_000_000
 
@@ -37,8 +37,8 @@ def counters(snapshot: Snapshot) -> dict[str, Any]:
             for (cluster, broker), opened in stats.opened.items()
         ],
         "closed": _rows(stats.closed, "cluster", "reason"),
-        "lanes": [_lane(lane) for lane in stats.lanes.values()],
-        "topics": [_topic_lane(lane) for lane in stats.topics.values()],
+        "lanes": [_requests(each) for each in stats.requests.values()],
+        "topics": [_topic(each) for each in stats.topics.values()],
         "software": _rows(stats.software, "cluster", "name", "version"),
         "problems": _rows(stats.problems, "cluster", "broker", "api", "kind"),
         "unanswered": _rows(stats.unanswered, "cluster", "broker", "api", "client_id", "reason"),
@@ -55,34 +55,34 @@ def _rows(counts: Mapping[Key, int], *names: str) -> list[dict[str, Any]]:
     return [dict(zip(names, key, strict=True), count=count) for key, count in counts.items()]
 
 
-def _lane(lane: Lane) -> dict[str, Any]:
+def _requests(each: RequestCounters) -> dict[str, Any]:
     return {
-        "cluster": lane.cluster,
-        "broker": lane.broker,
-        "api": lane.api,
-        "version": lane.version,
-        "client_id": lane.client_id,
-        "requests": lane.requests,
-        "responses": lane.responses,
-        "one_way": lane.one_way,
-        "request_bytes": lane.request_bytes,
-        "response_bytes": lane.response_bytes,
-        "errors": _errors(lane.errors),
-        "own_answers": lane.own_answers,
-        "own_errors": _errors(lane.own_errors),
-        "latency": _histogram(lane.latency),
-        "own": _histogram(lane.own),
+        "cluster": each.cluster,
+        "broker": each.broker,
+        "api": each.api,
+        "version": each.version,
+        "client_id": each.client_id,
+        "requests": each.requests,
+        "responses": each.responses,
+        "one_way": each.one_way,
+        "request_bytes": each.request_bytes,
+        "response_bytes": each.response_bytes,
+        "errors": _errors(each.errors),
+        "own_answers": each.own_answers,
+        "own_errors": _errors(each.own_errors),
+        "latency": _histogram(each.latency),
+        "own": _histogram(each.own),
     }
 
 
-def _topic_lane(lane: TopicLane) -> dict[str, Any]:
+def _topic(each: TopicCounters) -> dict[str, Any]:
     return {
-        "cluster": lane.cluster,
-        "topic": lane.topic,
-        "api": lane.api,
-        "requests": lane.requests,
-        "errors": _errors(lane.errors),
-        "latency": _histogram(lane.latency),
+        "cluster": each.cluster,
+        "topic": each.topic,
+        "api": each.api,
+        "requests": each.requests,
+        "errors": _errors(each.errors),
+        "latency": _histogram(each.latency),
     }
 
 

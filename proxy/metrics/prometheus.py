@@ -31,7 +31,7 @@ NS = 1_000_000_000
 
 BROKER = ("cluster", "broker")
 API = ("cluster", "broker", "api")
-LANE = ("cluster", "broker", "api", "version", "client_id")
+REQUESTS = ("cluster", "broker", "api", "version", "client_id")
 TOPIC = ("cluster", "topic", "api")
 
 Labels = tuple[str, ...]
@@ -110,19 +110,23 @@ def _capture(capture: Capture) -> Iterator[Metric]:
 
 
 def _requests(stats: Stats) -> Iterator[Metric]:
-    lanes = [((n.cluster, n.broker, n.api, str(n.version), n.client_id), n) for n in stats.lanes.values()]
+    counters = [
+        ((n.cluster, n.broker, n.api, str(n.version), n.client_id), n) for n in stats.requests.values()
+    ]
     for name, description, slot in (
         ("klamm_requests", "Requests from clients.", "requests"),
         ("klamm_responses", "Responses from brokers.", "responses"),
         ("klamm_request_bytes", "Bytes of requests, sizes and headers included.", "request_bytes"),
         ("klamm_response_bytes", "Bytes of responses, sizes and headers included.", "response_bytes"),
     ):
-        yield _counter(name, description, LANE, ((labels, getattr(lane, slot)) for labels, lane in lanes))
+        yield _counter(
+            name, description, REQUESTS, ((labels, getattr(each, slot)) for labels, each in counters)
+        )
     yield _counter(
         "klamm_requests_one_way",
         "Requests that expect no response: Produce with acks=0.",
-        LANE,
-        ((labels, lane.one_way) for labels, lane in lanes),
+        REQUESTS,
+        ((labels, each.one_way) for labels, each in counters),
     )
     yield _counter(
         "klamm_requests_unanswered",
@@ -135,15 +139,15 @@ def _requests(stats: Stats) -> Iterator[Metric]:
     own_answers: Counter[Labels] = Counter()
     latency: defaultdict[Labels, Histogram] = defaultdict(lambda: Histogram(BOUNDS_NS))
     own: defaultdict[Labels, Histogram] = defaultdict(lambda: Histogram(OWN_BOUNDS_NS))
-    for lane in stats.lanes.values():
-        api = (lane.cluster, lane.broker, lane.api)
-        _add(latency[api], lane.latency)
-        _add(own[api], lane.own)
-        for origin, codes in (("broker", lane.errors), ("klamm", lane.own_errors)):
+    for each in stats.requests.values():
+        api = (each.cluster, each.broker, each.api)
+        _add(latency[api], each.latency)
+        _add(own[api], each.own)
+        for origin, codes in (("broker", each.errors), ("klamm", each.own_errors)):
             for code, times in codes.items():
                 errors[*api, error_name(code), origin] += times
-        if lane.own_answers:
-            own_answers[api] += lane.own_answers
+        if each.own_answers:
+            own_answers[api] += each.own_answers
     yield _counter(
         "klamm_errors",
         "Kafka errors in responses, one for each place that carries one, and whose they are.",
@@ -171,12 +175,12 @@ def _requests(stats: Stats) -> Iterator[Metric]:
 
 
 def _topics(stats: Stats) -> Iterator[Metric]:
-    lanes = {(n.cluster, n.topic, n.api): n for n in stats.topics.values()}
+    counters = {(n.cluster, n.topic, n.api): n for n in stats.topics.values()}
     yield _counter(
         "klamm_topic_requests",
         "Requests that name the topic; a request with two topics counts for both.",
         TOPIC,
-        ((labels, lane.requests) for labels, lane in lanes.items()),
+        ((labels, each.requests) for labels, each in counters.items()),
     )
     yield _counter(
         "klamm_topic_errors",
@@ -184,15 +188,15 @@ def _topics(stats: Stats) -> Iterator[Metric]:
         (*TOPIC, "error"),
         (
             ((*labels, error_name(code)), times)
-            for labels, lane in lanes.items()
-            for code, times in lane.errors.items()
+            for labels, each in counters.items()
+            for code, times in each.errors.items()
         ),
     )
     yield _histograms(
         "klamm_topic_request_duration_seconds",
         "As klamm_request_duration_seconds, for the requests that name the topic.",
         TOPIC,
-        {labels: lane.latency for labels, lane in lanes.items()},
+        {labels: each.latency for labels, each in counters.items()},
     )
 
 

@@ -13,12 +13,12 @@ from typing import Literal, Protocol
 
 from klamm.client.types import Capture
 from klamm.proxy.config import Address
-from klamm.proxy.session.counters import Histogram, Lane, Stats, TopicLane
+from klamm.proxy.session.counters import Histogram, RequestCounters, Stats, TopicCounters
 from klamm.proxy.session.topology import Node
 from klamm.rules.state import Tally
 
-TURN = 200  # lanes copied before the loop may do something else: less than half a millisecond
-NO_ERRORS: Counter[int] = Counter()  # shared by the copies of the many lanes without an error
+TURN = 200  # counters copied before the loop may do something else: less than half a millisecond
+NO_ERRORS: Counter[int] = Counter()  # shared by the copies of the many counters without an error
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +142,7 @@ class Snapshot:
 
 
 async def take(state: State) -> Snapshot:
-    """A snapshot. Each lane is of one moment; two lanes may be some turns of the loop apart."""
+    """A snapshot. Each of its counters is of one moment; two may be some turns of the loop apart."""
     return Snapshot(
         version=product_version(),
         pid=os.getpid(),
@@ -168,38 +168,38 @@ async def _copy_of(stats: Stats) -> Stats:
     copy.software = Counter(stats.software)
     copy.problems = Counter(stats.problems)
     copy.unanswered = Counter(stats.unanswered)
-    for turn, (key, lane) in enumerate(list(stats.lanes.items())):
+    for turn, (key, each) in enumerate(list(stats.requests.items())):
         if turn % TURN == TURN - 1:
             await asyncio.sleep(0)
-        copy.lanes[key] = _copy_of_lane(lane)
+        copy.requests[key] = _copy_of_requests(each)
     for turn, (name, topic) in enumerate(list(stats.topics.items())):
         if turn % TURN == TURN - 1:
             await asyncio.sleep(0)
-        copy.topics[name] = _copy_of_topic_lane(topic)
+        copy.topics[name] = _copy_of_topic(topic)
     return copy
 
 
 # Written out, slot by slot: copy.copy takes five times as long.
 
 
-def _copy_of_lane(lane: Lane) -> Lane:
-    copy = Lane.__new__(Lane)
-    copy.cluster, copy.broker, copy.client_id = lane.cluster, lane.broker, lane.client_id
-    copy.api, copy.version = lane.api, lane.version
-    copy.requests, copy.responses, copy.one_way = lane.requests, lane.responses, lane.one_way
-    copy.request_bytes, copy.response_bytes = lane.request_bytes, lane.response_bytes
-    copy.latency, copy.own = _copy_of_histogram(lane.latency), _copy_of_histogram(lane.own)
-    copy.errors = Counter(lane.errors) if lane.errors else NO_ERRORS
-    copy.own_answers = lane.own_answers
-    copy.own_errors = Counter(lane.own_errors) if lane.own_errors else NO_ERRORS
+def _copy_of_requests(each: RequestCounters) -> RequestCounters:
+    copy = RequestCounters.__new__(RequestCounters)
+    copy.cluster, copy.broker, copy.client_id = each.cluster, each.broker, each.client_id
+    copy.api, copy.version = each.api, each.version
+    copy.requests, copy.responses, copy.one_way = each.requests, each.responses, each.one_way
+    copy.request_bytes, copy.response_bytes = each.request_bytes, each.response_bytes
+    copy.latency, copy.own = _copy_of_histogram(each.latency), _copy_of_histogram(each.own)
+    copy.errors = Counter(each.errors) if each.errors else NO_ERRORS
+    copy.own_answers = each.own_answers
+    copy.own_errors = Counter(each.own_errors) if each.own_errors else NO_ERRORS
     return copy
 
 
-def _copy_of_topic_lane(lane: TopicLane) -> TopicLane:
-    copy = TopicLane.__new__(TopicLane)
-    copy.cluster, copy.topic, copy.api, copy.requests = lane.cluster, lane.topic, lane.api, lane.requests
-    copy.latency = _copy_of_histogram(lane.latency)
-    copy.errors = Counter(lane.errors) if lane.errors else NO_ERRORS
+def _copy_of_topic(each: TopicCounters) -> TopicCounters:
+    copy = TopicCounters.__new__(TopicCounters)
+    copy.cluster, copy.topic, copy.api, copy.requests = each.cluster, each.topic, each.api, each.requests
+    copy.latency = _copy_of_histogram(each.latency)
+    copy.errors = Counter(each.errors) if each.errors else NO_ERRORS
     return copy
 
 

@@ -14,9 +14,15 @@ from klamm.decoders.sasl_tokens import Tokens
 from klamm.decoders.schema import Field, Side
 from klamm.proxy.session.counters import Stats
 from klamm.proxy.session.effects import Close, Cut, Effect, Event, Exchange, Piece, Silence, sends
-from klamm.proxy.session.memory import SIZE, Flow
-from klamm.proxy.session.pending import Run
-from klamm.proxy.session.summaries import AnswerNote, Note, answer_note, shown, topics_named
+from klamm.proxy.session.memory import SIZE, ApiMemory
+from klamm.proxy.session.pending import PendingRequests
+from klamm.proxy.session.summaries import (
+    RequestSummary,
+    ResponseSummary,
+    response_summary,
+    shown,
+    topics_named,
+)
 from klamm.proxy.session.topology import Kind, Topology, Unbindable
 from klamm.rules.engine import Engine
 from klamm.rules.plan import API_VERSIONS, METADATA, PRODUCE, Plan, Planner
@@ -46,7 +52,7 @@ class Connection:
     context: ClusterContext
     broker: str
     advertise: str
-    in_flight: deque[Run] = field(default_factory=deque)
+    pending: deque[PendingRequests] = field(default_factory=deque)
     turn: int = 0  # answers that the oldest run has had
     tokens: Tokens | None = None
     effects: list[Effect] = field(default_factory=list)
@@ -85,25 +91,29 @@ class Connection:
         message = f"a {plan.name} v{plan.version} response cannot be passed on: {reason}"
         self.close("unrewritable", plan.name, message)
 
-    def own_answer(self, flow: Flow, run: Run, values: dict[str, Any], length: int) -> None:
+    def own_answer(
+        self, memory: ApiMemory, run: PendingRequests, values: dict[str, Any], length: int
+    ) -> None:
         """klamm answers for the broker."""
-        flow.lane.own_answers += 1
-        codes = error_codes(*_answer(flow.plan), values)
-        flow.lane.own_errors.update(codes)
-        if flow.plan.logged or run.note.listeners:
-            note = AnswerNote([(None, code) for code in codes])
-            self.exchange(flow, run, run.ids[0], note, length, 0, "klamm")
+        memory.counters.own_answers += 1
+        codes = error_codes(*_answer(memory.plan), values)
+        memory.counters.own_errors.update(codes)
+        if memory.plan.logged or run.summary.listeners:
+            summary = ResponseSummary([(None, code) for code in codes])
+            self.exchange(memory, run, run.ids[0], summary, length, 0, "klamm")
 
-    def edited(self, flow: Flow, before: dict[str, Any], after: dict[str, Any]) -> list[int]:
+    def edited(self, memory: ApiMemory, before: dict[str, Any], after: dict[str, Any]) -> list[int]:
         """Rules have changed an answer: its errors now, of which theirs are counted."""
-        codes = error_codes(*_answer(flow.plan), after)
-        flow.lane.own_errors.update(Counter(codes) - Counter(error_codes(*_answer(flow.plan), before)))
+        codes = error_codes(*_answer(memory.plan), after)
+        memory.counters.own_errors.update(
+            Counter(codes) - Counter(error_codes(*_answer(memory.plan), before))
+        )
         return codes
 
-    def due(self, run: Run) -> None:
+    def due(self, run: PendingRequests) -> None:
         """An answer made by klamm: at once, or when its turn comes."""
-        if self.in_flight or not self.clean:
-            self.in_flight.append(run)
+        if self.pending or not self.clean:
+            self.pending.append(run)
         elif "client" not in self.over:
             self.effects += sends("client", list(run.made))
             self.ends(run.made)
@@ -116,39 +126,39 @@ class Connection:
         message = f"a {plan.name} v{plan.version} {side} does not decode; passed on as it is"
         self.problem("undecodable", plan.name, message)
 
-    def asked(self, plan: Plan, columns: tuple[Any, ...]) -> Note:
+    def asked(self, plan: Plan, columns: tuple[Any, ...]) -> RequestSummary:
         """What was picked of a request."""
         context, picked = self.context, plan.request
         assert picked is not None
         names, named = topics_named(picked, columns, context.topology.topic_names.get)
-        lanes = tuple(context.stats.topic(context.cluster, name, plan.name) for name in names)
-        note = Note(lanes, plan.key != PRODUCE or picked.column(columns, ("acks",)) != 0)
-        note.shown = shown(plan, picked, columns, context.topology.topic_names.get)
-        note.named = named
+        counters = tuple(context.stats.of_topic(context.cluster, name, plan.name) for name in names)
+        summary = RequestSummary(counters, plan.key != PRODUCE or picked.column(columns, ("acks",)) != 0)
+        summary.shown = shown(plan, picked, columns, context.topology.topic_names.get)
+        summary.named = named
         if plan.key == API_VERSIONS and not self.software_known:
             self.software_known = True
             software = [
                 picked.column(columns, (f"client_software_{what}",)) or "" for what in ("name", "version")
             ]
             context.stats.client_software(context.cluster, *software)
-        return note
+        return summary
 
-    def said(self, flow: Flow, columns: tuple[Any, ...]) -> AnswerNote:
+    def said(self, memory: ApiMemory, columns: tuple[Any, ...]) -> ResponseSummary:
         """What was picked of a response. Metadata tells the names of topic ids."""
-        topology, plan = self.context.topology, flow.plan
+        topology, plan = self.context.topology, memory.plan
         if plan.key == METADATA and plan.response is not None:
             names, ids = (plan.response.column(columns, ("topics", what)) for what in ("name", "topic_id"))
             for name, topic_id in zip(names or (), ids or (), strict=False):
                 if name is not None:
                     topology.learn_topic(topic_id, name)
-        return answer_note(plan, columns, topology.topic_names.get)
+        return response_summary(plan, columns, topology.topic_names.get)
 
-    def count_errors(self, flow: Flow, note: AnswerNote, times: int) -> None:
+    def count_errors(self, memory: ApiMemory, summary: ResponseSummary, times: int) -> None:
         context = self.context
-        for topic, code in note.errors:
-            flow.lane.errors[code] += times
+        for topic, code in summary.errors:
+            memory.counters.errors[code] += times
             if topic is not None:
-                context.stats.topic(context.cluster, topic, flow.plan.name).errors[code] += times
+                context.stats.of_topic(context.cluster, topic, memory.plan.name).errors[code] += times
 
     def standing(self, kind: Kind, node_id: int, host: str, port: int) -> tuple[str, int] | None:
         """The address that stands for a node; None until its listener is bound."""
@@ -159,10 +169,10 @@ class Connection:
 
     def exchange(
         self,
-        flow: Flow,
-        run: Run,
+        memory: ApiMemory,
+        run: PendingRequests,
         correlation_id: int,
-        note: AnswerNote,
+        summary: ResponseSummary,
         length: int | None,
         elapsed_ns: int | None,
         origin: str = "broker",
@@ -171,18 +181,18 @@ class Connection:
         where none is due. `origin`: who made it.
         """
         said = {
-            "api": flow.plan.name,
-            "version": flow.plan.version,
-            "client_id": flow.lane.client_id,
+            "api": memory.plan.name,
+            "version": memory.plan.version,
+            "client_id": memory.counters.client_id,
             "correlation_id": correlation_id,
-            **(run.note.shown or note.shown or {}),
-            "errors": note.errors,
+            **(run.summary.shown or summary.shown or {}),
+            "errors": summary.errors,
             "request_bytes": run.length + 4,
             "response_bytes": None if length is None else length + 4,
             "latency_ns": elapsed_ns,
             "origin": origin,
         }
-        self.effects.append(Exchange(said, run.note.listeners))
+        self.effects.append(Exchange(said, run.summary.listeners))
 
 
 def _answer(plan: Plan) -> tuple[tuple[Field, ...], int]:

@@ -1,6 +1,7 @@
 """What is counted, as plain integers in slots: the hot path adds, a scrape takes a snapshot (see metrics.py).
 
-A `Lane` is one (cluster, broker, client, API, version); connections share it. A `TopicLane` is one (cluster,
+A `RequestCounters` is one (cluster, broker, client, API, version); connections share it. A `TopicCounters`
+is one (cluster,
 topic, API). Label sets are bounded: beyond the limit a new client or topic is counted as OTHER. Times are
 nanoseconds.
 """
@@ -41,7 +42,7 @@ class Histogram:
         self.total_ns += elapsed_ns
 
 
-class Lane:
+class RequestCounters:
     """One (cluster, broker, client, API, version). `one_way`: requests that expect no response
     (acks=0).
     """
@@ -71,7 +72,7 @@ class Lane:
         self.own_errors: Counter[int] = Counter()  # in what klamm made or changed
 
 
-class TopicLane:
+class TopicCounters:
     """One (cluster, topic, API): requests that name the topic."""
 
     __slots__ = ("api", "cluster", "errors", "latency", "requests", "topic")
@@ -88,8 +89,8 @@ class Stats:
 
     def __init__(self, max_clients: int = 200, max_topics: int = 200) -> None:
         self.max_clients, self.max_topics = max_clients, max_topics
-        self.lanes: dict[tuple[str, str, str, str, int], Lane] = {}
-        self.topics: dict[tuple[str, str, str], TopicLane] = {}
+        self.requests: dict[tuple[str, str, str, str, int], RequestCounters] = {}
+        self.topics: dict[tuple[str, str, str], TopicCounters] = {}
         self.clients: set[str] = set()
         self.topic_names: set[tuple[str, str]] = set()
         self.connections: Counter[tuple[str, str]] = Counter()  # (cluster, broker) -> open now
@@ -105,21 +106,23 @@ class Stats:
             Counter()
         )  # (cluster, broker, API, client id, why the connection ended) -> requests, ever
 
-    def lane(self, cluster: str, broker: str, client_id: str | None, api: str, version: int) -> Lane:
+    def of_requests(
+        self, cluster: str, broker: str, client_id: str | None, api: str, version: int
+    ) -> RequestCounters:
         client = _bounded(client_id or UNNAMED, client_id or UNNAMED, self.clients, self.max_clients)
         key = (cluster, broker, client, api, version)
-        lane = self.lanes.get(key)
-        if lane is None:
-            lane = self.lanes[key] = Lane(*key)
-        return lane
+        counters = self.requests.get(key)
+        if counters is None:
+            counters = self.requests[key] = RequestCounters(*key)
+        return counters
 
-    def topic(self, cluster: str, topic: str, api: str) -> TopicLane:
+    def of_topic(self, cluster: str, topic: str, api: str) -> TopicCounters:
         name = _bounded((cluster, topic), topic, self.topic_names, self.max_topics)
         key = (cluster, name, api)
-        lane = self.topics.get(key)
-        if lane is None:
-            lane = self.topics[key] = TopicLane(*key)
-        return lane
+        counters = self.topics.get(key)
+        if counters is None:
+            counters = self.topics[key] = TopicCounters(*key)
+        return counters
 
     def client_software(self, cluster: str, name: str, version: str) -> None:
         key = (cluster, name, version)

@@ -11,14 +11,14 @@ from klamm.decoders.compile import UNREADABLE, Path
 from klamm.proxy.session.addresses import neutralise
 from klamm.proxy.session.connection import MIB, Connection
 from klamm.proxy.session.effects import Effect, Piece, part
-from klamm.proxy.session.memory import Flow
-from klamm.proxy.session.pending import Run
-from klamm.proxy.session.summaries import QUIET
+from klamm.proxy.session.memory import ApiMemory
+from klamm.proxy.session.pending import PendingRequests
+from klamm.proxy.session.summaries import NO_ERRORS
 
 TAIL_LIMIT = MIB
 
 
-class Passing:
+class LargeResponses:
     """`walk` reads the frame that passes; `body` is where it began in the first piece. `tail` is the end
     of it, held back.
     """
@@ -26,24 +26,26 @@ class Passing:
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
         self.walk: Generator[None, bytes, tuple[Any, ...]] | None = None
-        self.flow: Flow
+        self.memory: ApiMemory
         self.paths: tuple[Path, ...] = ()
         self.body = 0
         self.tail: list[bytes] | None = None
-        self.logged: tuple[Run, int, int, int] | None = None  # what to log once the frame has been read
+        self.logged: tuple[PendingRequests, int, int, int] | None = (
+            None  # what to log once the frame has been read
+        )
 
     def busy(self) -> bool:
         return self.walk is not None or self.tail is not None
 
-    def start(self, flow: Flow, body: int) -> None:
+    def start(self, memory: ApiMemory, body: int) -> None:
         """Read a frame whose body begins at `body` of what is at hand, up to its tail if it has one."""
-        plan = flow.plan
+        plan = memory.plan
         assert plan.response is not None
         if plan.tail is None:
             made, self.paths = plan.response_walk(), plan.response.paths
         else:
             made, self.paths = plan.tail_walk()
-        self.walk, self.flow, self.body = made(), flow, body
+        self.walk, self.memory, self.body = made(), memory, body
         next(self.walk)
 
     def feed(
@@ -57,7 +59,7 @@ class Passing:
                 self.walk.send(data[begin:stop])
             except StopIteration as done:
                 self._read(done.value[:-1])
-                if self.flow.plan.tail is not None:
+                if self.memory.plan.tail is not None:
                     begin = stop - done.value[-1]
                     pieces.append(part(data, start, begin))
                     start, self.tail = begin, []
@@ -70,15 +72,15 @@ class Passing:
             self.tail.append(data[begin:stop])
             start = stop
             if sum(map(len, self.tail)) > TAIL_LIMIT:
-                self.connection.refuse(self.flow.plan, f"its addresses take more than {TAIL_LIMIT} bytes")
+                self.connection.refuse(self.memory.plan, f"its addresses take more than {TAIL_LIMIT} bytes")
             elif last:
                 pieces.append(self._blank(b"".join(self.tail)))
                 self.tail = None
         return start
 
-    def whole(self, flow: Flow, data: bytes, pos: int, body: int, end: int) -> list[bytes]:
+    def whole(self, memory: ApiMemory, data: bytes, pos: int, body: int, end: int) -> list[bytes]:
         """What replaces a large frame that came in one piece: the same as if it had not."""
-        self.start(flow, body)
+        self.start(memory, body)
         assert self.walk is not None
         start = end
         try:
@@ -90,31 +92,33 @@ class Passing:
 
     def _read(self, columns: tuple[Any, ...]) -> None:
         self.walk = None
-        flow, connection = self.flow, self.connection
-        assert flow.plan.response is not None
-        note = connection.said(flow, columns + (None,) * (len(flow.plan.response.paths) - len(self.paths)))
-        connection.count_errors(flow, note, 1)
+        memory, connection = self.memory, self.connection
+        assert memory.plan.response is not None
+        summary = connection.said(
+            memory, columns + (None,) * (len(memory.plan.response.paths) - len(self.paths))
+        )
+        connection.count_errors(memory, summary, 1)
         if self.logged is not None:
             run, correlation_id, length, elapsed = self.logged
-            connection.exchange(flow, run, correlation_id, note, length, elapsed)
+            connection.exchange(memory, run, correlation_id, summary, length, elapsed)
             self.logged = None
 
     def _unread(self) -> None:
         """A frame of which a part has gone on does not decode."""
         self.walk = None
-        flow, connection = self.flow, self.connection
-        if flow.plan.tail is not None:
-            connection.refuse(flow.plan, "its addresses cannot be found")
+        memory, connection = self.memory, self.connection
+        if memory.plan.tail is not None:
+            connection.refuse(memory.plan, "its addresses cannot be found")
             return
-        connection.undecodable(flow.plan, "response")
+        connection.undecodable(memory.plan, "response")
         if self.logged is not None:
             run, correlation_id, length, elapsed = self.logged
-            connection.exchange(flow, run, correlation_id, QUIET, length, elapsed)
+            connection.exchange(memory, run, correlation_id, NO_ERRORS, length, elapsed)
             self.logged = None
 
     def _blank(self, tail: bytes) -> bytes:
         """The end of a large answer, with no address in it."""
-        plan, connection = self.flow.plan, self.connection
+        plan, connection = self.memory.plan, self.connection
         try:
             new = neutralise(tail, plan.tail_tagged)
         except (*UNREADABLE, ValueError):

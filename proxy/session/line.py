@@ -34,7 +34,7 @@ class Mould(NamedTuple):
     draw: Draw
 
 
-class Gap:
+class PausedPlace:
     """The place of what is not decided yet: what follows waits until it is `filled`. `size`: bytes."""
 
     __slots__ = ("filled", "size")
@@ -44,7 +44,7 @@ class Gap:
         self.filled: list[bytes | Until] | None = None
 
 
-Item = bytes | memoryview | Until | Mould | Gap | How | Ending
+Item = bytes | memoryview | Until | Mould | PausedPlace | How | Ending
 Out = bytes | memoryview | How | Ending
 
 
@@ -102,7 +102,7 @@ class Line:
                 self.clock = max(self.clock, item.until)
             elif isinstance(item, Mould):
                 self._become(*item)
-            elif isinstance(item, Gap):
+            elif isinstance(item, PausedPlace):
                 if item.filled is None:
                     return out, None
                 self.waiting.popleft()
@@ -198,6 +198,6 @@ class Line:
 
 def _size(item: Item) -> int:
     """Bytes that wait with it."""
-    if isinstance(item, Gap):
+    if isinstance(item, PausedPlace):
         return item.size
     return len(item) if isinstance(item, bytes | memoryview) else 0

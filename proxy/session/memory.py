@@ -10,11 +10,11 @@ from collections.abc import Callable
 from struct import Struct
 from typing import Any, NamedTuple
 
-from klamm.proxy.session.counters import Lane
-from klamm.proxy.session.summaries import EMPTY, QUIET, AnswerNote, Note
+from klamm.proxy.session.counters import RequestCounters
+from klamm.proxy.session.summaries import EMPTY, NO_ERRORS, RequestSummary, ResponseSummary
 from klamm.rules.plan import Plan
 
-NO_LENGTH = 2**31  # more than any frame has: the memo holds for none
+NO_LENGTH = 2**31  # more than any frame has: the pattern holds for none
 SIZE = Struct(">i")
 FEWEST = 4  # frames within a read for which it is worth while
 MOST = 64  # frames at once: a Struct is kept for each number of them
@@ -22,10 +22,10 @@ MOST = 64  # frames at once: a Struct is kept for each number of them
 Form = tuple[Callable[[bytes | memoryview], tuple[Any, ...]], list[tuple[int, tuple[bytes, ...]]]]
 
 
-class Memo(NamedTuple):
+class ResponsePattern(NamedTuple):
     """What a response must look like to be known without being read: a length, and the bytes at three offsets
-    from the correlation id on, between which only values of a fixed size, or records, may differ. `note` is
-    what such a response says.
+    from the correlation id on, between which only values of a fixed size, or records, may differ. `summary`
+    is what such a response says.
     """
 
     least: int
@@ -35,22 +35,26 @@ class Memo(NamedTuple):
     second_at: int
     third: bytes
     third_at: int
-    note: AnswerNote
+    summary: ResponseSummary
 
 
-NO_MEMO = Memo(NO_LENGTH, NO_LENGTH, b"", b"", 0, b"", 0, QUIET)
+NO_PATTERN = ResponsePattern(NO_LENGTH, NO_LENGTH, b"", b"", 0, b"", 0, NO_ERRORS)
 
 
-class Alike:
+class EqualFrames:
     """Frames of `stride` bytes, their size field included, that begin with `head`, go on with a correlation
-    id, and have these constants at these offsets. They hold for as long as `steady` is what the flow
+    id, and have these constants at these offsets. They hold for as long as `steady` is what the memory
     remembers.
     """
 
     __slots__ = ("constants", "forms", "steady", "stride")
 
     def __init__(
-        self, stride: int, steady: bytes | Memo, head: bytes, constants: tuple[tuple[int, bytes], ...]
+        self,
+        stride: int,
+        steady: bytes | ResponsePattern,
+        head: bytes,
+        constants: tuple[tuple[int, bytes], ...],
     ) -> None:
         self.stride, self.steady = stride, steady
         self.constants = ((0, head), *((at, what) for at, what in constants if what))
@@ -77,36 +81,53 @@ class Alike:
         return form
 
 
-class Flow:
+class ApiMemory:
     """One API version on one connection: where it is counted, and what the last frames said.
 
-    `prefix` are the bytes from a request's client id to the last field read of it, and `note` what they mean:
+    `prefix` are the bytes from a request's client id to the last field read of it, and `summary` what they
+    mean:
     while they come again nothing is parsed. `least` is the shortest frame that can hold them. `before` is
     what was remembered before that: clients take turns between two topics. `answer` is the same for
     responses.
     """
 
     __slots__ = (
-        "alike", "answer", "answer_columns", "answer_length", "answer_note", "answers_alike", "before",
-        "header", "held", "lane", "least", "note", "noted", "plan", "prefix", "replaced", "revision", "rules",
+        "answer",
+        "answer_columns",
+        "answer_length",
+        "before",
+        "concerns",
+        "counters",
+        "equal",
+        "equal_answers",
+        "header",
+        "held",
+        "least",
+        "noted",
+        "plan",
+        "prefix",
+        "replaced",
+        "response_summary",
+        "revision",
+        "summary",
     )  # fmt: skip
 
-    def __init__(self, plan: Plan, lane: Lane) -> None:
-        self.plan, self.lane = plan, lane
+    def __init__(self, plan: Plan, counters: RequestCounters) -> None:
+        self.plan, self.counters = plan, counters
         self.header = b""  # of requests: client id and tagged fields
-        self.prefix, self.least, self.note = b"", NO_LENGTH, EMPTY
+        self.prefix, self.least, self.summary = b"", NO_LENGTH, EMPTY
         self.noted = NO_LENGTH  # `least`, where rules look at each frame
-        self.alike: Alike | None = None
-        self.before: tuple[bytes, int, Note, Alike | None] | None = None
-        self.answer = NO_MEMO
-        self.answers_alike: Alike | None = None
-        self.answer_note = QUIET
+        self.equal: EqualFrames | None = None
+        self.before: tuple[bytes, int, RequestSummary, EqualFrames | None] | None = None
+        self.answer = NO_PATTERN
+        self.equal_answers: EqualFrames | None = None
+        self.response_summary = NO_ERRORS
         self.answer_columns: list[Any] | None = None
         self.answer_length = 0  # of the last response that was read
         self.held: bytes | None = None  # the last response that was held, from its correlation id on,
         self.replaced: list[bytes] = []  # what was sent for it,
         self.revision = -1  # and the topology's revision then
-        self.rules: tuple[Any, Any] = (
+        self.concerns: tuple[Any, Any] = (
             None,
             None,
         )  # for its requests, for its responses; None: there are none
@@ -120,26 +141,32 @@ class Flow:
         before = self.before
         if before is None or length < before[1] or not data.startswith(before[0], pos + 12):
             return False
-        self.before = self.prefix, self.least, self.note, self.alike
-        self.prefix, self.least, self.note, self.alike = before
+        self.before = self.prefix, self.least, self.summary, self.equal
+        self.prefix, self.least, self.summary, self.equal = before
         return True
 
 
-def like_requests(flow: Flow, head: bytes, stride: int) -> Alike | None:
-    """What requests like the flow's last have in common; None if none of this length has come just before."""
-    known = flow.alike
-    if known is not None and known.stride == stride and known.steady is flow.prefix:
+def equal_requests(memory: ApiMemory, head: bytes, stride: int) -> EqualFrames | None:
+    """What requests like the memory's last have in common; None if none of this length has come just
+    before.
+    """
+    known = memory.equal
+    if known is not None and known.stride == stride and known.steady is memory.prefix:
         return known
-    flow.alike = Alike(stride, flow.prefix, head, ((12, flow.prefix),))
+    memory.equal = EqualFrames(stride, memory.prefix, head, ((12, memory.prefix),))
     return None
 
 
-def like_responses(flow: Flow, stride: int) -> Alike | None:
-    """The same for responses that the flow's memo knows."""
-    known, memo = flow.answers_alike, flow.answer
-    if known is not None and known.stride == stride and known.steady is memo:
+def equal_responses(memory: ApiMemory, stride: int) -> EqualFrames | None:
+    """The same for responses that the memory's pattern knows."""
+    known, pattern = memory.equal_answers, memory.answer
+    if known is not None and known.stride == stride and known.steady is pattern:
         return known
-    if memo.least <= stride - 4 <= memo.most:
-        constants = ((8, memo.first), (memo.second_at, memo.second), (memo.third_at, memo.third))
-        flow.answers_alike = Alike(stride, memo, SIZE.pack(stride - 4), constants)
+    if pattern.least <= stride - 4 <= pattern.most:
+        constants = (
+            (8, pattern.first),
+            (pattern.second_at, pattern.second),
+            (pattern.third_at, pattern.third),
+        )
+        memory.equal_answers = EqualFrames(stride, pattern, SIZE.pack(stride - 4), constants)
     return None

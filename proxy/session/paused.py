@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from klamm.proxy.session.line import Gap
-from klamm.proxy.session.memory import Flow
+from klamm.proxy.session.line import PausedPlace
+from klamm.proxy.session.memory import ApiMemory
 from klamm.rules.frame import Frame
 from klamm.rules.orders import Order, Pause
 
@@ -43,14 +43,14 @@ class Paused:
     """
 
     pause: Pause
-    flow: Flow
+    memory: ApiMemory
     frame: Frame
     head: bytes
     correlation_id: int
-    gap: Gap
+    place: PausedPlace
     times: int = 1
     answered: bool = True
-    pending: Sequence[object] = ()  # its entries in Connection.in_flight, told by identity
+    pending: Sequence[object] = ()  # its entries in Connection.pending, told by identity
     acts: tuple[Callable[[Frame], Iterable[Order]], ...] = ()
 
     @property

@@ -8,21 +8,21 @@ from typing import Any
 from klamm.decoders.compile import UNREADABLE
 from klamm.decoders.sasl_tokens import Tokens
 from klamm.proxy.session.connection import Connection
-from klamm.proxy.session.counters import Lane
+from klamm.proxy.session.counters import RequestCounters
 from klamm.proxy.session.listeners import listeners_of
-from klamm.proxy.session.memory import NO_LENGTH, Flow
-from klamm.proxy.session.pending import Run
-from klamm.proxy.session.summaries import EMPTY, Note
+from klamm.proxy.session.memory import NO_LENGTH, ApiMemory
+from klamm.proxy.session.pending import PendingRequests
+from klamm.proxy.session.summaries import EMPTY, RequestSummary
 from klamm.rules.frame import Peer
 from klamm.rules.plan import SASL_HANDSHAKE, Plan
 
-MEMO_LIMIT = 4096
-NO_LANE = Lane("", "", "", "", 0)
-WALKING = Flow(Plan(-1, "walking", 0), NO_LANE)
-Walking = tuple[Generator[None, bytes, tuple[Any, ...]], Flow, int, int, int]
+MEMORY_LIMIT = 4096
+NO_COUNTERS = RequestCounters("", "", "", "", 0)
+WALKING = ApiMemory(Plan(-1, "walking", 0), NO_COUNTERS)
+Walking = tuple[Generator[None, bytes, tuple[Any, ...]], ApiMemory, int, int, int]
 
 
-class Noting:
+class RequestBodies:
     """`walk` is under way in a request that passes while it is read. `need`: bytes of a frame, before it can
     be read.
     """
@@ -32,87 +32,89 @@ class Noting:
         self.walk: Walking | None = None
         self.need = 0
 
-    def note(
-        self, flow: Flow, data: bytes, pos: int, body: int, end: int, correlation: int, now: int
-    ) -> Flow | None:
+    def summary(
+        self, memory: ApiMemory, data: bytes, pos: int, body: int, end: int, correlation: int, now: int
+    ) -> ApiMemory | None:
         """Read what is wanted of a frame that begins at `pos`. None: all of it is needed; WALKING: the rest
         is to be fed.
         """
-        picked, size, stop = flow.plan.request, len(data), body
-        flow.before = (flow.prefix, flow.least, flow.note, flow.alike) if flow.least != NO_LENGTH else None
-        flow.note, flow.prefix, flow.least = EMPTY, b"", NO_LENGTH
+        picked, size, stop = memory.plan.request, len(data), body
+        memory.before = (
+            (memory.prefix, memory.least, memory.summary, memory.equal) if memory.least != NO_LENGTH else None
+        )
+        memory.summary, memory.prefix, memory.least = EMPTY, b"", NO_LENGTH
         if picked is not None:
             try:
                 *columns, stop = picked.pick(data, body, min(end, size))
             except UNREADABLE:
                 if end <= size:
-                    self.connection.undecodable(flow.plan, "request")
-                    return flow
-                if flow.plan.listeners and end - pos <= self.connection.context.held_limit:
+                    self.connection.undecodable(memory.plan, "request")
+                    return memory
+                if memory.plan.listeners and end - pos <= self.connection.context.held_limit:
                     self.need = end - pos  # what decides who is told of it is not all there
                     return None
-                walk = flow.plan.request_walk()()
+                walk = memory.plan.request_walk()()
                 next(walk)
-                self.walk = (walk, flow, correlation, now, end - pos - 4)
+                self.walk = (walk, memory, correlation, now, end - pos - 4)
                 self.feed(data[body:], False)
                 return WALKING
-            flow.note = self._said(flow.plan, tuple(columns))
-        if flow.plan.listeners:
-            self._pick_listeners(flow, data[body:stop], now)
-        if not flow.plan.logged and stop - pos <= MEMO_LIMIT:
-            flow.prefix, flow.least = data[pos + 12 : stop], stop - pos - 4
-        return flow
+            memory.summary = self._said(memory.plan, tuple(columns))
+        if memory.plan.listeners:
+            self._pick_listeners(memory, data[body:stop], now)
+        if not memory.plan.logged and stop - pos <= MEMORY_LIMIT:
+            memory.prefix, memory.least = data[pos + 12 : stop], stop - pos - 4
+        return memory
 
     def feed(self, data: bytes, last: bool) -> None:
         """More of a request that is being read while it passes."""
         assert self.walk is not None
-        walk, flow, correlation, arrived, length = self.walk
+        walk, memory, correlation, arrived, length = self.walk
         try:
             walk.send(data)
         except StopIteration as done:
-            note = self._said(flow.plan, done.value[:-1])
+            summary = self._said(memory.plan, done.value[:-1])
         except UNREADABLE:
-            self.connection.undecodable(flow.plan, "request")
-            note = EMPTY
+            self.connection.undecodable(memory.plan, "request")
+            summary = EMPTY
         else:
             if not last:
                 return
-            self.connection.undecodable(flow.plan, "request")
-            note = EMPTY
+            self.connection.undecodable(memory.plan, "request")
+            summary = EMPTY
         self.walk = None
-        flow.note = note
-        count(flow, 1, length + 4)
-        if note.answered:
-            self.connection.in_flight.append(Run(flow, note, arrived, [correlation], length))
+        memory.summary = summary
+        count(memory, 1, length + 4)
+        if summary.answered:
+            self.connection.pending.append(PendingRequests(memory, summary, arrived, [correlation], length))
 
-    def _said(self, plan: Plan, columns: tuple[Any, ...]) -> Note:
-        note = self.connection.asked(plan, columns)
+    def _said(self, plan: Plan, columns: tuple[Any, ...]) -> RequestSummary:
+        summary = self.connection.asked(plan, columns)
         if plan.key == SASL_HANDSHAKE and plan.version == 0 and plan.request is not None:
             self.connection.tokens = Tokens(plan.request.column(columns, ("mechanism",)))
-        return note
+        return summary
 
-    def _pick_listeners(self, flow: Flow, body: bytes, now: int) -> None:
-        """Note the listeners of its exchange."""
+    def _pick_listeners(self, memory: ApiMemory, body: bytes, now: int) -> None:
+        """Add the listeners of its exchange to the summary."""
         if self.peer is None:
             return
         names = self.connection.context.topology.topic_names.get
-        found = listeners_of(flow.plan, flow.lane.client_id, body, self.peer, now, names)
+        found = listeners_of(memory.plan, memory.counters.client_id, body, self.peer, now, names)
         if not found:
             return
-        if flow.note is EMPTY:
-            flow.note = Note()
-        flow.note.listeners = found
+        if memory.summary is EMPTY:
+            memory.summary = RequestSummary()
+        memory.summary.listeners = found
 
 
-def count(flow: Flow, times: int, size: int) -> None:
+def count(memory: ApiMemory, times: int, size: int) -> None:
     """Like requests that came in one read."""
-    lane, note = flow.lane, flow.note
-    lane.requests += times
-    lane.request_bytes += size
-    for topic in note.topics:
+    counters, summary = memory.counters, memory.summary
+    counters.requests += times
+    counters.request_bytes += size
+    for topic in summary.topics:
         topic.requests += times
-    if not note.answered:
-        lane.one_way += times
-        for listener in note.listeners:
+    if not summary.answered:
+        counters.one_way += times
+        for listener in summary.listeners:
             if listener.full:
                 listener.missed(times)

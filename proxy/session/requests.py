@@ -13,18 +13,18 @@ from klamm.proxy.session.connection import Connection
 from klamm.proxy.session.effects import Effect, Piece, Send, sends
 from klamm.proxy.session.header import header
 from klamm.proxy.session.listeners import have_room
-from klamm.proxy.session.memory import FEWEST, MOST, NO_LENGTH, SIZE, Flow, like_requests
-from klamm.proxy.session.pending import Run
-from klamm.proxy.session.request_bodies import NO_LANE, Noting
+from klamm.proxy.session.memory import FEWEST, MOST, NO_LENGTH, SIZE, ApiMemory, equal_requests
+from klamm.proxy.session.pending import PendingRequests
+from klamm.proxy.session.request_bodies import NO_COUNTERS, RequestBodies
 from klamm.proxy.session.request_bodies import count as count_requests
-from klamm.proxy.session.rule_orders import Ruling
-from klamm.proxy.session.summaries import EMPTY, QUIET
+from klamm.proxy.session.rule_orders import RuleOrders
+from klamm.proxy.session.summaries import EMPTY, NO_ERRORS
 from klamm.rules.plan import SASL_HANDSHAKE, Plan
 
 HEAD = Struct(">iii").unpack_from  # size, key and version, correlation id
 make = tuple.__new__  # a named tuple in a third of the time
 HEADER_LIMIT = 64 * 1024  # client id and tagged fields of a request's header
-TOKEN, SWALLOW, CLOSE = (Flow(Plan(-1, name, 0), NO_LANE) for name in ("token", "swallow", "close"))
+TOKEN, SWALLOW, CLOSE = (ApiMemory(Plan(-1, name, 0), NO_COUNTERS) for name in ("token", "swallow", "close"))
 
 
 class Requests:
@@ -32,8 +32,8 @@ class Requests:
     frame not understood yet.
     """
 
-    def __init__(self, connection: Connection, ruling: Ruling | None) -> None:
-        self.connection, self.ruling = connection, ruling
+    def __init__(self, connection: Connection, rule_orders: RuleOrders | None) -> None:
+        self.connection, self.rule_orders = connection, rule_orders
         self.left = 0
         self.kept: list[bytes] = []
         self.kept_size = 0
@@ -42,10 +42,10 @@ class Requests:
         self.instead: list[Piece | Effect] = []  # what goes to the broker for a frame that is swallowed
         self.rules_revision = 0
         self.passed = 0  # frames that come now, of which rules have said already that they pass
-        self.known: dict[int, Flow] = {}
-        self.flows = self.known  # empty while tokens are expected: then every frame is looked at
-        self.noting = Noting(connection, None if ruling is None else ruling.peer)
-        self.steady: Flow | None = None  # the last read was whole requests of this flow, all alike
+        self.known: dict[int, ApiMemory] = {}
+        self.memories = self.known  # empty while tokens are expected: then every frame is looked at
+        self.bodies = RequestBodies(connection, None if rule_orders is None else rule_orders.peer)
+        self.steady: ApiMemory | None = None  # the last read was whole requests of this memory, all alike
         self.limit = connection.context.frame_limit
         self.names_revision = 0
         self.unread: list[bytes] = []  # came while the connection was muted
@@ -55,18 +55,18 @@ class Requests:
         connection = self.connection
         if connection.closing or "broker" in connection.over:
             return []
-        ruling = self.ruling
-        if ruling is not None:
+        rule_orders = self.rule_orders
+        if rule_orders is not None:
             if connection.muted_until:
                 return self._muted(data, now)
-            if self.rules_revision != ruling.engine.revision:
-                self._rule_anew(ruling)
+            if self.rules_revision != rule_orders.engine.revision:
+                self._rule_anew(rule_orders)
         steady, self.steady = self.steady, None
         if self.names_revision != connection.context.topology.names_revision:
             self._rename()
         elif (
             steady is not None
-            and not (steady.note.listeners and have_room(steady.note.listeners))
+            and not (steady.summary.listeners and have_room(steady.summary.listeners))
             and self._same(steady, data, now)
         ):
             self.steady = steady
@@ -80,32 +80,32 @@ class Requests:
             data, arrived, self.kept, self.need = b"".join(self.kept), self.since, [], 0
         size, pos, start = len(data), self.left, 0
         pieces: list[Piece | Effect] = []
-        if self.noting.walk is not None:
+        if self.bodies.walk is not None:
             self._feed(data[:pos] if pos < size else data, pos <= size)
-        in_flight, limit, flows = connection.in_flight, self.limit, self.flows
+        pending, limit, memories = connection.pending, self.limit, self.memories
         current: int | None = None  # key and version of the run of like frames that is being counted
         prefix, least, began = b"", NO_LENGTH, 0
         ids: list[int] = []
         first = 0  # where in `ids` the run begins
-        flow: Flow | None = None
+        memory: ApiMemory | None = None
         while size - pos >= 12:
             length, code, correlation = HEAD(data, pos)
             if code != current or not data.startswith(prefix, pos + 12) or not least <= length <= limit:
                 if current is not None:
-                    assert flow is not None
-                    count_requests(flow, len(ids) - first, pos - began)
+                    assert memory is not None
+                    count_requests(memory, len(ids) - first, pos - began)
                     current = None
-                flow = flows.get(code)
-                if flow is None or not (
-                    (flow.least <= length <= limit and data.startswith(flow.prefix, pos + 12))
-                    or (length <= limit and flow.turn(data, pos, length))
+                memory = memories.get(code)
+                if memory is None or not (
+                    (memory.least <= length <= limit and data.startswith(memory.prefix, pos + 12))
+                    or (length <= limit and memory.turn(data, pos, length))
                 ):
-                    flow = self._meet(data, pos, length, code, correlation, arrived)
-                    if flow is None or flow is CLOSE:
+                    memory = self._meet(data, pos, length, code, correlation, arrived)
+                    if memory is None or memory is CLOSE:
                         break
-                    flows = self.flows
-                    if flow.lane is NO_LANE:
-                        if flow is SWALLOW:
+                    memories = self.memories
+                    if memory.counters is NO_COUNTERS:
+                        if memory is SWALLOW:
                             pieces += (data[start:pos], *self.instead)
                             start, self.instead = pos + length + 4, []
                         pos += length + 4
@@ -116,18 +116,20 @@ class Requests:
                             self.unread.append(data[pos:])
                             data, size = data[:pos], pos
                         continue
-                if flow.note.listeners and have_room(flow.note.listeners):
-                    self._tell(flow, correlation, length, now)
+                if memory.summary.listeners and have_room(memory.summary.listeners):
+                    self._tell(memory, correlation, length, now)
                     pos += length + 4
                     continue
-                current, prefix, least, began = code, flow.prefix, flow.least, pos
-                ids = self._continued(flow, now)
+                current, prefix, least, began = code, memory.prefix, memory.least, pos
+                ids = self._continued(memory, now)
                 first = len(ids)
-                if flow.note.answered and not ids:
-                    in_flight.append(make(Run, (flow, flow.note, now, ids, length, (), None)))
-                if flow.least <= length:
+                if memory.summary.answered and not ids:
+                    pending.append(
+                        make(PendingRequests, (memory, memory.summary, now, ids, length, (), None))
+                    )
+                if memory.least <= length:
                     stride = length + 4
-                    like = like_requests(flow, data[pos : pos + 8], stride)
+                    like = equal_requests(memory, data[pos : pos + 8], stride)
                     count = min((size - pos) // stride, MOST)
                     if like is not None and count >= FEWEST:
                         found = like.ids(memoryview(data)[pos : pos + count * stride], count)
@@ -138,10 +140,10 @@ class Requests:
             ids.append(correlation)
             pos += length + 4
         if current is not None:
-            assert flow is not None
-            count_requests(flow, len(ids) - first, pos - began)
-            if pos == size and flow.note.answered:
-                self._steady(flow, data, pos - length - 4, length)
+            assert memory is not None
+            count_requests(memory, len(ids) - first, pos - began)
+            if pos == size and memory.summary.answered:
+                self._steady(memory, data, pos - length - 4, length)
         if pos < size and connection.tokens is not None and not connection.closing:
             pos = self._short_tokens(data, pos, size)
         if pos >= size:
@@ -172,44 +174,44 @@ class Requests:
         effects = self.receive(unread, now) if unread else []
         return [Send("broker", effects)] if isinstance(effects, bytes) else effects
 
-    def _tell(self, flow: Flow, correlation: int, length: int, now: int) -> None:
+    def _tell(self, memory: ApiMemory, correlation: int, length: int, now: int) -> None:
         """A request of which somebody is told, by itself: when it is answered, or now if it never is."""
-        run = Run(flow, flow.note, now, [correlation], length)
-        count_requests(flow, 1, length + 4)
-        if flow.note.answered:
-            self.connection.in_flight.append(run)
+        run = PendingRequests(memory, memory.summary, now, [correlation], length)
+        count_requests(memory, 1, length + 4)
+        if memory.summary.answered:
+            self.connection.pending.append(run)
         else:
-            self.connection.exchange(flow, run, correlation, QUIET, None, None)
+            self.connection.exchange(memory, run, correlation, NO_ERRORS, None, None)
 
-    def _continued(self, flow: Flow, now: int) -> list[int]:
+    def _continued(self, memory: ApiMemory, now: int) -> list[int]:
         """The ids of the run that a request goes on with, where rules look at each frame; else none yet."""
-        if flow.rules[0] is not None and self.connection.in_flight:
-            last = self.connection.in_flight[-1]
-            same = last.flow is flow and last.note is flow.note and last.arrived == now
-            if same and last.fate is None and isinstance(last.ids, list):
+        if memory.concerns[0] is not None and self.connection.pending:
+            last = self.connection.pending[-1]
+            same = last.memory is memory and last.summary is memory.summary and last.arrived == now
+            if same and last.answer_orders is None and isinstance(last.ids, list):
                 return last.ids
         return []
 
-    def _rule_anew(self, ruling: Ruling) -> None:
+    def _rule_anew(self, rule_orders: RuleOrders) -> None:
         """The rules have changed: what was decided for each API and version is decided again."""
-        self.rules_revision, self.steady, self.passed = ruling.engine.revision, None, 0
-        ruling.passed("request")
-        ruling.rule_anew(self.known)
+        self.rules_revision, self.steady, self.passed = rule_orders.engine.revision, None, 0
+        rule_orders.passed("request")
+        rule_orders.rule_anew(self.known)
 
-    def _steady(self, flow: Flow, data: bytes, last: int, length: int) -> None:
+    def _steady(self, memory: ApiMemory, data: bytes, last: int, length: int) -> None:
         """A read that ended with a frame, at `last`: the next may be whole frames like it."""
-        concern = flow.rules[0]
+        concern = memory.concerns[0]
         if concern is None:
-            if flow.least <= length:
-                self.steady = flow
-        elif not concern.by_header or flow.noted > length or self.passed:
+            if memory.least <= length:
+                self.steady = memory
+        elif not concern.by_header or memory.noted > length or self.passed:
             return
-        elif like_requests(flow, data[last : last + 8], length + 4) is not None:
-            self.steady = flow
+        elif equal_requests(memory, data[last : last + 8], length + 4) is not None:
+            self.steady = memory
 
-    def _same(self, flow: Flow, data: bytes, now: int) -> bool:
+    def _same(self, memory: ApiMemory, data: bytes, now: int) -> bool:
         """Take a read that is, whole, requests like those of the read before."""
-        like = flow.alike
+        like = memory.equal
         assert like is not None
         count, rest = divmod(len(data), like.stride)
         if rest or count > MOST:
@@ -217,31 +219,35 @@ class Requests:
         ids = like.ids(data, count)
         if not ids:
             return False
-        if flow.rules[0] is not None:
-            assert self.ruling is not None
-            self.passed = self.ruling.passes(flow, count, now)
+        if memory.concerns[0] is not None:
+            assert self.rule_orders is not None
+            self.passed = self.rule_orders.passes(memory, count, now)
             if self.passed < count:
                 return False
             self.passed = 0
-        self.connection.in_flight.append(make(Run, (flow, flow.note, now, ids, like.stride - 4, (), None)))
-        count_requests(flow, count, len(data))
+        self.connection.pending.append(
+            make(PendingRequests, (memory, memory.summary, now, ids, like.stride - 4, (), None))
+        )
+        count_requests(memory, count, len(data))
         return True
 
     def _rename(self) -> None:
         """Topic ids have got names: what was read without them is read again."""
         self.names_revision = self.connection.context.topology.names_revision
-        for flow in self.known.values():
-            if not flow.note.named or flow.before is not None:
-                flow.forget()
-                flow.noted = NO_LENGTH
+        for memory in self.known.values():
+            if not memory.summary.named or memory.before is not None:
+                memory.forget()
+                memory.noted = NO_LENGTH
 
-    def _meet(self, data: bytes, pos: int, length: int, code: int, correlation: int, now: int) -> Flow | None:
+    def _meet(
+        self, data: bytes, pos: int, length: int, code: int, correlation: int, now: int
+    ) -> ApiMemory | None:
         """A frame that is not like the last of its kind. None: more bytes are needed."""
         connection = self.connection
-        end, size, flow = pos + 4 + length, len(data), self.flows.get(code)
-        ruled = flow is not None and flow.rules[0] is not None and 8 <= length <= self.limit
-        if flow is not None and ruled and data.startswith(flow.header, pos + 12):
-            return self._ruled(flow, data, pos, pos + 12 + len(flow.header), end, correlation, now)
+        end, size, memory = pos + 4 + length, len(data), self.memories.get(code)
+        ruled = memory is not None and memory.concerns[0] is not None and 8 <= length <= self.limit
+        if memory is not None and ruled and data.startswith(memory.header, pos + 12):
+            return self._ruled(memory, data, pos, pos + 12 + len(memory.header), end, correlation, now)
         key, version = code >> 16, (code & 0xFFFF ^ 0x8000) - 0x8000
         if connection.tokens is None and not self.known and key >> 8 == GSSAPI_FIRST:
             connection.tokens = Tokens("GSSAPI")
@@ -249,7 +255,7 @@ class Requests:
             if connection.tokens.is_token(length, key & 0xFFFF):
                 connection.tokens.from_client()
                 return TOKEN
-            self.flows = self.known
+            self.memories = self.known
         wrong = tls_or_size(length, "client", self.limit)
         if wrong is not None:
             connection.close(wrong[0], "", wrong[1])
@@ -266,66 +272,70 @@ class Requests:
                 f"the header of a {plan.name} v{version} request does not decode",
             )
             return self._flow(code, plan, None)
-        if flow is None or flow.header != data[pos + 12 : body]:
-            flow = self._flow(code, plan, client_id)
-            flow.header = data[pos + 12 : body]
-            if self.ruling is not None:
-                self.ruling.rule(flow)
+        if memory is None or memory.header != data[pos + 12 : body]:
+            memory = self._flow(code, plan, client_id)
+            memory.header = data[pos + 12 : body]
+            if self.rule_orders is not None:
+                self.rule_orders.rule(memory)
         if plan.refuse is not None:
             connection.close("unknown_version", plan.name, plan.refuse, _named(plan))
             return CLOSE
         if plan.answer:  # a client negotiates with its newest ApiVersions first (KIP-511): no problem
             return self._answer(plan, correlation, end <= size)
-        if flow.rules[0] is not None:
-            return self._ruled(flow, data, pos, body, end, correlation, now)
-        return self._note(flow, data, pos, body, end, correlation, now)
+        if memory.concerns[0] is not None:
+            return self._ruled(memory, data, pos, body, end, correlation, now)
+        return self._note(memory, data, pos, body, end, correlation, now)
 
     def _ruled(
-        self, flow: Flow, data: bytes, pos: int, body: int, end: int, correlation: int, now: int
-    ) -> Flow | None:
+        self, memory: ApiMemory, data: bytes, pos: int, body: int, end: int, correlation: int, now: int
+    ) -> ApiMemory | None:
         """A request that rules may act on. They are asked when all of it is there."""
         connection, size = self.connection, end - pos
-        ruling = self.ruling
-        assert ruling is not None
+        rule_orders = self.rule_orders
+        assert rule_orders is not None
         held = False
         if self.passed:
             self.passed -= 1
         else:
-            held = ruling.looks(flow, "request", flow.rules[0], now)
+            held = rule_orders.looks(memory, "request", memory.concerns[0], now)
             if held and size > connection.context.held_limit:
-                connection.too_large(flow.plan, "request", size)
+                connection.too_large(memory.plan, "request", size)
                 held = False
             if not held:
-                ruling.passed("request")
+                rule_orders.passed("request")
         if held and end > len(data):
             self.need = size
             return None
-        noted: Flow | None = flow
-        if size - 4 < flow.noted or flow.note.listeners or not data.startswith(flow.prefix, pos + 12):
-            noted = self._note(flow, data, pos, body, end, correlation, now)
-            flow.noted, flow.least = flow.least, NO_LENGTH
+        noted: ApiMemory | None = memory
+        if (
+            size - 4 < memory.noted
+            or memory.summary.listeners
+            or not data.startswith(memory.prefix, pos + 12)
+        ):
+            noted = self._note(memory, data, pos, body, end, correlation, now)
+            memory.noted, memory.least = memory.least, NO_LENGTH
         if not held or noted is None:
             return noted
         whole = data[pos:end]
-        ruled = ruling.request(flow, whole[: body - pos], whole[body - pos :], correlation, now)
+        ruled = rule_orders.request(memory, whole[: body - pos], whole[body - pos :], correlation, now)
         if ruled is None:
             return noted
         self.instead, runs = ruled
         connection.ends(self.instead)
-        count_requests(flow, 1, size)
-        if flow.note.listeners and not flow.note.answered:
-            unanswered = Run(flow, flow.note, now, [correlation], size - 4)
-            connection.exchange(flow, unanswered, correlation, QUIET, None, None)
+        count_requests(memory, 1, size)
+        if memory.summary.listeners and not memory.summary.answered:
+            unanswered = PendingRequests(memory, memory.summary, now, [correlation], size - 4)
+            connection.exchange(memory, unanswered, correlation, NO_ERRORS, None, None)
         for run in runs:
-            if run.flow is None:
+            if run.memory is None:
                 connection.due(run)
             else:
-                connection.in_flight.append(run)
+                connection.pending.append(run)
         return SWALLOW
 
-    def _flow(self, code: int, plan: Plan, client_id: str | None) -> Flow:
+    def _flow(self, code: int, plan: Plan, client_id: str | None) -> ApiMemory:
         connection, context = self.connection, self.connection.context
-        lane = context.stats.lane(
+        counters = context.stats.of_requests(
             context.cluster,
             connection.broker,
             client_id,
@@ -337,37 +347,37 @@ class Requests:
         if plan.unknown is not None and code not in self.known and not (plan.refuse or plan.answer):
             kind = "unknown_api" if plan.name == "unknown" else "unknown_version"
             connection.problem(kind, plan.name, plan.unknown, _named(plan))
-        flow = self.known[code] = Flow(plan, lane)
-        return flow
+        memory = self.known[code] = ApiMemory(plan, counters)
+        return memory
 
-    def _answer(self, plan: Plan, correlation: int, whole: bool) -> Flow | None:
+    def _answer(self, plan: Plan, correlation: int, whole: bool) -> ApiMemory | None:
         if not whole:
             return None
         connection = self.connection
         body = unsupported()
         answer = SIZE.pack(4 + len(body)) + SIZE.pack(correlation) + body
-        connection.due(Run(None, EMPTY, 0, [correlation], 0, (answer,)))
+        connection.due(PendingRequests(None, EMPTY, 0, [correlation], 0, (answer,)))
         return SWALLOW
 
     def _note(
-        self, flow: Flow, data: bytes, pos: int, body: int, end: int, correlation: int, now: int
-    ) -> Flow | None:
+        self, memory: ApiMemory, data: bytes, pos: int, body: int, end: int, correlation: int, now: int
+    ) -> ApiMemory | None:
         """Read it. None: when more of it is there."""
-        noted = self.noting.note(flow, data, pos, body, end, correlation, now)
-        self._expect_tokens(flow)
-        self.need = self.noting.need if noted is None else 0
+        noted = self.bodies.summary(memory, data, pos, body, end, correlation, now)
+        self._expect_tokens(memory)
+        self.need = self.bodies.need if noted is None else 0
         return noted
 
     def _feed(self, data: bytes, last: bool) -> None:
         """More of a request that passes while it is read."""
-        assert self.noting.walk is not None
-        flow = self.noting.walk[1]
-        self.noting.feed(data, last)
-        self._expect_tokens(flow)
+        assert self.bodies.walk is not None
+        memory = self.bodies.walk[1]
+        self.bodies.feed(data, last)
+        self._expect_tokens(memory)
 
-    def _expect_tokens(self, flow: Flow) -> None:
-        if flow.plan.key == SASL_HANDSHAKE and flow.plan.version == 0:
-            self.flows = {}
+    def _expect_tokens(self, memory: ApiMemory) -> None:
+        if memory.plan.key == SASL_HANDSHAKE and memory.plan.version == 0:
+            self.memories = {}
 
     def _short_tokens(self, data: bytes, pos: int, size: int) -> int:
         """Tokens too short to be looked at as requests: the position after those that are whole."""

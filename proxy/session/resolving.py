@@ -9,47 +9,47 @@ from klamm.proxy.session.connection import Connection
 from klamm.proxy.session.effects import Hold
 from klamm.proxy.session.line import Until
 from klamm.proxy.session.paused import Decision, Paused, Refuse, Resume, Undecidable, Withhold
-from klamm.proxy.session.pending import Run
-from klamm.proxy.session.rule_orders import Ruling, sized
+from klamm.proxy.session.pending import PendingRequests
+from klamm.proxy.session.rule_orders import RuleOrders, sized
 from klamm.rules.errors.answers import NoPlace, edit_answer, error_answer
 from klamm.rules.orders import FOREVER
 from klamm.rules.plan import PRODUCE
 
 
-def resolve(ruling: Ruling, paused: Paused, decision: Decision, now: int) -> None:
+def resolve(rule_orders: RuleOrders, paused: Paused, decision: Decision, now: int) -> None:
     """Fill its gap. Raises Undecidable, EncodeError and DecodeError; then nothing has changed."""
     frame = paused.frame
     match decision:
         case Resume(None):
-            paused.gap.filled = [sized(paused.head, frame.body)] * paused.times
+            paused.place.filled = [sized(paused.head, frame.body)] * paused.times
         case Resume(values):
             assert values is not None
-            _go_on(ruling.connection, paused, values)
+            _go_on(rule_orders.connection, paused, values)
         case Withhold():
             if frame.side == "request":
-                _never_sent(ruling.connection, paused, _stalled(paused, now))
-            paused.gap.filled = [] if frame.side == "request" else [Until(FOREVER)]
+                _never_sent(rule_orders.connection, paused, _stalled(paused, now))
+            paused.place.filled = [] if frame.side == "request" else [Until(FOREVER)]
         case Refuse(code):
-            _refuse(ruling, paused, code)
+            _refuse(rule_orders, paused, code)
 
 
 def _go_on(connection: Connection, paused: Paused, values: dict[str, Any]) -> None:
     frame = paused.frame
     body = encode(values, frame.api.key, frame.version, frame.side)
     if frame.side == "response":
-        connection.edited(paused.flow, frame.values, values)
+        connection.edited(paused.memory, frame.values, values)
     elif frame.api.key == PRODUCE and (values["acks"] == 0) != (frame.values["acks"] == 0):
         raise Undecidable("acks: 0 says that the client waits for no answer; it cannot become 0, nor another")
-    paused.gap.filled = [sized(paused.head, body)] * paused.times
+    paused.place.filled = [sized(paused.head, body)] * paused.times
 
 
-def _refuse(ruling: Ruling, paused: Paused, code: int) -> None:
+def _refuse(rule_orders: RuleOrders, paused: Paused, code: int) -> None:
     frame = paused.frame
     try:
         if frame.side == "response":
             asked = frame.request.values if frame.request is not None else None
             _go_on(
-                ruling.connection,
+                rule_orders.connection,
                 paused,
                 edit_answer(frame.api, frame.version, frame.values, code, None, None, asked),
             )
@@ -60,24 +60,26 @@ def _refuse(ruling: Ruling, paused: Paused, code: int) -> None:
     if values is None or not paused.answered:
         raise Undecidable("the client waits for no answer (acks=0)")
     at_once = frame.arrived_ns  # as all of klamm's own answers: this tells them from the broker's
-    made = ruling.made(paused.flow, values, paused.correlation_id, list(paused.acts), frame, at_once)
-    _never_sent(ruling.connection, paused, made)
-    paused.gap.filled = []
+    made = rule_orders.made(paused.memory, values, paused.correlation_id, list(paused.acts), frame, at_once)
+    _never_sent(rule_orders.connection, paused, made)
+    paused.place.filled = []
 
 
-def _stalled(paused: Paused, now: int) -> Run | None:
+def _stalled(paused: Paused, now: int) -> PendingRequests | None:
     """In the place of an answer that never comes."""
     if not paused.answered:
         return None
-    return Run(None, paused.flow.note, now, [paused.correlation_id], 0, (Hold("client", FOREVER),))
+    return PendingRequests(
+        None, paused.memory.summary, now, [paused.correlation_id], 0, (Hold("client", FOREVER),)
+    )
 
 
-def _never_sent(connection: Connection, paused: Paused, instead: Run | None) -> None:
+def _never_sent(connection: Connection, paused: Paused, instead: PendingRequests | None) -> None:
     """The broker will not answer: what waits for that is taken out, and something else takes its turn."""
-    in_flight = connection.in_flight
+    pending = connection.pending
     for run in paused.pending:
-        place = next(index for index, each in enumerate(in_flight) if each is run)
+        place = next(index for index, each in enumerate(pending) if each is run)
         if instead is None:
-            del in_flight[place]
+            del pending[place]
         else:
-            in_flight[place], instead = instead, None
+            pending[place], instead = instead, None

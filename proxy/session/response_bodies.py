@@ -10,73 +10,78 @@ from klamm.proxy.session.addresses import Unbound, rewrite
 from klamm.proxy.session.api_versions import clamped
 from klamm.proxy.session.connection import Connection, resized
 from klamm.proxy.session.effects import Bind
-from klamm.proxy.session.large_responses import Passing
-from klamm.proxy.session.memory import NO_MEMO, Flow, Memo
-from klamm.proxy.session.summaries import QUIET, AnswerNote
+from klamm.proxy.session.large_responses import LargeResponses
+from klamm.proxy.session.memory import NO_PATTERN, ApiMemory, ResponsePattern
+from klamm.proxy.session.summaries import NO_ERRORS, ResponseSummary
 from klamm.proxy.session.topology import Unbindable
 from klamm.rules.plan import API_VERSIONS
 
-MEMO_LIMIT = 4096
-HELD_MEMO_LIMIT = 256 * 1024
+MEMORY_LIMIT = 4096
+HELD_MEMORY_LIMIT = 256 * 1024
 TAIL_HELD = 256 * 1024  # a response that ends in addresses is held whole up to this size; a larger one flows
 SHAPE_LIMIT = 64 * 1024  # of a response whose shape is remembered
 FIRST_LOOK = 256 * 1024  # a held response is looked at when this much is there: addresses mostly come early
 
 # What a response says, and what goes on in its place (None: itself). No Met at all: more of it is needed, or
 # it ends the connection.
-Met = tuple[AnswerNote, list[Any] | None]
+Met = tuple[ResponseSummary, list[Any] | None]
 
 
-class Answers:
+class ResponseBodies:
     """`need`: so many bytes of the frame must be there before it is looked at again. `blocked`: a
     listener is being bound.
     """
 
-    def __init__(self, connection: Connection, passing: Passing) -> None:
+    def __init__(self, connection: Connection, passing: LargeResponses) -> None:
         self.connection, self.passing = connection, passing
         self.need = 8
         self.blocked = False
 
-    def meet(self, data: bytes, pos: int, length: int, flow: Flow) -> Met | None:
+    def meet(self, data: bytes, pos: int, length: int, memory: ApiMemory) -> Met | None:
         """A frame that is not like the last of its kind."""
-        plan, end = flow.plan, pos + 4 + length
+        plan, end = memory.plan, pos + 4 + length
         whole = end <= len(data)
         if plan.hold:
-            return self._held(data, pos, length, flow)
+            return self._held(data, pos, length, memory)
         if plan.response is None:
             if not plan.logged:
-                flow.answer = Memo(4, self.connection.context.frame_limit, b"", b"", 0, b"", 0, QUIET)
-            return QUIET, None
+                memory.answer = ResponsePattern(
+                    4, self.connection.context.frame_limit, b"", b"", 0, b"", 0, NO_ERRORS
+                )
+            return NO_ERRORS, None
         if not whole and plan.tail is not None and length <= TAIL_HELD:
             self._wait(length + 4)
             return None
         try:
-            body = self._body(flow, data, pos)
+            body = self._body(memory, data, pos)
             if plan.tail is not None and not whole:
                 raise IndexError
             *columns, stop = plan.response.pick(data, body, min(end, len(data)))
         except UNREADABLE:
             if not whole:
-                return self._start_walk(flow, data, pos)
+                return self._start_walk(memory, data, pos)
             if plan.tail is not None:
-                self._refuse(flow, "its addresses cannot be looked for")
+                self._refuse(memory, "its addresses cannot be looked for")
                 return None
-            self.connection.undecodable(flow.plan, "response")
-            return QUIET, None
-        if flow.answer_columns != columns:
-            flow.answer_columns, flow.answer_note = columns, self.connection.said(flow, tuple(columns))
-            if not flow.answer_note.named:
-                flow.answer_columns = None
+            self.connection.undecodable(memory.plan, "response")
+            return NO_ERRORS, None
+        if memory.answer_columns != columns:
+            memory.answer_columns, memory.response_summary = (
+                columns,
+                self.connection.said(memory, tuple(columns)),
+            )
+            if not memory.response_summary.named:
+                memory.answer_columns = None
         if plan.tail is not None and plan.response.column(tuple(columns), (plan.tail, "node_id")):
             return (
-                self._rewritten(data, pos, body, end, flow)
+                self._rewritten(data, pos, body, end, memory)
                 if length <= TAIL_HELD
-                else (flow.answer_note, self.passing.whole(flow, data, pos, body, end))
+                else (memory.response_summary, self.passing.whole(memory, data, pos, body, end))
             )
-        known, flow.answer = flow.answer, NO_MEMO
-        if flow.answer_columns is not None and not plan.logged:
-            if plan.tail is None and stop - pos <= MEMO_LIMIT:
-                flow.answer = Memo(
+        known, memory.answer = memory.answer, NO_PATTERN
+        if memory.answer_columns is not None and not plan.logged:
+            if plan.tail is None and stop - pos <= MEMORY_LIMIT:
+                memory.answer = ResponsePattern(
                     stop - pos - 4,
                     self.connection.context.frame_limit,
                     data[pos + 8 : stop],
@@ -84,44 +89,50 @@ class Answers:
                     0,
                     b"",
                     0,
-                    flow.answer_note,
+                    memory.response_summary,
                 )
-            elif plan.shape is not None and length == flow.answer_length and length <= SHAPE_LIMIT:
-                flow.answer = _shape(plan.shape(data, body, end), data[pos:end], pos, flow.answer_note)
-            flow.answer_length = length
-            if flow.answer == known:  # what was made for it holds on
-                flow.answer = known
-        return flow.answer_note, None
+            elif plan.shape is not None and length == memory.answer_length and length <= SHAPE_LIMIT:
+                memory.answer = _shape(
+                    plan.shape(data, body, end), data[pos:end], pos, memory.response_summary
+                )
+            memory.answer_length = length
+            if memory.answer == known:  # what was made for it holds on
+                memory.answer = known
+        return memory.response_summary, None
 
-    def _held(self, data: bytes, pos: int, length: int, flow: Flow) -> Met | None:
+    def _held(self, data: bytes, pos: int, length: int, memory: ApiMemory) -> Met | None:
         """A response that is not passed on before its addresses are rewritten."""
         end, size = pos + 4 + length, len(data)
         topology = self.connection.context.topology
-        same = flow.held is not None and flow.revision == topology.revision and len(flow.held) == length - 4
-        if same and end <= size and data.startswith(flow.held or b"", pos + 8):
-            return flow.answer_note, resized(data, pos, pos + 8, flow.replaced)
-        if end > size and (flow.plan.key == API_VERSIONS or size - pos < FIRST_LOOK):
-            self._wait(min(length + 4, FIRST_LOOK) if flow.plan.key != API_VERSIONS else length + 4)
+        same = (
+            memory.held is not None
+            and memory.revision == topology.revision
+            and len(memory.held) == length - 4
+        )
+        if same and end <= size and data.startswith(memory.held or b"", pos + 8):
+            return memory.response_summary, resized(data, pos, pos + 8, memory.replaced)
+        if end > size and (memory.plan.key == API_VERSIONS or size - pos < FIRST_LOOK):
+            self._wait(min(length + 4, FIRST_LOOK) if memory.plan.key != API_VERSIONS else length + 4)
             return None
         try:
-            body = self._body(flow, data, pos)
-            if flow.plan.key == API_VERSIONS:
-                return self._clamped(data, pos, body, end, flow)
+            body = self._body(memory, data, pos)
+            if memory.plan.key == API_VERSIONS:
+                return self._clamped(data, pos, body, end, memory)
         except (*UNREADABLE, DecodeError, EncodeError) as error:
-            self._refuse(flow, str(error) or "cut short")
+            self._refuse(memory, str(error) or "cut short")
             return None
-        return self._rewritten(data, pos, body, end, flow)
+        return self._rewritten(data, pos, body, end, memory)
 
-    def _clamped(self, data: bytes, pos: int, body: int, end: int, flow: Flow) -> Met:
+    def _clamped(self, data: bytes, pos: int, body: int, end: int, memory: ApiMemory) -> Met:
         original = data[body:end]
-        new = clamped(original, flow.plan.version, self.connection.context.allow_unknown_apis)
+        new = clamped(original, memory.plan.version, self.connection.context.allow_unknown_apis)
         code = int.from_bytes(original[:2], "big", signed=True)
-        note = AnswerNote([(None, code)] if code else [])
-        return note, None if new is original else resized(data, pos, body, [new])
+        summary = ResponseSummary([(None, code)] if code else [])
+        return summary, None if new is original else resized(data, pos, body, [new])
 
-    def _rewritten(self, data: bytes, pos: int, body: int, end: int, flow: Flow) -> Met | None:
-        """Splice klamm's addresses in; the part of a frame that has not come yet flows after them."""
-        connection, plan, size = self.connection, flow.plan, len(data)
+    def _rewritten(self, data: bytes, pos: int, body: int, end: int, memory: ApiMemory) -> Met | None:
+        """Splice klamm's addresses in; the part of a frame that has not come yet follows them."""
+        connection, plan, size = self.connection, memory.plan, len(data)
         topology = connection.context.topology
         assert plan.endpoints is not None
         there = min(end, size)
@@ -137,59 +148,69 @@ class Answers:
             return None
         except UNREADABLE:
             if end <= size:
-                self._refuse(flow, "its addresses cannot be found")
+                self._refuse(memory, "its addresses cannot be found")
                 return None
             if size - pos > connection.context.held_limit:
-                self._refuse(flow, f"no end of its addresses in the first {size - pos} bytes")
+                self._refuse(memory, f"no end of its addresses in the first {size - pos} bytes")
                 return None
             self._wait(min(end - pos, 2 * (size - pos)))
             return None
-        note = self._summary_of_held(flow, data, pos, body, end) if plan.hold else flow.answer_note
+        summary = (
+            self._summary_of_held(memory, data, pos, body, end) if plan.hold else memory.response_summary
+        )
         if new is None:
             if end > size:
-                return note, None
+                return summary, None
             new = [data[body:end]]
         late = end - there
-        if late == 0 and end - pos <= HELD_MEMO_LIMIT and plan.hold and note.named:
+        if late == 0 and end - pos <= HELD_MEMORY_LIMIT and plan.hold and summary.named:
             head = data[pos + 8 : body]
-            flow.held, flow.replaced, flow.revision = data[pos + 8 : end], [head, *new], topology.revision
-            flow.answer_note = note
-        return note, resized(data, pos, body, new, late)
+            memory.held, memory.replaced, memory.revision = (
+                data[pos + 8 : end],
+                [head, *new],
+                topology.revision,
+            )
+            memory.response_summary = summary
+        return summary, resized(data, pos, body, new, late)
 
-    def _summary_of_held(self, flow: Flow, data: bytes, pos: int, body: int, end: int) -> AnswerNote:
+    def _summary_of_held(
+        self, memory: ApiMemory, data: bytes, pos: int, body: int, end: int
+    ) -> ResponseSummary:
         """What a held response says; a part of one is read on while the rest passes."""
-        if flow.plan.response is None:
-            return QUIET
+        if memory.plan.response is None:
+            return NO_ERRORS
         if end > len(data):
-            met = self._start_walk(flow, data, pos)
-            return met[0] if met else QUIET
+            met = self._start_walk(memory, data, pos)
+            return met[0] if met else NO_ERRORS
         try:
-            return self.connection.said(flow, flow.plan.response.pick(data, body, end)[:-1])
+            return self.connection.said(memory, memory.plan.response.pick(data, body, end)[:-1])
         except UNREADABLE:
-            self.connection.undecodable(flow.plan, "response")
-            return QUIET
+            self.connection.undecodable(memory.plan, "response")
+            return NO_ERRORS
 
-    def _start_walk(self, flow: Flow, data: bytes, pos: int) -> Met | None:
+    def _start_walk(self, memory: ApiMemory, data: bytes, pos: int) -> Met | None:
         """Read the rest of a frame as it passes; the part of it that is here goes on at once."""
         try:
-            self.passing.start(flow, self._body(flow, data, pos))
+            self.passing.start(memory, self._body(memory, data, pos))
         except UNREADABLE:
             self._wait(len(data) - pos + 1)
             return None
-        return QUIET, None
+        return NO_ERRORS, None
 
     def _wait(self, need: int) -> None:
         """Hold the frame until so much of it is there."""
         self.need = need
 
-    def _refuse(self, flow: Flow, reason: str) -> None:
-        self.connection.refuse(flow.plan, reason)
+    def _refuse(self, memory: ApiMemory, reason: str) -> None:
+        self.connection.refuse(memory.plan, reason)
 
-    def _body(self, flow: Flow, data: bytes, pos: int) -> int:
-        return skip_tags(data, pos + 9, len(data), data[pos + 8]) if flow.plan.response_tags else pos + 8
+    def _body(self, memory: ApiMemory, data: bytes, pos: int) -> int:
+        return skip_tags(data, pos + 9, len(data), data[pos + 8]) if memory.plan.response_tags else pos + 8
 
 
-def _shape(volatile: list[tuple[int, int, int, Any]], frame: bytes, start: int, note: AnswerNote) -> Memo:
+def _shape(
+    volatile: list[tuple[int, int, int, Any]], frame: bytes, start: int, summary: ResponseSummary
+) -> ResponsePattern:
     """The frame's bytes around its volatile values: sizes, counts and everything that says something.
     `start`: of the frame.
     """
@@ -203,6 +224,6 @@ def _shape(volatile: list[tuple[int, int, int, Any]], frame: bytes, start: int, 
         pos = last - start
     steady.append((pos, frame[pos:]))
     if len(steady) > 3 or steady[0][0] != 8 or not steady[-1][1]:
-        return NO_MEMO
+        return NO_PATTERN
     (_, one), (two_at, two), (three_at, three) = (steady + [(0, b"")] * 2)[:3]
-    return Memo(len(frame) - 4, len(frame) - 4, one, two, two_at, three, three_at, note)
+    return ResponsePattern(len(frame) - 4, len(frame) - 4, one, two, two_at, three, three_at, summary)

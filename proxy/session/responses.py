@@ -10,13 +10,13 @@ from klamm.decoders.framing import tls_or_size
 from klamm.proxy.session.connection import Connection
 from klamm.proxy.session.counters import BOUNDS_NS
 from klamm.proxy.session.effects import Effect, Piece, part, sends
-from klamm.proxy.session.large_responses import Passing
+from klamm.proxy.session.large_responses import LargeResponses
 from klamm.proxy.session.listeners import have_room
-from klamm.proxy.session.memory import FEWEST, MOST, NO_MEMO, SIZE, Flow, like_responses
-from klamm.proxy.session.pending import Run
-from klamm.proxy.session.response_bodies import Answers, Met
-from klamm.proxy.session.rule_orders import Ruling
-from klamm.proxy.session.summaries import AnswerNote
+from klamm.proxy.session.memory import FEWEST, MOST, NO_PATTERN, SIZE, ApiMemory, equal_responses
+from klamm.proxy.session.pending import PendingRequests
+from klamm.proxy.session.response_bodies import Met, ResponseBodies
+from klamm.proxy.session.rule_orders import RuleOrders
+from klamm.proxy.session.summaries import ResponseSummary
 
 HEAD = Struct(">ii").unpack_from  # size, correlation id
 
@@ -26,32 +26,32 @@ class Responses:
     frame that is held.
     """
 
-    def __init__(self, connection: Connection, ruling: Ruling | None) -> None:
-        self.connection, self.ruling = connection, ruling
+    def __init__(self, connection: Connection, rule_orders: RuleOrders | None) -> None:
+        self.connection, self.rule_orders = connection, rule_orders
         self.left = 0
         self.kept: list[bytes] = []
         self.kept_size = 0
         self.since = 0  # when the first byte of what is kept came
         self.limit = connection.context.frame_limit
-        self.passing = Passing(connection)
-        self.answers = Answers(connection, self.passing)
+        self.passing = LargeResponses(connection)
+        self.bodies = ResponseBodies(connection, self.passing)
 
     def receive(self, data: bytes, now: int) -> bytes | list[Effect]:
         """The same object when all of it goes on; else effects."""
         connection = self.connection
         if connection.closing or "client" in connection.over:
             return []
-        if connection.clean and connection.in_flight and self._same(connection.in_flight, data, now):
+        if connection.clean and connection.pending and self._same(connection.pending, data, now):
             return data
         pieces: list[Piece | Effect] = []
         offset = 0
-        while self.kept and not self.answers.blocked and not self.connection.closing:
-            missing = max(0, self.answers.need - self.kept_size)
+        while self.kept and not self.bodies.blocked and not self.connection.closing:
+            missing = max(0, self.bodies.need - self.kept_size)
             if len(data) - offset < missing:
                 break
             frame = b"".join([*self.kept, data[offset : offset + missing]])
             offset += missing
-            self.kept, self.answers.need = [], 8
+            self.kept, self.bodies.need = [], 8
             self._scan(frame, 0, now, self.since, pieces)
         if self.kept:
             self.kept.append(data[offset:])
@@ -64,66 +64,70 @@ class Responses:
         effects, connection.effects = connection.effects, []
         return [*sends("client", pieces), *effects]
 
-    def _same(self, in_flight: deque[Run], data: bytes, now: int) -> bool:
+    def _same(self, pending: deque[PendingRequests], data: bytes, now: int) -> bool:
         """Take a read that is, whole, the answers to the oldest run, like those before them."""
-        run = in_flight[0]
-        flow, ids = run.flow, run.ids
+        run = pending[0]
+        memory, ids = run.memory, run.ids
         if (
-            flow is None
-            or run.fate is not None
-            or (run.note.listeners and have_room(run.note.listeners))
+            memory is None
+            or run.answer_orders is not None
+            or (run.summary.listeners and have_room(run.summary.listeners))
             or self.connection.turn
-            or (len(in_flight) > 1 and in_flight[1].flow is None)
+            or (len(pending) > 1 and pending[1].memory is None)
         ):
             return False
-        like, count = flow.answers_alike, len(ids)
-        if like is None or like.steady is not flow.answer or len(data) != count * like.stride:
+        like, count = memory.equal_answers, len(ids)
+        if like is None or like.steady is not memory.answer or len(data) != count * like.stride:
             return False
         if count > MOST or like.ids(data, count) != tuple(ids):
             return False
-        in_flight.popleft()
-        self._count(flow, run, flow.answer.note, count, len(data), now - run.arrived)
+        pending.popleft()
+        self._count(memory, run, memory.answer.summary, count, len(data), now - run.arrived)
         return True
 
-    def _ruled(self, data: bytes, pos: int, length: int, flow: Flow, run: Run, now: int) -> Met | None:
+    def _ruled(
+        self, data: bytes, pos: int, length: int, memory: ApiMemory, run: PendingRequests, now: int
+    ) -> Met | None:
         """What a response says, and what goes on in its place: addresses first, then what rules want."""
-        ruling, rules, answers = self.ruling, flow.rules[1], self.answers
-        if ruling is None or (run.fate is None and rules is None):
-            return answers.meet(data, pos, length, flow)
-        fate, size = run.fate, length + 4
-        swallowed = fate is not None and fate.swallow  # the second answer to a request sent twice
-        new = ruling.look["response"] is None
-        held = swallowed or ruling.looks(flow, "response", rules, now) or fate is not None
+        rule_orders, concern, answers = self.rule_orders, memory.concerns[1], self.bodies
+        if rule_orders is None or (run.answer_orders is None and concern is None):
+            return answers.meet(data, pos, length, memory)
+        answer_orders, size = run.answer_orders, length + 4
+        swallowed = (
+            answer_orders is not None and answer_orders.swallow
+        )  # the second answer to a request sent twice
+        new = rule_orders.look["response"] is None
+        held = swallowed or rule_orders.looks(memory, "response", concern, now) or answer_orders is not None
         if held and size > self.connection.context.held_limit:
             if swallowed:
-                self.connection.refuse(flow.plan, f"{size} bytes are more than a rule may hold")
+                self.connection.refuse(memory.plan, f"{size} bytes are more than a rule may hold")
                 return None
             if new:
-                self.connection.too_large(flow.plan, "response", size)
-            ruling.give_up("response")
+                self.connection.too_large(memory.plan, "response", size)
+            rule_orders.give_up("response")
             held = False
         if held and len(data) - pos < size:
             answers.need = size
             return None
-        met = answers.meet(data, pos, length, flow)
-        flow.answer, ruling.heard = NO_MEMO, None
+        met = answers.meet(data, pos, length, memory)
+        memory.answer, rule_orders.heard = NO_PATTERN, None
         if met is None:
             return None
         if not held:
-            ruling.passed("response")
+            rule_orders.passed("response")
             return met
-        note, replaced = met
+        summary, replaced = met
         whole = data[pos : pos + size] if replaced is None else b"".join(replaced)
-        ruled = ruling.response(flow, run, whole, now)
-        return met if ruled is None else (note, ruled)
+        ruled = rule_orders.response(memory, run, whole, now)
+        return met if ruled is None else (summary, ruled)
 
-    def _heard(self, note: AnswerNote) -> tuple[AnswerNote, str]:
+    def _heard(self, summary: ResponseSummary) -> tuple[ResponseSummary, str]:
         """What the log says of an answer: its own errors, or those that rules have put into it; and whose."""
-        ruling = self.ruling
-        if ruling is None or ruling.heard is None:
-            return note, "broker"
-        codes, ruling.heard = ruling.heard, None
-        return AnswerNote([(None, code) for code in codes], note.shown), "klamm"
+        rule_orders = self.rule_orders
+        if rule_orders is None or rule_orders.heard is None:
+            return summary, "broker"
+        codes, rule_orders.heard = rule_orders.heard, None
+        return ResponseSummary([(None, code) for code in codes], summary.shown), "klamm"
 
     def _scan(self, data: bytes, offset: int, now: int, arrived: int, pieces: list[Piece | Effect]) -> None:
         """Take data from an offset on, which is where the last call ended; what may go on is added to
@@ -137,28 +141,28 @@ class Responses:
         if passing.walk is not None or passing.tail is not None:
             start = passing.feed(data, offset, min(pos, size), pos <= size, start, pieces)
         before = passing.walk
-        in_flight, turn = connection.in_flight, connection.turn
+        pending, turn = connection.pending, connection.turn
         while size - pos >= 8:
-            if not in_flight:
+            if not pending:
                 if not self._odd(*HEAD(data, pos)):
                     break
                 pos += HEAD(data, pos)[0] + 4
                 continue
-            run = in_flight[0]
-            flow, ids = run.flow, run.ids
-            if flow is None:
+            run = pending[0]
+            memory, ids = run.memory, run.ids
+            if memory is None:
                 pieces += (part(data, start, pos), *run.made)
                 start = pos
-                in_flight.popleft()
+                pending.popleft()
                 if connection.ends(run.made):
                     return
                 continue
-            told = flow.plan.logged or (run.note.listeners and have_room(run.note.listeners))
-            memo = flow.answer if run.fate is None and not told else NO_MEMO
-            least, most, first, second, second_at, third, third_at, note = memo
+            told = memory.plan.logged or (run.summary.listeners and have_room(run.summary.listeners))
+            pattern = memory.answer if run.answer_orders is None and not told else NO_PATTERN
+            least, most, first, second, second_at, third, third_at, summary = pattern
             began, first_turn, count = pos, turn, len(ids)
             stride = HEAD(data, pos)[0] + 4
-            like = None if memo is NO_MEMO else like_responses(flow, stride)
+            like = None if pattern is NO_PATTERN else equal_responses(memory, stride)
             if like is not None:
                 seen = min((size - pos) // stride, count - turn, MOST)
                 if seen >= FEWEST:
@@ -184,9 +188,9 @@ class Responses:
                 pos += length + 4
                 turn += 1
             if turn > first_turn:
-                self._count(flow, run, note, turn - first_turn, pos - began, now - run.arrived)
+                self._count(memory, run, summary, turn - first_turn, pos - began, now - run.arrived)
                 if turn == count:
-                    in_flight.popleft()
+                    pending.popleft()
                     turn = 0
                 continue
             if correlation != ids[turn] or not 4 <= length <= self.limit:
@@ -195,39 +199,39 @@ class Responses:
                     break
                 pos += length + 4
                 continue
-            met = self._ruled(data, pos, length, flow, run, arrived)
+            met = self._ruled(data, pos, length, memory, run, arrived)
             if met is None:
                 break
-            note, replaced = met
+            summary, replaced = met
             if replaced is not None:
                 pieces.append(part(data, start, pos))
                 pieces += replaced
                 start = min(pos + length + 4, size)
             if replaced is not None or arrived != now:
-                flow.lane.own.add(now - arrived)
-            self._count(flow, run, note, 1, length + 4, arrived - run.arrived)
+                memory.counters.own.add(now - arrived)
+            self._count(memory, run, summary, 1, length + 4, arrived - run.arrived)
             if told:
                 if passing.walk is None:
-                    said, origin = self._heard(note)
-                    connection.exchange(flow, run, correlation, said, length, arrived - run.arrived, origin)
+                    said, origin = self._heard(summary)
+                    connection.exchange(memory, run, correlation, said, length, arrived - run.arrived, origin)
                 else:
                     passing.logged = (run, correlation, length, arrived - run.arrived)
-            if self.ruling is not None and connection.ends(pieces):
+            if self.rule_orders is not None and connection.ends(pieces):
                 return
             pos += length + 4
             arrived = now
             turn += 1
             if turn == count:
-                in_flight.popleft()
+                pending.popleft()
                 turn = 0
         connection.turn = turn
         if passing.walk is not before:
             start = passing.feed(data, passing.body, size, False, start, pieces)
-        if in_flight and in_flight[0].flow is None and pos <= size and not connection.closing:
+        if pending and pending[0].memory is None and pos <= size and not connection.closing:
             start = self._release(data, start, pos, pieces)
             if "client" in connection.over:
                 return
-        if pos < size and connection.tokens is not None and not self.answers.blocked:
+        if pos < size and connection.tokens is not None and not self.bodies.blocked:
             pos = self._short_tokens(data, pos, size)
         if pos >= size:
             self.left = pos - size
@@ -239,7 +243,7 @@ class Responses:
 
     def bound(self, now: int) -> list[Effect]:
         """The ports that were asked for are there, or their nodes say why not."""
-        self.answers.blocked = False
+        self.bodies.blocked = False
         effects = self.receive(b"", now)
         return [] if isinstance(effects, bytes) else effects
 
@@ -253,15 +257,15 @@ class Responses:
         wrong = tls_or_size(length, "broker", self.limit)
         if wrong is not None:
             connection.close(wrong[0], "", wrong[1])
-        elif not connection.in_flight:
+        elif not connection.pending:
             connection.close(
                 "unexpected_response",
                 "",
                 f"a response with correlation id {correlation} that nobody asked for",
             )
         else:
-            oldest = connection.in_flight[0]
-            name, expected = oldest.flow.plan.name if oldest.flow else "", oldest.ids[connection.turn]
+            oldest = connection.pending[0]
+            name, expected = oldest.memory.plan.name if oldest.memory else "", oldest.ids[connection.turn]
             message = (
                 f"a response with correlation id {correlation}; the oldest request is {name} with {expected}"
             )
@@ -269,32 +273,40 @@ class Responses:
         return False
 
     def _release(self, data: bytes, start: int, pos: int, pieces: list[Piece | Effect]) -> int:
-        """Answers made by klamm whose turn has come."""
-        in_flight = self.connection.in_flight
-        while in_flight and in_flight[0].flow is None:
-            made = in_flight.popleft().made
+        """Responses made by klamm whose turn has come."""
+        pending = self.connection.pending
+        while pending and pending[0].memory is None:
+            made = pending.popleft().made
             pieces += (part(data, start, pos), *made)
             start = pos
             if self.connection.ends(made):
                 break
         return start
 
-    def _count(self, flow: Flow, run: Run, note: AnswerNote, times: int, size: int, elapsed: int) -> None:
+    def _count(
+        self,
+        memory: ApiMemory,
+        run: PendingRequests,
+        summary: ResponseSummary,
+        times: int,
+        size: int,
+        elapsed: int,
+    ) -> None:
         """Like responses that came in one read."""
-        lane = flow.lane
-        lane.responses += times
-        lane.response_bytes += size
+        counters = memory.counters
+        counters.responses += times
+        counters.response_bytes += size
         bucket = bisect_left(BOUNDS_NS, elapsed)
-        lane.latency.buckets[bucket] += times
-        lane.latency.total_ns += times * elapsed
-        for topic in run.note.topics:
+        counters.latency.buckets[bucket] += times
+        counters.latency.total_ns += times * elapsed
+        for topic in run.summary.topics:
             topic.latency.buckets[bucket] += times
             topic.latency.total_ns += times * elapsed
-        for listener in run.note.listeners:
+        for listener in run.summary.listeners:
             if listener.full:
                 listener.missed(times)
-        if note.errors:
-            self.connection.count_errors(flow, note, times)
+        if summary.errors:
+            self.connection.count_errors(memory, summary, times)
 
     def _short_tokens(self, data: bytes, pos: int, size: int) -> int:
         """Tokens of less than 4 bytes: the position after those that are whole."""

@@ -10,10 +10,10 @@ from klamm.decoders.compile import UNREADABLE, skip_tags
 from klamm.proxy.session import effects
 from klamm.proxy.session.connection import Connection
 from klamm.proxy.session.effects import Effect, Piece, To
-from klamm.proxy.session.line import Gap
-from klamm.proxy.session.memory import NO_MEMO, SIZE, Flow
+from klamm.proxy.session.line import PausedPlace
+from klamm.proxy.session.memory import NO_PATTERN, SIZE, ApiMemory
 from klamm.proxy.session.paused import Paused
-from klamm.proxy.session.pending import Run
+from klamm.proxy.session.pending import PendingRequests
 from klamm.rules.engine import Engine, Gate, Look
 from klamm.rules.errors.answers import error_answer
 from klamm.rules.frame import Frame, Peer
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 TO: dict[Side, To] = {"request": "broker", "response": "client"}
 
 
-class Fate(NamedTuple):
+class AnswerOrders(NamedTuple):
     """What was decided of an answer when its request was seen."""
 
     request: Frame
@@ -60,7 +60,7 @@ class Concern(NamedTuple):
     by_header: bool
 
 
-class Ruling:
+class RuleOrders:
     """`heard`: the errors in an answer that rules have changed, for the log. `look`: what was decided from
     the header of a frame that is not whole yet.
     """
@@ -83,35 +83,35 @@ class Ruling:
         others, self.connection.effects = self.connection.effects, []
         return [*(piece for piece in pieces if not isinstance(piece, bytes | memoryview)), *others]
 
-    def rule_anew(self, known: dict[int, Flow]) -> None:
-        """The rules have changed, and maybe what metering and log want: flows are met again then."""
+    def rule_anew(self, known: dict[int, ApiMemory]) -> None:
+        """The rules have changed, and maybe what metering and log want: memories are met again then."""
         planner = self.connection.context.planner
         if self.plans_revision != planner.revision:
             self.plans_revision = planner.revision
             known.clear()
-        for flow in known.values():
-            self.rule(flow)
-            flow.forget()
-            flow.answer = NO_MEMO
+        for memory in known.values():
+            self.rule(memory)
+            memory.forget()
+            memory.answer = NO_PATTERN
 
-    def rule(self, flow: Flow) -> None:
-        """Look up which rules concern the flow's frames."""
-        flow.rules = (self._concerned(flow, "request"), self._concerned(flow, "response"))
+    def rule(self, memory: ApiMemory) -> None:
+        """Look up which rules concern the memory's frames."""
+        memory.concerns = (self._concerned(memory, "request"), self._concerned(memory, "response"))
 
-    def _concerned(self, flow: Flow, side: Side) -> Concern | None:
+    def _concerned(self, memory: ApiMemory, side: Side) -> Concern | None:
         """The rules for such frames; None where none reads or acts on them."""
-        plan = flow.plan
+        plan = memory.plan
         if plan.key not in API:
             return None
         api = API[plan.key]
-        tallies = self.engine.concerned(api, plan.version, side, self.peer, flow.lane.client_id)
+        tallies = self.engine.concerned(api, plan.version, side, self.peer, memory.counters.client_id)
         learns = plan.unknown is None and self.engine.learns_from(api, side)
         by_header = not learns and not any(tally.reads for tally in tallies)
         return Concern(tallies, learns, by_header) if tallies or learns else None
 
-    def passes(self, flow: Flow, count: int, now: int) -> int:
+    def passes(self, memory: ApiMemory, count: int, now: int) -> int:
         """How many of these requests, from the first on, no rule wants. What it wants of the next is kept."""
-        tallies, client_id = flow.rules[0].tallies, flow.lane.client_id
+        tallies, client_id = memory.concerns[0].tallies, memory.counters.client_id
         for number in range(self.gate.quiet(tallies, count, now), count):
             look = self.gate.look(tallies, client_id, now)
             if look:
@@ -119,13 +119,13 @@ class Ruling:
                 return number
         return count
 
-    def looks(self, flow: Flow, side: Side, concern: Concern | None, now: int) -> bool:
+    def looks(self, memory: ApiMemory, side: Side, concern: Concern | None, now: int) -> bool:
         """Must the frame be held until it is whole? Decided once for each frame, until it has passed."""
         if concern is None:
             return False
         look = self.look[side]
         if look is None:
-            look = self.look[side] = self.gate.look(concern.tallies, flow.lane.client_id, now)
+            look = self.look[side] = self.gate.look(concern.tallies, memory.counters.client_id, now)
         return bool(look) or concern.learns
 
     def give_up(self, side: Side) -> None:
@@ -137,20 +137,20 @@ class Ruling:
         self.look[side] = None
 
     def request(
-        self, flow: Flow, head: bytes, body: bytes, correlation: int, now: int
-    ) -> tuple[list[Piece | Effect], list[Run]] | None:
+        self, memory: ApiMemory, head: bytes, body: bytes, correlation: int, now: int
+    ) -> tuple[list[Piece | Effect], list[PendingRequests]] | None:
         """What goes to the broker instead of a request, and what is in flight then; None: the request itself.
         `head`: from the size field to the body.
         """
         look, self.look["request"] = self.look["request"], None
-        frame, answered = self._frame(flow, "request", len(head), body, now), flow.note.answered
+        frame, answered = self._frame(memory, "request", len(head), body, now), memory.summary.answered
         orders = self.gate.orders(frame, look or (), now)
         if not orders:
             return None
         pieces: list[Piece | Effect] = []
         self._mute_channel(orders, now)
         acts: list[Callable[[Frame], Iterable[Order]]] = []
-        runs: list[Run] = []
+        runs: list[PendingRequests] = []
         times = 1
         for order in orders:
             match order:
@@ -162,12 +162,19 @@ class Ruling:
                     pieces.append(effects.Keep(correlation))
                 case Answer(values):
                     if values is not None and answered:
-                        runs.append(self.made(flow, values, correlation, acts, frame, now))
+                        runs.append(self.made(memory, values, correlation, acts, frame, now))
                     return pieces, runs
                 case Drop():
                     if answered:
                         runs.append(
-                            Run(None, flow.note, now, [correlation], 0, (effects.Hold("client", FOREVER),))
+                            PendingRequests(
+                                None,
+                                memory.summary,
+                                now,
+                                [correlation],
+                                0,
+                                (effects.Hold("client", FOREVER),),
+                            )
                         )
                     return pieces, runs
                 case _:
@@ -181,9 +188,9 @@ class Ruling:
         if pause is None:
             pieces += [whole] * times
         else:
-            gap = Gap(len(whole) * times)
+            gap = PausedPlace(len(whole) * times)
             held = Paused(
-                pause, flow, frame, head, correlation, gap, times, answered and heard, acts=tuple(acts)
+                pause, memory, frame, head, correlation, gap, times, answered and heard, acts=tuple(acts)
             )
             pieces.append(effects.Pause("broker", held))
         if answered and not heard:
@@ -191,35 +198,39 @@ class Ruling:
                 frame.api, frame.version, decode(body, PRODUCE, frame.version, "request"), 0
             )
             assert values is not None
-            return pieces, [self.made(flow, values, correlation, acts, frame, now)]
+            return pieces, [self.made(memory, values, correlation, acts, frame, now)]
         if heard:
-            sent = Run(flow, flow.note, now, [correlation], len(whole) - 4)
-            unheard = sent._replace(fate=Fate(frame, (), True))
-            first = sent._replace(fate=Fate(frame, tuple(acts))) if acts or held else sent
+            sent = PendingRequests(memory, memory.summary, now, [correlation], len(whole) - 4)
+            unheard = sent._replace(answer_orders=AnswerOrders(frame, (), True))
+            first = sent._replace(answer_orders=AnswerOrders(frame, tuple(acts))) if acts or held else sent
             runs += [first if answered else unheard] + [unheard] * (times - 1)
         if held is not None:
             held.pending = runs
         return pieces, runs
 
-    def response(self, flow: Flow, run: Run, data: bytes, now: int) -> list[Piece | Effect] | None:
+    def response(
+        self, memory: ApiMemory, run: PendingRequests, data: bytes, now: int
+    ) -> list[Piece | Effect] | None:
         """What goes to the client instead of a response (with its size field); None: the response itself."""
         look, self.look["response"] = self.look["response"], None
-        fate: Fate | None = run.fate
-        if fate is not None and fate.swallow:
+        answer_orders: AnswerOrders | None = run.answer_orders
+        if answer_orders is not None and answer_orders.swallow:
             return []
-        start = _body(data, flow.plan.response_tags)
-        frame = self._frame(flow, "response", start, data[start:], now, fate.request if fate else None)
+        start = _body(data, memory.plan.response_tags)
+        frame = self._frame(
+            memory, "response", start, data[start:], now, answer_orders.request if answer_orders else None
+        )
         orders: list[Order] = []
         whole = frame.body
-        if fate is not None:
-            orders += self.gate.answered(fate.acts, frame)
+        if answer_orders is not None:
+            orders += self.gate.answered(answer_orders.acts, frame)
         if look:
             orders += self.gate.orders(frame, look, now)
         if not orders:
             return None
         if any(isinstance(order, Edit) for order in orders):
-            before = self._frame(flow, "response", start, whole, now).values
-            self.heard = self.connection.edited(flow, before, frame.values)
+            before = self._frame(memory, "response", start, whole, now).values
+            self.heard = self.connection.edited(memory, before, frame.values)
         self._mute_channel(orders, now)
         pieces: list[Piece | Effect] = []
         (correlation,) = SIZE.unpack_from(data, 4)
@@ -232,8 +243,8 @@ class Ruling:
         if pause is None:
             pieces.append(sized(data[:start], frame.body))
         else:
-            gap = Gap(start + len(frame.body))
-            paused = Paused(pause, flow, frame, data[:start], correlation, gap)
+            gap = PausedPlace(start + len(frame.body))
+            paused = Paused(pause, memory, frame, data[:start], correlation, gap)
             pieces.append(effects.Pause("client", paused))
         return pieces
 
@@ -266,27 +277,27 @@ class Ruling:
 
     def made(
         self,
-        flow: Flow,
+        memory: ApiMemory,
         values: dict[str, Any],
         correlation: int,
         acts: list[Callable[[Frame], Iterable[Order]]],
         request: Frame,
         now: int,
-    ) -> Run:
+    ) -> PendingRequests:
         """klamm's own answer, which waits for its turn. What waits for the answer is done to it."""
-        plan = flow.plan
+        plan = memory.plan
         body = encode(values, plan.key, plan.version, "response")
         head = SIZE.pack(0) + SIZE.pack(correlation) + (b"\0" if plan.response_tags else b"")
         pieces: list[Piece | Effect] = []
-        frame = self._frame(flow, "response", len(head), body, now, request)
+        frame = self._frame(memory, "response", len(head), body, now, request)
         orders = self.gate.answered(acts, frame)
         self._mute_channel(orders, now)
         for order in orders:
             if self._carry(order, pieces, "response", head, frame):
-                return Run(None, flow.note, now, [correlation], 0, tuple(pieces))
+                return PendingRequests(None, memory.summary, now, [correlation], 0, tuple(pieces))
         pieces.append(sized(head, frame.body))
-        run = Run(None, flow.note, now, [correlation], len(request.body), tuple(pieces))
-        self.connection.own_answer(flow, run, frame.values, len(head) - 4 + len(frame.body))
+        run = PendingRequests(None, memory.summary, now, [correlation], len(request.body), tuple(pieces))
+        self.connection.own_answer(memory, run, frame.values, len(head) - 4 + len(frame.body))
         return run
 
     def _mute_channel(self, orders: list[Order], now: int) -> None:
@@ -298,10 +309,18 @@ class Ruling:
             connection.effects.append(effects.MuteChannel(connection.muted_until))
 
     def _frame(
-        self, flow: Flow, side: Side, header_bytes: int, body: bytes, now: int, request: Frame | None = None
+        self,
+        memory: ApiMemory,
+        side: Side,
+        header_bytes: int,
+        body: bytes,
+        now: int,
+        request: Frame | None = None,
     ) -> Frame:
-        plan = flow.plan
-        frame = Frame(API[plan.key], plan.version, side, body, flow.lane.client_id, self.peer, now, request)
+        plan = memory.plan
+        frame = Frame(
+            API[plan.key], plan.version, side, body, memory.counters.client_id, self.peer, now, request
+        )
         frame.names, frame.header_bytes = self.gate.name_of, header_bytes
         return frame
 

@@ -19,7 +19,7 @@ from klamm.proxy.session.paused import Decision, Paused
 from klamm.proxy.session.requests import Requests
 from klamm.proxy.session.resolving import resolve
 from klamm.proxy.session.responses import Responses
-from klamm.proxy.session.rule_orders import Ruling
+from klamm.proxy.session.rule_orders import RuleOrders
 
 
 class Session:
@@ -31,12 +31,12 @@ class Session:
         self, context: ClusterContext, broker: str, advertise: str, client_address: str = "", number: int = 0
     ) -> None:
         self.connection = Connection(context, broker, advertise)
-        self.ruling: Ruling | None = None
+        self.rule_orders: RuleOrders | None = None
         if context.engine is not None:
             peer = context.engine.peer(context.cluster, broker, client_address, number)
-            self.ruling = Ruling(self.connection, context.engine, peer)
-        self.requests = Requests(self.connection, self.ruling)
-        self.responses = Responses(self.connection, self.ruling)
+            self.rule_orders = RuleOrders(self.connection, context.engine, peer)
+        self.requests = Requests(self.connection, self.rule_orders)
+        self.responses = Responses(self.connection, self.rule_orders)
         self.from_client = self.requests.receive
         self.from_broker = self.responses.receive
         self.bound = self.responses.bound
@@ -44,15 +44,15 @@ class Session:
 
     def connecting(self, now: int) -> list[Effect]:
         """What rules do to a connection that opens; before anything else."""
-        return [] if self.ruling is None else self.ruling.connecting(now)
+        return [] if self.rule_orders is None else self.rule_orders.connecting(now)
 
     def resolve(self, paused: Paused, decision: Decision, now: int) -> list[Effect]:
         """Carry out the decision about a paused frame. Raises Undecidable, EncodeError and
         DecodeError, and nothing has changed then.
         """
         connection = self.connection
-        assert self.ruling is not None
-        resolve(self.ruling, paused, decision, now)
+        assert self.rule_orders is not None
+        resolve(self.rule_orders, paused, decision, now)
         effects, connection.effects = connection.effects, []
         answers = self.responses.receive(b"", now) if connection.clean else []
         return effects if isinstance(answers, bytes) else [*effects, *answers]
@@ -64,20 +64,20 @@ class Session:
 
     def own_time(self, elapsed_ns: int) -> None:
         """klamm's own time for one read, counted where its newest request is."""
-        newest = self.connection.in_flight[-1].flow if self.connection.in_flight else None
+        newest = self.connection.pending[-1].memory if self.connection.pending else None
         if newest is not None:
-            newest.lane.own.add(elapsed_ns)
+            newest.counters.own.add(elapsed_ns)
 
-    def in_flight(self) -> int:
-        return sum(len(run.ids) for run in self.connection.in_flight) - self.connection.turn
+    def pending(self) -> int:
+        return sum(len(run.ids) for run in self.connection.pending) - self.connection.turn
 
     def unanswered(self) -> Counter[tuple[str, str]]:
         """The same, by API and client id, without what klamm itself asked or would have answered."""
         found: Counter[tuple[str, str]] = Counter()
         answered = self.connection.turn  # of the oldest run
-        for run in self.connection.in_flight:
-            if run.flow is not None and not (run.fate is not None and run.fate.swallow):
-                found[run.flow.lane.api, run.flow.lane.client_id] += len(run.ids) - answered
+        for run in self.connection.pending:
+            if run.memory is not None and not (run.answer_orders is not None and run.answer_orders.swallow):
+                found[run.memory.counters.api, run.memory.counters.client_id] += len(run.ids) - answered
             answered = 0
         return found
 
@@ -99,7 +99,7 @@ class Session:
         """
         connection, responses = self.connection, self.responses
         missing = responses.left or (
-            f"{responses.answers.need - responses.kept_size} or more" if responses.kept else 0
+            f"{responses.bodies.need - responses.kept_size} or more" if responses.kept else 0
         )
         if missing and not connection.closing:
             connection.problem(

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from klamm.decoders.schema import GROUP, PARTITION, TOPIC, TOPIC_ID
-from klamm.proxy.session.counters import TopicLane
+from klamm.proxy.session.counters import TopicCounters
 from klamm.proxy.session.listeners import Listeners
 from klamm.rules.plan import Picked, Plan, errors, flat, values
 
@@ -17,20 +17,23 @@ TopicName = Callable[[bytes], str | None]
 NIL = bytes(16)
 
 
-class Note:
+class RequestSummary:
     """Of a request: the topics it names, whether an answer is due, what the log shows of it."""
 
     __slots__ = ("answered", "listeners", "named", "shown", "topics")
 
     def __init__(
-        self, topics: tuple[TopicLane, ...] = (), answered: bool = True, shown: dict[str, Any] | None = None
+        self,
+        topics: tuple[TopicCounters, ...] = (),
+        answered: bool = True,
+        shown: dict[str, Any] | None = None,
     ) -> None:
         self.topics, self.answered, self.shown = topics, answered, shown
         self.named = True  # every topic id had a name; else it is read again when more ids have got one
         self.listeners: Listeners = ()  # of the exchange
 
 
-class AnswerNote:
+class ResponseSummary:
     """Of a response: its errors as (topic or None, code), and what the log shows of it."""
 
     __slots__ = ("errors", "named", "shown")
@@ -40,7 +43,7 @@ class AnswerNote:
         self.named = True
 
 
-EMPTY, QUIET = Note(), AnswerNote([])
+EMPTY, NO_ERRORS = RequestSummary(), ResponseSummary([])
 
 
 def label(topic: Any, name_of: TopicName) -> tuple[str, bool]:
@@ -97,7 +100,7 @@ def shown(
     return said
 
 
-def answer_note(plan: Plan, columns: tuple[Any, ...], name_of: TopicName) -> AnswerNote:
+def response_summary(plan: Plan, columns: tuple[Any, ...], name_of: TopicName) -> ResponseSummary:
     assert plan.response is not None
     found: list[tuple[str | None, int]] = []
     final = True
@@ -107,6 +110,6 @@ def answer_note(plan: Plan, columns: tuple[Any, ...], name_of: TopicName) -> Ans
             name, known = label(topic, name_of)
             final = final and known
         found.append((name, code))
-    note = AnswerNote(found, shown(plan, plan.response, columns, name_of))
-    note.named = final
-    return note
+    summary = ResponseSummary(found, shown(plan, plan.response, columns, name_of))
+    summary.named = final
+    return summary

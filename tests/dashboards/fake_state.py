@@ -66,7 +66,7 @@ class FakeState:
                 errors,
             ) in TRAFFIC:
                 for number in range(int(rate * speed)):
-                    lane = self.stats.lane("demo", str(number % 3 + 1), client, api, version)
+                    lane = self.stats.of_requests("demo", str(number % 3 + 1), client, api, version)
                     latency_ns = int(median_ms * 1e6 * draw.lognormvariate(0, 0.4))
                     lane.requests += 1
                     lane.responses += 1
@@ -78,7 +78,7 @@ class FakeState:
                     codes = [code for code, share in errors.items() if draw.random() < share]
                     lane.errors.update(codes)
                     if topic:
-                        named = self.stats.topic("demo", topic, api)
+                        named = self.stats.of_topic("demo", topic, api)
                         named.requests += 1
                         named.latency.add(latency_ns)
                         named.errors.update(codes)

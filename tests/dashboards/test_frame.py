@@ -104,7 +104,7 @@ def test_headings_of_a_tiny_terminal_are_whole(width: int, height: int) -> None:
 def test_what_does_not_fit_is_counted() -> None:
     state = FakeState()
     for number in range(50):
-        state.stats.lane("demo", "1", f"client-{number}", "Fetch", 16).requests = 1
+        state.stats.of_requests("demo", "1", f"client-{number}", "Fetch", 16).requests = 1
     state.run(1)
     shown = lines(80, 24, None, answer(state))
     clients = shown[next(n for n, line in enumerate(shown) if line.startswith("CLIENT")) + 1 :]
@@ -138,8 +138,8 @@ def test_a_notice_is_the_last_line_at_any_height() -> None:
 def test_client_ids_and_topics_cannot_write_to_the_terminal() -> None:
     state = FakeState()
     hostile = "\x1b]0;owned\x07[bold red]x[/]"
-    state.stats.lane("demo", "1", hostile, "Fetch", 16).errors[3] = 1
-    state.stats.topic("demo", hostile, "Fetch").errors[3] = 1
+    state.stats.of_requests("demo", "1", hostile, "Fetch", 16).errors[3] = 1
+    state.stats.of_topic("demo", hostile, "Fetch").errors[3] = 1
     state.stats.client_software("demo", hostile, hostile)
     text = "\n".join(lines(200, 60, None, answer(state)))
     assert "\x1b" not in text

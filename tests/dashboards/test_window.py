@@ -38,7 +38,7 @@ def test_a_lane_that_was_not_there_before_counts_from_nothing() -> None:
     state = FakeState()
     state.run(1)
     previous = answer(state)
-    late = state.stats.lane("demo", "1", "late", "Fetch", 16)
+    late = state.stats.of_requests("demo", "1", "late", "Fetch", 16)
     late.requests, late.errors[3] = 7, 2
     now = window(previous, answer(state) | {"now": previous["now"] + 1})
     assert [(row.name, row.requests, row.errors) for row in now.clients if row.requests] == [("late", 7, 2)]
@@ -77,7 +77,7 @@ def test_with_two_clusters_names_carry_theirs() -> None:
 def test_brokers_are_in_the_order_of_their_ids() -> None:
     state = FakeState()
     for broker in ("10", "bootstrap", "9", "controller 1"):
-        state.stats.lane("demo", broker, "a", "Fetch", 16).requests = 1
+        state.stats.of_requests("demo", broker, "a", "Fetch", 16).requests = 1
     state.run(1)
     names = [row.name for row in window(None, answer(state)).brokers]
     assert names == ["1", "2", "3", "9", "10", "bootstrap", "controller 1"]

@@ -90,7 +90,7 @@ class Talk(Recorder):
     def pause(self, to: To, frame: Paused) -> None:
         """It goes on as it is, at once."""
         after = self.session.resolve(frame, Resume(), 0)
-        for each in frame.gap.filled or ():
+        for each in frame.place.filled or ():
             assert isinstance(each, bytes)
             self.send(to, each)
         carry_out(after, self)

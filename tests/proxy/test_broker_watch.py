@@ -129,7 +129,7 @@ async def test_requests_that_nobody_answered_are_counted_with_why_their_connecti
         await client.ended()
         await klamm.empty()
         assert lost(klamm) == {("kafka", "1", "Heartbeat", "app", "reset by broker"): 3}
-        [lane] = [one for one in klamm.stats.lanes.values() if one.api == "Produce"]
+        [lane] = [one for one in klamm.stats.requests.values() if one.api == "Produce"]
         assert (lane.requests, lane.one_way) == (1, 1)
 
 
@@ -169,7 +169,7 @@ async def test_an_answer_that_klamm_itself_owed_is_not_the_brokers_to_lose() -> 
         client.send("Metadata", 12, {"topics": []})
         client.send("Heartbeat", 4, BEAT)
         await broker.asked("Metadata")
-        await eventually(lambda: [link.session.in_flight() for link in klamm.proxied.links] == [2])
+        await eventually(lambda: [link.session.pending() for link in klamm.proxied.links] == [2])
         await turns()
         client.close()
         await klamm.empty()

@@ -17,7 +17,7 @@ from klamm.client.types import Capture
 from klamm.proxy.metrics.as_json import counters
 from klamm.proxy.metrics.prometheus import render
 from klamm.proxy.metrics.snapshot import TURN, Snapshot, take
-from klamm.proxy.session.counters import Histogram, Lane, Stats, TopicLane
+from klamm.proxy.session.counters import Histogram, RequestCounters, Stats, TopicCounters
 from tests.dashboards.fake_state import FakeState
 
 DOCS = Path(__file__).parents[2] / "docs" / "metrics.md"
@@ -32,7 +32,7 @@ def snapshot() -> Snapshot:
     """With something in all that klamm counts."""
     state = FakeState()
     state.run(30)
-    state.stats.lane("demo", "1", "legacy-importer", "Produce", 9).one_way = 5
+    state.stats.of_requests("demo", "1", "legacy-importer", "Produce", 9).one_way = 5
     state.capture = CAPTURE
     return asyncio.run(take(state))
 
@@ -62,7 +62,7 @@ def test_requests_are_counted_by_client_and_version(snapshot: Snapshot) -> None:
 def test_latency_is_summed_over_clients_and_versions() -> None:
     state = FakeState()
     for client, version in (("a", 1), ("b", 2)):
-        state.stats.lane("demo", "1", client, "Fetch", version).latency.add(3_000_000)
+        state.stats.of_requests("demo", "1", client, "Fetch", version).latency.add(3_000_000)
     snapshot = asyncio.run(take(state))
     fetch = {"cluster": "demo", "broker": "1", "api": "Fetch"}
     assert value(snapshot, "klamm_request_duration_seconds_count", **fetch) == 2
@@ -80,7 +80,7 @@ def test_errors_carry_kafkas_names(snapshot: Snapshot) -> None:
 
 def test_what_rules_made_is_counted_apart() -> None:
     state = FakeState()
-    lane = state.stats.lane("demo", "1", "a", "Produce", 9)
+    lane = state.stats.of_requests("demo", "1", "a", "Produce", 9)
     lane.errors.update([6])
     lane.own_errors.update([6, 6, 7])
     lane.own_answers = 2
@@ -131,8 +131,8 @@ def test_series_of_several_labels_appear_when_there_is_something_to_count() -> N
     state = FakeState()
     state.run(1)
     for client in range(50):
-        state.stats.lane("demo", "1", f"idle-{client}", "Metadata", 9).requests = 1
-        state.stats.topic("demo", f"topic-{client}", "Fetch")
+        state.stats.of_requests("demo", "1", f"idle-{client}", "Metadata", 9).requests = 1
+        state.stats.of_topic("demo", f"topic-{client}", "Fetch")
     state.stats.connections["demo", "1"] = 0
     found = samples(parse_text(render(asyncio.run(take(state)), "")[0].decode()))
     zero = {name for (name, _), v in found.items() if v == 0 and name.startswith("klamm_")}
@@ -168,8 +168,8 @@ def test_both_formats_hold_the_same_values(snapshot: Snapshot) -> None:
 def test_names_from_clients_cannot_break_the_format() -> None:
     state = FakeState()
     hostile = 'a"b\\c\nd{e}="f"\r\u2028'
-    state.stats.lane("demo", "1", hostile, "Fetch", 1).requests = 7
-    state.stats.topic("demo", hostile, "Fetch").requests = 7
+    state.stats.of_requests("demo", "1", hostile, "Fetch", 1).requests = 7
+    state.stats.of_topic("demo", hostile, "Fetch").requests = 7
     body, _ = render(asyncio.run(take(state)), "")
     found = samples(parse_text(body.decode()))
     lane = {"cluster": "demo", "broker": "1", "api": "Fetch", "version": "1", "client_id": hostile}
@@ -236,7 +236,7 @@ def plain(counted: object) -> object:
     """Every slot and attribute, down to numbers: a slot that the copy forgets is missed here."""
     if isinstance(counted, Stats):
         return {name: plain(v) for name, v in vars(counted).items() if name not in ("clients", "topic_names")}
-    if isinstance(counted, Lane | TopicLane | Histogram):
+    if isinstance(counted, RequestCounters | TopicCounters | Histogram):
         return {name: plain(getattr(counted, name)) for name in counted.__slots__}
     if isinstance(counted, dict):
         return {key: plain(v) for key, v in counted.items()}
@@ -246,7 +246,7 @@ def plain(counted: object) -> object:
 def test_the_loop_gets_turns_while_many_lanes_are_copied() -> None:
     state = FakeState()
     for number in range(5 * TURN):
-        state.stats.lane("demo", "1", "a", "Fetch", number).requests = number
+        state.stats.of_requests("demo", "1", "a", "Fetch", number).requests = number
     turns = 0
 
     async def run() -> Snapshot:

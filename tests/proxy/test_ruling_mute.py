@@ -34,9 +34,9 @@ def test_requests_behind_a_throttled_one_are_counted_when_they_are_read() -> Non
     at = ruled(rule(act("throttle", 250 * MS)))
     talk = Talk(at)
     talk.session.from_client(BEAT.request * 3, 0)
-    assert talk.session.in_flight() == 1
+    assert talk.session.pending() == 1
     talk.session.unmute(250 * MS)
-    assert talk.session.in_flight() == 2
+    assert talk.session.pending() == 2
 
 
 def test_a_throttled_answer_mutes_the_connection_behind_a_request_that_has_begun() -> None:
@@ -57,7 +57,7 @@ def test_an_answer_of_klamm_s_own_is_throttled_as_one_of_the_broker() -> None:
     talk = Talk(ruled(rule(act("throttle", 250 * MS)), rule(act("error", 27))))
     effects = talk.session.from_client(BEAT.request * 2, 0)
     assert MuteChannel(250 * MS) in effects
-    assert talk.session.in_flight() == 0
+    assert talk.session.pending() == 0
 
 
 @on_uvloop

@@ -223,7 +223,7 @@ def test_every_request_is_answered_once_in_order_or_the_connection_ends_or_stall
     assert set(answered) <= set(due)
     if not stalled(talk):
         assert answered == due
-        assert talk.session.in_flight() == 0
+        assert talk.session.pending() == 0
 
 
 @seeds

@@ -75,7 +75,7 @@ async def test_a_muted_client_leaves_nothing_that_grows() -> None:
             client.send("Produce", 9, produced())
         (link,) = await edge.links(1)
         await turns(50)
-        assert link.session.in_flight() == 0
+        assert link.session.pending() == 0
         assert broker.requests("Produce") == []
         client.reset()
         await edge.empty()

@@ -24,13 +24,13 @@ def test_errors_topics_and_latency_are_counted_per_lane() -> None:
         whole,
         at,
     )
-    lane = at.stats.lanes["test", "1", "app", "Produce", 9]
+    lane = at.stats.requests["test", "1", "app", "Produce", 9]
     assert (lane.requests, lane.responses, lane.one_way) == (3, 2, 1)
     assert lane.request_bytes == sum(
         len(produce(9, i, acks=a).request) for i, a in ((1, -1), (2, -1), (4, 0))
     )
     assert sum(lane.latency.buckets) == 2
-    assert at.stats.lanes["test", "1", "app", "Produce", 13].errors == {6: 1}
+    assert at.stats.requests["test", "1", "app", "Produce", 13].errors == {6: 1}
     assert at.stats.topics["test", "orders", "Produce"].requests == 3
 
 
@@ -46,7 +46,7 @@ def test_a_changed_client_id_is_counted_apart() -> None:
     one = exchange("Heartbeat", 3, {"group_id": "g"}, {}, 1, client_id="a")
     two = exchange("Heartbeat", 3, {"group_id": "g"}, {}, 2, client_id="b")
     play([one, two, one], whole, at)
-    assert {lane.client_id: lane.requests for lane in at.stats.lanes.values()} == {"a": 2, "b": 1}
+    assert {lane.client_id: lane.requests for lane in at.stats.requests.values()} == {"a": 2, "b": 1}
 
 
 def test_no_memo_holds_before_a_frame_was_read() -> None:
@@ -96,7 +96,7 @@ def counted(at: ClusterContext) -> object:
             lane.response_bytes,
             lane.errors,
         )
-        for key, lane in at.stats.lanes.items()
+        for key, lane in at.stats.requests.items()
     }
     return lanes, {key: (lane.requests, lane.errors) for key, lane in at.stats.topics.items()}
 
@@ -128,5 +128,5 @@ def test_requests_that_take_turns_are_counted_each_where_it_belongs(pattern: str
     assert outcome.broker == b"".join(one.request for one in exchanges)
     counted = {lane.topic: lane.requests for lane in at.stats.topics.values()}
     assert counted == {topic: turns.count(topic) for topic in set(turns)}
-    (lane,) = at.stats.lanes.values()
+    (lane,) = at.stats.requests.values()
     assert (lane.requests, lane.responses) == (192, 192)

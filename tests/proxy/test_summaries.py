@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from klamm.decoders import encode
-from klamm.proxy.session.summaries import AnswerNote, answer_note, label, shown, topics_named
+from klamm.proxy.session.summaries import ResponseSummary, label, response_summary, shown, topics_named
 from klamm.rules.plan import Picked, Plan, Planner, Wishes
 
 ID, OTHER = bytes(range(16)), bytes(15) + b"\1"
@@ -34,9 +34,9 @@ def picked(plan: Plan, values: dict[str, Any], side: str) -> tuple[Picked, tuple
 
 def answered(
     planner: Planner, key: int, version: int, values: dict[str, Any], name_of: Any = named
-) -> AnswerNote:
+) -> ResponseSummary:
     plan = planner.plan(key, version)
-    return answer_note(plan, picked(plan, values, "response")[1], name_of)
+    return response_summary(plan, picked(plan, values, "response")[1], name_of)
 
 
 def produce_answer(version: int, *codes: tuple[Any, list[int]]) -> dict[str, Any]:
@@ -86,14 +86,14 @@ def test_topics_that_a_fetch_forgets_are_not_counted() -> None:
 
 @pytest.mark.parametrize(("version", "topic"), [(0, "orders"), (9, "orders"), (12, "orders"), (13, ID)])
 def test_errors_stand_beside_their_topics(version: int, topic: Any) -> None:
-    note = answered(QUIET, 0, version, produce_answer(version, (topic, [0, 6, 6]), (topic, [3])))
-    assert note.errors == [("orders", 6), ("orders", 6), ("orders", 3)]
-    assert note.named
+    summary = answered(QUIET, 0, version, produce_answer(version, (topic, [0, 6, 6]), (topic, [3])))
+    assert summary.errors == [("orders", 6), ("orders", 6), ("orders", 3)]
+    assert summary.named
 
 
 def test_an_answer_without_errors_says_nothing() -> None:
-    note = answered(QUIET, 0, 9, produce_answer(9, ("a", [0, 0]), ("b", [0])))
-    assert (note.errors, note.shown) == ([], None)
+    summary = answered(QUIET, 0, 9, produce_answer(9, ("a", [0, 0]), ("b", [0])))
+    assert (summary.errors, summary.shown) == ([], None)
 
 
 def test_errors_of_topics_without_a_name_are_read_again_later() -> None:
