@@ -1,7 +1,7 @@
 # docker run -p 19092-19100:19092-19100 klamm kafka-1:9092 --listen 0.0.0.0:19092-19100 --advertise localhost
-FROM python:3.13-slim AS build
+FROM python:3.13 AS build
 COPY . /source
-RUN python -m venv /klamm && /klamm/bin/pip install --no-cache-dir /source
+RUN python -m venv /klamm && KLAMM_COMPILE=1 /klamm/bin/pip install --no-cache-dir /source
 
 FROM python:3.13-slim
 COPY --from=build /klamm /klamm

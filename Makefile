@@ -19,8 +19,10 @@ help:  ## list the targets
 demo: .venv/demo.installed  ## three brokers, klamm in front, and what it sees (needs Python only)
 	@exec .venv/bin/klamm demo
 
-test: test-packages .venv/test.installed $(JARS) .go/reactions  ## unit tests, and tests against real Kafka brokers
+test: test-packages .venv/test.installed $(JARS) .go/reactions .venv/compiled  ## unit tests, and tests against real Kafka brokers
 	@.venv/bin/python -m pytest tests -q -m "not long and not brokers" -n 2 --dist loadfile --no-loadscope-reorder
+	@PYTHONPATH=.venv/compiled .venv/bin/klamm --version | grep compiled
+	@PYTHONPATH=.venv/compiled .venv/bin/python -m pytest tests/proxy -q -m "not long and not brokers" -n 2 --dist loadfile
 	@.venv/bin/python -m pytest tests -q -m "not long and brokers"
 
 test-long: test-packages .venv/test.installed $(JARS) .go/reactions  ## the tests that take minutes
@@ -68,6 +70,9 @@ clean:  ## remove what the other targets made
 
 test-packages:
 	@tools/packages.sh $(TEST_PACKAGES)
+
+.venv/compiled: .venv/test.installed setup.py pyproject.toml $(wildcard proxy/session/*.py)
+	@tools/compiled.sh $@
 
 .venv/%.installed: pyproject.toml
 	@tools/venv.sh $*

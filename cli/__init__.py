@@ -132,9 +132,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(HELP, end="")
         return FINE
     if command == "--version":
-        from importlib import metadata  # slow to load
+        from klamm.cli import version  # slow to load
 
-        print(f"klamm {metadata.version('klamm')}")
+        print(version.line())
         return FINE
     if command not in COMMANDS:
         return _unknown(command)

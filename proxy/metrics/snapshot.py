@@ -13,12 +13,11 @@ from typing import Literal, Protocol
 
 from klamm.client.types import Capture
 from klamm.proxy.config import Address
-from klamm.proxy.session.counters import Histogram, RequestCounters, Stats, TopicCounters
+from klamm.proxy.session.counters import Stats
 from klamm.proxy.session.topology import Node
 from klamm.rules.state import Tally
 
-TURN = 200  # counters copied before the loop may do something else: less than half a millisecond
-NO_ERRORS: Counter[int] = Counter()  # shared by the copies of the many counters without an error
+TURN = 100  # counters copied before the loop may do something else: half a millisecond
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,43 +170,11 @@ async def _copy_of(stats: Stats) -> Stats:
     for turn, (key, each) in enumerate(list(stats.requests.items())):
         if turn % TURN == TURN - 1:
             await asyncio.sleep(0)
-        copy.requests[key] = _copy_of_requests(each)
+        copy.requests[key] = each.copy()
     for turn, (name, topic) in enumerate(list(stats.topics.items())):
         if turn % TURN == TURN - 1:
             await asyncio.sleep(0)
-        copy.topics[name] = _copy_of_topic(topic)
-    return copy
-
-
-# Written out, slot by slot: copy.copy takes five times as long.
-
-
-def _copy_of_requests(each: RequestCounters) -> RequestCounters:
-    copy = RequestCounters.__new__(RequestCounters)
-    copy.cluster, copy.broker, copy.client_id = each.cluster, each.broker, each.client_id
-    copy.api, copy.version = each.api, each.version
-    copy.requests, copy.responses, copy.one_way = each.requests, each.responses, each.one_way
-    copy.request_bytes, copy.response_bytes = each.request_bytes, each.response_bytes
-    copy.latency, copy.own = _copy_of_histogram(each.latency), _copy_of_histogram(each.own)
-    copy.errors = Counter(each.errors) if each.errors else NO_ERRORS
-    copy.own_answers = each.own_answers
-    copy.own_errors = Counter(each.own_errors) if each.own_errors else NO_ERRORS
-    return copy
-
-
-def _copy_of_topic(each: TopicCounters) -> TopicCounters:
-    copy = TopicCounters.__new__(TopicCounters)
-    copy.cluster, copy.topic, copy.api, copy.requests = each.cluster, each.topic, each.api, each.requests
-    copy.latency = _copy_of_histogram(each.latency)
-    copy.errors = Counter(each.errors) if each.errors else NO_ERRORS
-    return copy
-
-
-def _copy_of_histogram(histogram: Histogram) -> Histogram:
-    copy = Histogram.__new__(Histogram)
-    copy.bounds = histogram.bounds
-    copy.buckets = histogram.buckets[:]
-    copy.total_ns = histogram.total_ns
+        copy.topics[name] = topic.copy()
     return copy
 
 

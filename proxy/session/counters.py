@@ -37,6 +37,11 @@ class Histogram:
         self.buckets = [0] * (len(bounds) + 1)
         self.total_ns = 0
 
+    def copy(self) -> Histogram:
+        copy = Histogram(self.bounds)
+        copy.buckets, copy.total_ns = self.buckets[:], self.total_ns
+        return copy
+
     def add(self, elapsed_ns: int) -> None:
         self.buckets[bisect_left(self.bounds, elapsed_ns)] += 1
         self.total_ns += elapsed_ns
@@ -53,23 +58,28 @@ class RequestCounters:
     )  # fmt: skip
 
     def __init__(self, cluster: str, broker: str, client_id: str, api: str, version: int) -> None:
-        self.cluster, self.broker, self.client_id, self.api, self.version = (
-            cluster,
-            broker,
-            client_id,
-            api,
-            version,
-        )
+        self.cluster, self.broker, self.client_id = cluster, broker, client_id
+        self.api, self.version = api, version
         self.requests = self.responses = self.one_way = self.request_bytes = self.response_bytes = 0
-        self.latency = Histogram(
-            BOUNDS_NS
-        )  # from a request's arrival to its response's, as the broker took it
-        self.own = Histogram(
-            OWN_BOUNDS_NS
-        )  # klamm's own: held frames whole, one in SAMPLE of the reads passed on
+        # from the arrival of a request to the arrival of its response
+        self.latency = Histogram(BOUNDS_NS)
+        # klamm's own time: of frames that are held whole, and of one in SAMPLE reads (edge/ends.py)
+        self.own = Histogram(OWN_BOUNDS_NS)
         self.errors: Counter[int] = Counter()  # Kafka error code -> times, the code 0 left out
         self.own_answers = 0  # made by klamm: the broker did not see the request
         self.own_errors: Counter[int] = Counter()  # in what klamm made or changed
+
+    def copy(self) -> RequestCounters:
+        copy = RequestCounters(self.cluster, self.broker, self.client_id, self.api, self.version)
+        copy.requests, copy.responses, copy.one_way = self.requests, self.responses, self.one_way
+        copy.request_bytes, copy.response_bytes = self.request_bytes, self.response_bytes
+        copy.latency, copy.own = self.latency.copy(), self.own.copy()
+        if self.errors:
+            copy.errors.update(self.errors)
+        copy.own_answers = self.own_answers
+        if self.own_errors:
+            copy.own_errors.update(self.own_errors)
+        return copy
 
 
 class TopicCounters:
@@ -82,6 +92,13 @@ class TopicCounters:
         self.requests = 0
         self.latency = Histogram(BOUNDS_NS)
         self.errors: Counter[int] = Counter()
+
+    def copy(self) -> TopicCounters:
+        copy = TopicCounters(self.cluster, self.topic, self.api)
+        copy.requests, copy.latency = self.requests, self.latency.copy()
+        if self.errors:
+            copy.errors.update(self.errors)
+        return copy
 
 
 class Stats:

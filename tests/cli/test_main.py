@@ -8,6 +8,7 @@ from importlib import metadata
 import pytest
 
 from klamm.cli import COMMANDS, FAILED, FINE, HELP, USAGE, main
+from klamm.proxy.session import session
 from tests.brokers.jars import ROOT
 
 HEAVY = {"asyncio", "aiohttp", "rich", "uvloop", "yaml", "msgspec", "klamm.decoders", "klamm.proxy"}
@@ -77,7 +78,15 @@ def test_no_command_is_wrong_usage_and_shows_the_help(capsys: pytest.CaptureFixt
 
 def test_the_version_is_the_installed_one(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--version"]) == FINE
-    assert said(capsys) == (f"klamm {metadata.version('klamm')}\n", "")
+    out, err = said(capsys)
+    assert out.startswith(f"klamm {metadata.version('klamm')}, session: ")
+    assert err == ""
+
+
+def test_the_version_says_whether_the_session_is_compiled(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--version"]) == FINE
+    native = not str(session.__file__).endswith(".py")
+    assert said(capsys)[0].endswith("session: compiled\n" if native else "session: pure Python\n")
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ import pytest
 from klamm.decoders import API, encode
 from klamm.decoders.headers import request_frame
 from klamm.proxy.edge.link import Link
+from klamm.proxy.session.session import Session
 from tests.fakes.broker import Connection, Request, framed, heartbeat
 from tests.fakes.client import RESET
 from tests.fakes.edge import Edge, cluster
@@ -279,12 +280,13 @@ async def test_an_ended_connection_is_freed_at_once() -> None:
             client = await klamm.client(1)
             await client.ask("Metadata", 12, {"topics": []})
             [link] = klamm.proxied.links
-            left = weakref.ref(link), weakref.ref(link.session), weakref.ref(link.client)
+            left = weakref.ref(link), weakref.ref(link.client)
             del link
             client.close()
             await klamm.empty()
             await turns()
-            assert [ref() for ref in left] == [None] * 3
+            assert [ref() for ref in left] == [None] * 2
+            assert not any(isinstance(each, Session) for each in gc.get_objects())
         finally:
             gc.enable()
 

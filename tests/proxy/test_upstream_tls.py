@@ -14,6 +14,7 @@ from pathlib import Path
 
 from klamm.proxy import config
 from klamm.proxy.session.connection import Effect
+from klamm.proxy.session.session import Session
 from tests.fakes.broker import Broker, Cluster, Connection, Request, framed
 from tests.fakes.edge import Edge, edge
 from tests.fakes.waiting import eventually, on_uvloop, turns
@@ -155,12 +156,13 @@ async def test_an_ended_connection_is_freed_at_once(context: ssl.SSLContext, cer
             client = await klamm.client(1)
             await client.ask("Heartbeat", 4, BEAT)
             [link] = klamm.proxied.links
-            left = weakref.ref(link), weakref.ref(link.session)
+            left = [weakref.ref(link)]
             del link
             client.close()
             await klamm.empty()
             await turns()
-            assert [ref() for ref in left] == [None] * 2
+            assert [ref() for ref in left] == [None] * 1
+            assert not any(isinstance(each, Session) for each in gc.get_objects())
         finally:
             gc.enable()
 
