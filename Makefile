@@ -71,7 +71,7 @@ clean:  ## remove what the other targets made
 test-packages:
 	@tools/packages.sh $(TEST_PACKAGES)
 
-.venv/compiled: .venv/test.installed setup.py pyproject.toml $(wildcard proxy/session/*.py)
+.venv/compiled: .venv/test.installed setup.py pyproject.toml $(wildcard proxy/session/*.py proxy/edge/*.py)
 	@tools/compiled.sh $@
 
 .venv/%.installed: pyproject.toml

@@ -8,7 +8,7 @@ from pathlib import Path
 from setuptools import Extension, setup
 
 ROOT = Path(__file__).resolve().parent
-COMPILED = "proxy/session"
+COMPILED = ("proxy/session/[!_]*.py", "proxy/edge/ends.py")
 TREE = ROOT / "build" / "tree"  # shows the folders as packages: mypyc names modules by their paths
 # The build environment has no libraries but mypy, so their types are not known; `make check` is strict.
 CONFIG = """\
@@ -31,7 +31,7 @@ def compiled() -> list[Extension]:
     config = TREE / "mypy.ini"
     config.write_text(CONFIG)
     os.environ["MYPYPATH"] = str(TREE)
-    files = sorted((TREE / "klamm" / COMPILED).glob("[!_]*.py"))
+    files = sorted(file for pattern in COMPILED for file in (TREE / "klamm").glob(pattern))
     options = [f"--config-file={config}", *map(str, files)]
     return list(mypycify(options, opt_level="3", debug_level="0", group_name="klamm_session"))
 

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -17,17 +17,15 @@ from benchmarks import client, frames, workloads
 from benchmarks.client import Tally
 
 START_S = 20.0
-DIRECT, SPLICE, HAPROXY, KLAMM_HEADER, KLAMM_FULL = (
-    "direct",
-    "splice",
-    "haproxy",
-    "klamm-header",
-    "klamm-full",
-)
+DIRECT, SPLICE, HAPROXY = "direct", "splice", "haproxy"
+KLAMM_HEADER, KLAMM_FULL = "klamm-header", "klamm-full"
+COMPILED_HEADER, COMPILED_FULL = "compiled-header", "compiled-full"
+LEVELS = {KLAMM_HEADER: "header", KLAMM_FULL: "full", COMPILED_HEADER: "header", COMPILED_FULL: "full"}
+COMPILED = Path(__file__).resolve().parent.parent / ".venv" / "compiled"  # made by `make .venv/compiled`
 OTHER_RULES, HEADER_RULE = "klamm-1000-rules", "klamm-header-rule"
 FEW_WATCHED, ALL_WATCHED, ALL_MATCH = "klamm-tail-few", "klamm-tail", "klamm-tail-all-match"
-KLAMMS = (KLAMM_HEADER, KLAMM_FULL)
-NAMES = (DIRECT, SPLICE, HAPROXY, KLAMM_HEADER, KLAMM_FULL)
+KLAMMS = tuple(LEVELS)
+NAMES = (DIRECT, SPLICE, HAPROXY, *KLAMMS)
 RULED = (DIRECT, KLAMM_FULL, OTHER_RULES, HEADER_RULE)
 WATCHED = (DIRECT, KLAMM_FULL, FEW_WATCHED, ALL_WATCHED, ALL_MATCH)
 FILTERS = {  # of `klamm tail`, on two fields of the body
@@ -132,6 +130,9 @@ def _klamm(name: str, level: str, broker: Address, folder: Path, cpus: set[int])
     program = Path(sys.executable).with_name("klamm")
     if not program.exists():
         raise Absent(f"{program.name} is not installed beside {Path(sys.executable).name} (pip install -e .)")
+    compiled = name in (COMPILED_HEADER, COMPILED_FULL)
+    if compiled and not COMPILED.exists():
+        raise Absent("it is not compiled: make .venv/compiled")
     first, admin = free_ports(2), free_ports(1)
     config = folder / f"{name}.yaml"
     config.write_text(f"metrics:\n  level: {level}\n")
@@ -142,7 +143,9 @@ def _klamm(name: str, level: str, broker: Address, folder: Path, cpus: set[int])
     command += ["--rules", str(rules), "--seed", "1"] if name in RULES else []
     if name in CAPTURES:
         command += ["--capture", str(folder / f"{name}-kept"), "--capture-records", CAPTURES[name]]
-    peer = _start(name, (HOST, first), command, folder, cpus)
+    peer = _start(
+        name, (HOST, first), command, folder, cpus, {"PYTHONPATH": str(COMPILED)} if compiled else {}
+    )
     peer.admin = f"http://{HOST}:{admin}"
     return peer
 
@@ -168,8 +171,7 @@ _STARTERS: dict[str, Callable[[Address, Path, set[int]], Peer]] = {
     DIRECT: _direct,
     SPLICE: _splice,
     HAPROXY: _haproxy,
-    KLAMM_HEADER: lambda *where: _klamm(KLAMM_HEADER, "header", *where),
-    KLAMM_FULL: lambda *where: _klamm(KLAMM_FULL, "full", *where),
+    **{name: partial(_klamm, name, level) for name, level in LEVELS.items()},
     OTHER_RULES: lambda *where: _klamm(OTHER_RULES, "full", *where),
     HEADER_RULE: lambda *where: _klamm(HEADER_RULE, "full", *where),
     **{name: partial(_klamm, name, "full") for name in CAPTURES},
@@ -223,7 +225,14 @@ def differences(peer: Peer) -> list[str]:
     return found
 
 
-def _start(name: str, address: Address, command: list[str], folder: Path, cpus: set[int]) -> Peer:
+def _start(
+    name: str,
+    address: Address,
+    command: list[str],
+    folder: Path,
+    cpus: set[int],
+    environment: Mapping[str, str] = {},
+) -> Peer:
     path = folder / f"{name}.log"
     with open(path, "wb") as log:
         process = subprocess.Popen(
@@ -231,6 +240,7 @@ def _start(name: str, address: Address, command: list[str], folder: Path, cpus: 
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
+            env={**os.environ, **environment},
             preexec_fn=lambda: os.sched_setaffinity(0, cpus),
         )
     return Peer(name, address, process, log=path)

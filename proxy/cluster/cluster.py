@@ -6,18 +6,14 @@ import asyncio
 import traceback
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any
+from typing import Any, cast
 
 from klamm.proxy import config
 from klamm.proxy.cluster.advertised import say_unresolved
 from klamm.proxy.cluster.asking import Asking
 from klamm.proxy.cluster.broker_watch import BrokerWatch
 from klamm.proxy.cluster.dialling import ANY_ADDRESS, Dialler
-from klamm.proxy.cluster.discovery import (
-    Found,
-    Way,
-    about_sasl,
-)
+from klamm.proxy.cluster.discovery import Found, Way, about_sasl
 from klamm.proxy.cluster.ports import Ports
 from klamm.proxy.cluster.saved_nodes import Memory
 from klamm.proxy.cluster.strays import Strays
@@ -92,7 +88,11 @@ class Proxied:
         )
         self.capturing: Capturing | None = None
         self.ports = Ports(
-            settings, self.topology, log, lambda target: Link(self, target).client, self.dialler.own
+            settings,
+            self.topology,
+            log,
+            lambda target: cast(asyncio.Protocol, Link(self, target).client),
+            self.dialler.own,
         )
         self.strays = Strays(self.topology, self.ports)
         self.memory = memory
@@ -107,6 +107,10 @@ class Proxied:
         self.had_client = False
         self.reason = f"bootstrap servers {', '.join(map(str, settings.bootstrap))} have not answered yet"
         self.announced = asyncio.Event()
+
+    def _accept(self, target: NodeKey | None) -> asyncio.Protocol:
+        """A client comes to the port of this node."""
+        return cast(asyncio.Protocol, Link(self, target).client)
 
     # What a link asks of its cluster.
 

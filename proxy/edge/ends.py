@@ -29,10 +29,14 @@ class Between(Protocol):
     def failed(self, error: Exception) -> None: ...
 
 
-class End(asyncio.Protocol):
-    """One end of a link; `side`: what it sends. `tap`: a capture, which gets all that it sends."""
+class End:
+    """One end of a link, an asyncio.Protocol by its methods: a compiled class cannot inherit from Python's.
+
+    `side`: what it sends. `tap`: a capture, which gets all that it sends.
+    """
 
     side: Side
+    __deletable__ = ["link", "peer", "receive", "onward"]  # noqa: RUF012  # for mypyc: see `free`
 
     def __init__(self, link: Between) -> None:
         self.link = link
@@ -96,6 +100,12 @@ class End(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self.gone = True
         self.link.lost(self, exc)
+
+    def free(self) -> None:
+        """The link is over: hold on to nothing, so that no cycle waits for the garbage collector."""
+        for name in ("link", "peer", "receive", "onward"):
+            if hasattr(self, name):
+                delattr(self, name)
 
 
 class ClientEnd(End):

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from functools import partial
 from time import monotonic_ns
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from klamm.captures.captured import CLOSED_BY_BROKER, CLOSED_BY_CLIENT, RESET_BY_BROKER, RESET_BY_CLIENT
 from klamm.proxy.edge import sockets
@@ -89,7 +89,7 @@ class Link:
         side.receive = self.session.from_broker
         side.onward = self._way("client")
         try:
-            transport = await self.host.connect(self, lambda: side)
+            transport = await self.host.connect(self, lambda: cast(asyncio.Protocol, side))
         except OSError as error:
             if not self.client.gone:
                 self.host.say(self, "broker_unreachable", "", str(error), None)
@@ -356,8 +356,8 @@ class Link:
             self.host.closed(self, self.reason or "closed")
             if self.tap is not None:
                 self.tap.closed(self.reason or "closed")
-            for each in filter(None, (self.client, self.broker)):  # no cycle waits for the collector
-                vars(each).update(link=None, peer=None, receive=None, onward=None)
+            for each in filter(None, (self.client, self.broker)):
+                each.free()
 
     def _finish(self, reason: str, reset: bool = False, now: bool = False) -> None:
         """End both sides: what is written still goes out, unless it is a reset; what waits in a line too,

@@ -70,6 +70,6 @@ def on_uvloop(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]
         with warnings.catch_warnings():
             uvloop.run(watched())
         reached = [one for one in reached if not isinstance(one.get("exception"), OSError)]  # dials given up
-        assert reached == []
+        assert reached == [], reached
 
     return run

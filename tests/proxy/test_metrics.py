@@ -233,7 +233,7 @@ def test_a_snapshot_holds_what_was_counted_and_nothing_that_comes_later() -> Non
 
 
 def plain(counted: object) -> object:
-    """Every attribute, down to numbers: one that the copy forgets is missed here. Compiled classes have no dict."""
+    """Every attribute, down to numbers: one that the copy forgets is missed here. (Compiled: no dict.)"""
     if isinstance(counted, Stats | RequestCounters | TopicCounters | Histogram):
         names = (name for name in dir(counted) if name[0] != "_" and name not in ("clients", "topic_names"))
         values = {name: getattr(counted, name) for name in names}
