@@ -13,6 +13,7 @@ from klamm.proxy.edge.tap import Tap
 from klamm.proxy.session.effects import Effect
 
 SAMPLE = 32  # one in so many reads is timed for klamm's own time
+PATIENCE_S = 60.0  # with an end that neither sends nor takes anything after the other end has ended
 
 Receive = Callable[[bytes, int], bytes | list[Effect]]
 
@@ -27,6 +28,7 @@ class Between(Protocol):
     def half_closed(self, end: End) -> None: ...
     def lost(self, end: End, exc: Exception | None) -> None: ...
     def failed(self, error: Exception) -> None: ...
+    def refuse(self, reason: str) -> None: ...
 
 
 class End:
@@ -50,6 +52,7 @@ class End:
         self.told = False  # it was told that the other end has
         self.gone = False
         self.paused_for: set[str] = set()
+        self.patience: asyncio.TimerHandle | None = None
 
     def data_received(self, data: bytes) -> None:
         now = monotonic_ns()
@@ -97,7 +100,40 @@ class End:
         self.link.half_closed(self)
         return self.transport.get_extra_info("sslcontext") is None
 
+    def tell_end(self) -> None:
+        """The other end has sent its last byte."""
+        self.told = True
+        self.transport.write_eof()
+        self.wait()
+
+    def close(self) -> None:
+        """When all is out that was written."""
+        self.transport.close()
+        if self.transport.get_write_buffer_size():
+            self.wait()
+
+    def wait(self) -> None:
+        """For its end, as long as it does something: one that hangs would keep two open files for ever."""
+        if self.patience is not None:
+            self.patience.cancel()
+        self.patience = asyncio.get_running_loop().call_later(PATIENCE_S, self.overdue, self.progress())
+
+    def progress(self) -> tuple[int, int]:
+        """This changes when it sends or takes something."""
+        return self.turn, sockets.unsent(self.transport)
+
+    def overdue(self, before: tuple[int, int]) -> None:
+        """It has been waited for since then."""
+        if self.gone:
+            return
+        if self.progress() == before:
+            self.link.refuse("timed out")
+        else:
+            self.wait()
+
     def connection_lost(self, exc: Exception | None) -> None:
+        if self.patience is not None:
+            self.patience.cancel()
         self.gone = True
         self.link.lost(self, exc)
 

@@ -235,10 +235,9 @@ class Link:
                 self._cut(item == "rst", WRITING_S)
                 return
             elif item == "close":
-                side.transport.close()
+                side.close()
             elif item == "eof":
-                side.told = True
-                side.transport.write_eof()
+                side.tell_end()
             elif not side.told:
                 side.transport.write(item)  # type: ignore[arg-type]
                 if self.tap is not None:
@@ -327,6 +326,7 @@ class Link:
             self._put("broker" if ours else "client", "eof")
         elif self.broker is not None:  # TLS has no half-close: a client still gets the answers it waits for
             self.broker.receive = self._last_answers
+            self.broker.wait()
             self._answered()
 
     def _last_answers(self, data: bytes, now: int) -> bytes | list[Effect]:
@@ -374,7 +374,7 @@ class Link:
             if reset:
                 sockets.reset(side.transport)
             else:
-                side.transport.close()
+                side.close()
 
     def unanswered(self) -> Counter[tuple[str, str]]:
         """Requests that wait for their answers, by API and client id."""

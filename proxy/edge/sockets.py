@@ -11,6 +11,7 @@ from struct import Struct
 from termios import TIOCOUTQ
 from typing import Any
 
+KEEP_ALIVE = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 6}  # s, s, times; Linux: 2 h, 75 s, 9
 RESET = Struct("ii").pack(1, 0)  # SO_LINGER of 0 s: closing sends RST
 UNSENT = Struct("i")
 
@@ -33,8 +34,12 @@ def unsent(transport: asyncio.Transport) -> int:
 
 
 def keep_alive(transport: asyncio.Transport) -> None:
-    """A peer that has vanished is noticed by the system."""
-    transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    """A peer that has vanished is noticed by the system, in two minutes where nothing is under way to it."""
+    sock = transport.get_extra_info("socket")
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for option, value in KEEP_ALIVE.items():
+        if hasattr(socket, option):
+            sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
 
 
 def address(name: Any) -> tuple[str, int]:

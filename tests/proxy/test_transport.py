@@ -13,6 +13,7 @@ import pytest
 
 from klamm.decoders import API, encode
 from klamm.decoders.headers import request_frame
+from klamm.proxy.edge import ends
 from klamm.proxy.edge.ends import End
 from klamm.proxy.edge.link import Link
 from klamm.proxy.session.session import Session
@@ -313,3 +314,72 @@ async def test_an_answer_of_klamms_own_finds_no_client_to_write_to_after_the_bro
         await broker.until(lambda: broker.connections[-1].fin)
         await klamm.empty()
         assert klamm.log.bad() == []
+
+
+@on_uvloop
+async def test_a_broker_that_hangs_is_left_some_time_after_its_client_has_ended(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(ends, "PATIENCE_S", 0.01)
+    async with cluster() as (klamm, [broker]):
+        broker.stays_half_open = True
+        broker.answers["Heartbeat"] = lambda connection, request: None
+        client = await klamm.client(1)
+        client.send("Heartbeat", 4, BEAT)
+        await broker.asked("Heartbeat")
+        client.send_fin()
+        await klamm.empty()
+        assert await client.ended() == "RST"
+        assert klamm.closed() == {"closed by client": 1}
+
+
+@on_uvloop
+async def test_a_client_that_takes_nothing_is_left_some_time_after_klamm_has_closed_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(ends, "PATIENCE_S", 0.01)
+    async with cluster() as (klamm, [broker]):
+        client = await klamm.client(1)
+        client.transport.pause_reading()
+        client.send("Heartbeat", 4, BEAT)
+        await broker.asked("Heartbeat")
+        [link] = await klamm.links(1)
+        link.client.transport.write(bytes(32 * 1024 * 1024))
+        link.end("closed by hand")
+        await klamm.empty()
+        assert klamm.closed() == {"closed by hand": 1}
+
+
+@on_uvloop
+async def test_an_end_that_has_sent_something_meanwhile_is_waited_for() -> None:
+    async with cluster() as (klamm, [broker]):
+        broker.stays_half_open = True
+        client = await klamm.client(1)
+        await client.ask("Heartbeat", 4, BEAT)
+        client.send_fin()
+        [link] = await klamm.links(1)
+        assert link.broker is not None
+        [led] = broker.serving("Heartbeat", "app")
+        await broker.until(lambda: led.fin)
+        now = link.broker.progress()
+        link.broker.overdue((now[0] - 1, now[1]))
+        await turns()
+        assert client.ending == ""
+        link.broker.overdue(now)
+        assert await client.ended() == "RST"
+
+
+@on_uvloop
+async def test_a_peer_that_has_vanished_is_noticed_in_minutes() -> None:
+    async with cluster() as (klamm, _):
+        await (await klamm.client(1)).ask("Heartbeat", 4, BEAT)
+        [link] = await klamm.links(1)
+        assert link.broker is not None
+        for side in (link.client, link.broker):
+            sock = side.transport.get_extra_info("socket")
+            assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+            idle, apart, times = (
+                sock.getsockopt(socket.IPPROTO_TCP, option)
+                for option in (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT)
+            )
+            assert idle + apart * times == 120
