@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterable
 
 from klamm.proxy.cluster.dialling import Dialler
-from klamm.proxy.cluster.discovery import Found, Unanswered, discover
+from klamm.proxy.cluster.discovery import Found, Unanswered, discover, greet
 from klamm.proxy.config import Address
 from klamm.proxy.log.event_log import EventLog
 
@@ -24,6 +24,10 @@ class Asking:
     async def ask(self, address: Address) -> Found:
         """Raises Unanswered."""
         return await discover(self.dialler.reachable(address), self.dialler.way)
+
+    async def greet(self, address: Address) -> None:
+        """Does it answer at all? Raises Unanswered."""
+        await greet(self.dialler.reachable(address), self.dialler.way)
 
     async def ask_any(self, addresses: Iterable[Address]) -> Found:
         """The first broker that answers; a controller only where no broker does. Raises Unanswered."""

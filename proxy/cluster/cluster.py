@@ -269,7 +269,7 @@ class Proxied:
             await self._dial_new()
             await asyncio.sleep(REFRESH_S)
             try:
-                await self.watch.look(REFRESH_S)
+                await self.watch.look(REFRESH_S, self.asking.greet)
                 if not self.asks_sasl:
                     await self._look_again()
                 await self.bind()  # a port that was taken may be free by now

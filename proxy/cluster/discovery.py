@@ -7,9 +7,9 @@ import errno
 import os
 import socket
 import ssl
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from klamm.decoders import API, DecodeError, EncodeError, UnknownApi, encode
 from klamm.decoders.body import decode_prefix
@@ -44,9 +44,15 @@ ANSWER_LIMIT = 64 * 1024 * 1024
 SOFTWARE = {"client_software_name": "klamm", "client_software_version": "0.1.0"}
 HOST_BOUND = ("GSSAPI", "AWS_MSK_IAM")
 
+T = TypeVar("T")
+
 
 class Unanswered(OSError):
     """A node that did not say what was asked; the text says why and what option may help."""
+
+
+class Silent(Unanswered):
+    """It accepts connections, and that is all."""
 
 
 class Way(NamedTuple):
@@ -150,14 +156,23 @@ def why_unreachable(address: Address, error: Exception, way: Way) -> str:
 
 async def discover(address: Address, way: Way) -> Found:
     """What the node at `address` says of its cluster. Raises Unanswered (an OSError)."""
+    return await _in_time(address, way, _discover)
+
+
+async def greet(address: Address, way: Way) -> None:
+    """Ask a node for its versions, which it tells before SASL too. Raises Unanswered (an OSError)."""
+    await _in_time(address, way, _greet)
+
+
+async def _in_time(address: Address, way: Way, ask: Callable[[Address, Way], Awaitable[T]]) -> T:
     try:
         async with asyncio.timeout(way.timeout_s * 2):
-            return await _discover(address, way)
+            return await ask(address, way)
     except Unanswered:
         raise
     except TimeoutError:
         silent = f"{address} accepts connections and does not answer within {way.timeout_s * 2:g} s"
-        raise Unanswered(silent) from None
+        raise Silent(silent) from None
     except ssl.SSLError as error:
         raise Unanswered(f"{address}: {why_tls_ended(error)}") from error
     except CLOSED as error:
@@ -165,6 +180,16 @@ async def discover(address: Address, way: Way) -> Found:
         raise Unanswered(f"{address} closes the connection when it is asked{hint}") from error
     except (DecodeError, EncodeError, UnknownApi) as error:
         raise Unanswered(f"{address} gives an answer that cannot be read ({error}): is it Kafka?") from error
+
+
+async def _greet(address: Address, way: Way) -> None:
+    conversation = await converse(address, way)
+    try:
+        await _offered(conversation)
+    except CLOSED:
+        pass  # so do Kafka 0.8 and 0.9: it is there
+    finally:
+        conversation.close()
 
 
 async def _discover(address: Address, way: Way) -> Found:

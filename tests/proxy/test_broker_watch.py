@@ -6,7 +6,7 @@ import pytest
 
 from klamm.proxy.cluster import cluster as edge_of_cluster
 from klamm.proxy.session.topology import NodeKey
-from tests.fakes.broker import Broker, Cluster
+from tests.fakes.broker import Broker, Cluster, closes
 from tests.fakes.edge import Edge, cluster
 from tests.fakes.waiting import eventually, on_uvloop, turns
 
@@ -62,18 +62,46 @@ async def test_klamm_sees_a_broker_die_and_come_back_without_any_client(
         assert up(klamm) == {1: True, 2: True}
 
 
+@on_uvloop
+async def test_a_broker_that_accepts_and_does_not_answer_is_down_whoever_connects_to_it() -> None:
+    async with cluster(2, connect_timeout_s=0.5) as (klamm, [_, second]):
+        second.on_data = lambda connection, data: None
+        await klamm.proxied.watch.look(0, klamm.proxied.asking.greet)
+        [line] = klamm.log.of("broker_unreachable")
+        where = f"127.0.0.1:{second.port}"
+        silent = f"{where} accepts connections and does not answer within 1 s"
+        assert line.message == f"broker 2 at {where} cannot be reached any more: {silent}"
+        made = len(second.connections)
+        (await klamm.client(2)).send("Heartbeat", 4, BEAT)
+        await second.until(lambda: len(second.connections) > made)
+        assert up(klamm) == {1: True, 2: False}
+        second.on_data = None
+        await klamm.proxied.watch.look(0, klamm.proxied.asking.greet)
+        assert up(klamm) == {1: True, 2: True}
+        assert len(klamm.log.of("broker_reachable")) == 1
+
+
+@on_uvloop
+async def test_a_broker_that_closes_on_api_versions_as_0_8_does_is_up() -> None:
+    async with cluster() as (klamm, [broker]):
+        broker.answers["ApiVersions"] = closes
+        await klamm.proxied.watch.look(0, klamm.proxied.asking.greet)
+        assert up(klamm) == {1: True}
+        assert klamm.log.of("broker_unreachable") == []
+
+
 async def looks(broker: Broker, times: int) -> None:
     """Wait for that many refreshes."""
     await broker.asked("Metadata", len(broker.requests("Metadata")) + times)
 
 
 @on_uvloop
-async def test_klamm_dials_no_broker_that_somebody_else_has_dialled_lately() -> None:
+async def test_klamm_asks_no_broker_that_it_has_asked_lately() -> None:
     async with cluster(2) as (klamm, [first, second]):
         made = len(first.connections), len(second.connections)
-        await klamm.proxied.watch.look(3600)
+        await klamm.proxied.watch.look(3600, klamm.proxied.asking.greet)
         assert (len(first.connections), len(second.connections)) == made
-        await klamm.proxied.watch.look(0)
+        await klamm.proxied.watch.look(0, klamm.proxied.asking.greet)
         await first.until(lambda: len(first.connections) == made[0] + 1)
         await second.until(lambda: len(second.connections) == made[1] + 1)
 
@@ -85,7 +113,7 @@ async def test_what_klamm_remembers_of_addresses_does_not_grow_as_nodes_move() -
         for port in range(1, 100):
             klamm.proxied.topology.learn("broker", 2, "127.0.0.1", port)
             await watch.meet(watch.dial)
-        await watch.look(3600)
+        await watch.look(3600, watch.dial)
         assert len(watch.attempts) == len(watch.dialled) == 2
         assert up(klamm) == {1: True, 2: False}
 
@@ -99,12 +127,12 @@ async def test_a_controller_is_dialled_only_after_a_client_was_led_to_it() -> No
             watch, key = klamm.proxied.watch, NodeKey("controller", 1)
             node = klamm.proxied.topology.nodes[key]
             await watch.meet(watch.dial)
-            await watch.look(0)
+            await watch.look(0, watch.dial)
             assert (watch.up(node), controller.connections) == (None, [])
             client = await klamm.client(1, kind="controller")
             await client.ask("Heartbeat", 4, BEAT)
             assert watch.up(node)
-        await watch.look(0)
+        await watch.look(0, watch.dial)
         assert watch.up(node) is False
         [line] = klamm.log.of("broker_unreachable")
         assert line.message.startswith("controller 1 at ")
