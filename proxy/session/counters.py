@@ -12,7 +12,8 @@ from bisect import bisect_left
 from collections import Counter
 from typing import Any
 
-OTHER = "other"  # clients and topics beyond the bound
+OTHER = "other"  # clients and topics beyond the bound, or too long
+LONGEST = 249  # characters of a label, as of a topic's name in Kafka
 UNNAMED = ""  # a client id that is null
 
 # Upper bounds of the latency histograms; the last bucket has none.
@@ -143,15 +144,14 @@ class Stats:
 
     def client_software(self, cluster: str, name: str, version: str) -> None:
         key = (cluster, name, version)
-        self.software[
-            key if key in self.software or len(self.software) < self.max_clients else (cluster, OTHER, OTHER)
-        ] += 1
+        room = len(self.software) < self.max_clients and max(len(name), len(version)) <= LONGEST
+        self.software[key if key in self.software or room else (cluster, OTHER, OTHER)] += 1
 
 
 def _bounded(key: Any, label: str, known: set[Any], most: int) -> str:
     if key in known:
         return label
-    if len(known) >= most:
+    if len(known) >= most or len(label) > LONGEST:
         return OTHER
     known.add(key)
     return label

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from klamm.proxy.session.connection import ClusterContext
+from klamm.proxy.session.counters import Stats
 from klamm.proxy.session.memory import NO_LENGTH
 from tests.proxy.traffic import TOPIC_ID, Exchanged, exchange, ground, metadata, play, produce, whole
 
@@ -130,3 +131,12 @@ def test_requests_that_take_turns_are_counted_each_where_it_belongs(pattern: str
     assert counted == {topic: turns.count(topic) for topic in set(turns)}
     (lane,) = at.stats.requests.values()
     assert (lane.requests, lane.responses) == (192, 192)
+
+
+def test_names_that_are_too_long_for_a_label_count_as_other() -> None:
+    stats = Stats()
+    assert stats.of_requests("kafka", "1", "x" * 249, "Fetch", 4).client_id == "x" * 249
+    assert stats.of_requests("kafka", "1", "x" * 250, "Fetch", 4).client_id == "other"
+    assert stats.of_topic("kafka", "x" * 250, "Fetch").topic == "other"
+    stats.client_software("kafka", "x" * 250, "1")
+    assert dict(stats.software) == {("kafka", "other", "other"): 1}
