@@ -107,7 +107,7 @@ def listen_address(text: str) -> Address:
 
 def listen(text: str) -> Listen:
     """HOST:FIRST or HOST:FIRST-LAST; HOST:0 takes ports that are free."""
-    if text.startswith(":"):
+    if text.startswith(":") and not text.startswith("::"):
         raise ValueError(f"no host: write 0.0.0.0{text} to listen on every interface")
     name, numbers = _split(text, "127.0.0.1:19092-19191")
     first_text, mark, last_text = numbers.partition("-")

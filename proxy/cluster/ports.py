@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from klamm.proxy import config
 from klamm.proxy.cluster.discovery import why_not_bound
@@ -13,6 +15,7 @@ from klamm.proxy.log.event_log import EventLog
 from klamm.proxy.session.topology import Node, NodeKey, Topology
 
 BACKLOG = 1024
+EVERY_IPV6 = "::"
 MOST_AHEAD = 256  # ports of a range that are opened before their nodes are known
 Accept = Callable[[NodeKey | None], asyncio.Protocol]
 
@@ -51,13 +54,12 @@ class Ports:
             self.by_port[port].target = target
             return port
         opened = Port(target)
-        server = await asyncio.get_running_loop().create_server(
-            lambda: self.accept(opened.target),
-            self.settings.listen.host,
-            port,
-            backlog=BACKLOG,
-            reuse_address=True,
-        )
+        host, loop = self.settings.listen.host, asyncio.get_running_loop()
+        where: dict[str, Any] = {"host": host, "port": port, "reuse_address": True}
+        if host == EVERY_IPV6 and socket.has_dualstack_ipv6():  # asyncio's own socket would be for IPv6 alone
+            both = socket.create_server((host, port), family=socket.AF_INET6, dualstack_ipv6=True)
+            where = {"sock": both}
+        server = await loop.create_server(lambda: self.accept(opened.target), backlog=BACKLOG, **where)
         opened.server = server
         self.own.update(sock.getsockname()[:2] for sock in server.sockets)
         port = server.sockets[0].getsockname()[1]

@@ -157,6 +157,10 @@ def test_the_mistakes_of_all_options_and_of_the_file_are_reported_together(folde
     ("line", "expected"),
     [
         ("", "klamm run: no cluster: say `klamm run kafka-1:9092`, or name its bootstrap under clusters"),
+        (
+            "a:1 --listen ::1:20000",
+            "--listen: an IPv6 address stands in brackets here: write it as [::1]:19092-19191",
+        ),
         ("a:1 --advertise 0.0.0.0", "--advertise: clients cannot connect to 0.0.0.0: name this machine"),
         (
             "127.0.0.1:19092",

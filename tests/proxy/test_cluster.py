@@ -226,6 +226,7 @@ async def test_a_taken_bootstrap_port_ends_klamm_with_the_option() -> None:
         ("0.0.0.0", "127.0.0.2"),
         ("::1", "::1"),
         ("::", "::1"),
+        ("::", "127.0.0.1"),
         ("localhost", "127.0.0.1"),
     ],
 )
