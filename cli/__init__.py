@@ -124,6 +124,7 @@ class Parser(argparse.ArgumentParser):
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the exit code is 0 fine, 1 failed, 2 wrong usage or configuration."""
+    _open_standard_streams()
     words = list(sys.argv[1:] if argv is None else argv)
     command = words[0] if words else ""
     if command == "help":
@@ -153,6 +154,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 130
     except SystemExit as end:  # argparse: 0 after --help, else 2
         return end.code if isinstance(end.code, int) else FAILED
+
+
+def _open_standard_streams() -> None:
+    """Where one is closed (`<&-`), a socket would get its number, and libuv aborts when it closes that."""
+    for number, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # gets the lowest number that is free: this one
+            setattr(sys, name, os.fdopen(number, mode, closefd=False))
 
 
 def _help(words: list[str]) -> int:

@@ -146,7 +146,7 @@ class Proxy:
         loop.set_exception_handler(self._defect)
         hangup = () if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN else (signal.SIGHUP,)
         for number in (signal.SIGINT, signal.SIGTERM, *hangup):
-            loop.add_signal_handler(number, stop.set)
+            loop.add_signal_handler(number, self._stopping, number, stop)
         await self._serve_http()
         self._begin_capture()
         followers = [loop.create_task(proxied.follow()) for proxied in self.proxied]
@@ -176,6 +176,15 @@ class Proxy:
             for server in (self._admin, self._metrics):
                 if server is not None:
                     await server.close()
+
+    def _stopping(self, number: int, stop: asyncio.Event) -> None:
+        links, waiting = self.stats.connections.total(), sum(self.in_flight().values())
+        message = (
+            f"{signal.Signals(number).name}: klamm stops; connections: {links}, requests under way: {waiting}"
+        )
+        if not stop.is_set():
+            self.log.event("stopping", message, connections=links, requests=waiting)
+        stop.set()
 
     async def _serve_http(self) -> None:
         """What is asked over HTTP, where it is wanted. Raises CannotServe."""

@@ -11,6 +11,7 @@ import socket
 import sys
 import urllib.error
 import urllib.request
+from asyncio.subprocess import DEVNULL
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -99,10 +100,15 @@ async def test_a_signal_ends_it_with_0_in_two_seconds_whatever_is_open(number: i
             del broker.answers["Heartbeat"]
             clients[1].send("Heartbeat", 4, {})
             await broker.asked("Fetch")
+            await broker.asked("Heartbeat", 6)
             os.kill(klamm.process.child.pid, number)
             assert await asyncio.to_thread(klamm.process.child.wait, 30) == 0
             assert "Traceback" not in klamm.text()
             assert "never awaited" not in klamm.text()
+            [line] = klamm.lines("stopping")
+            name = signal.Signals(number).name
+            assert line["message"].startswith(f"{name}: klamm stops; connections: 5, requests under way: ")
+            assert line["requests"] in (1, 2)  # the answer to Fetch may have begun
             clients[0].transport.resume_reading()
             for client in clients:
                 assert await client.ended() in ("FIN", "RST")
@@ -129,6 +135,39 @@ async def test_a_signal_ends_it_while_it_waits_for_its_cluster(tmp_path: Path) -
             os.kill(klamm.process.child.pid, signal.SIGTERM)
             assert await asyncio.to_thread(klamm.process.child.wait, 30) == 0
             assert "Traceback" not in klamm.text()
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+@on_uvloop
+async def test_closed_standard_streams_do_it_no_harm(closed: str, tmp_path: Path) -> None:
+    async with Broker(Cluster(), 1).listening() as broker:
+        first = free_ports(8)
+        words = [
+            str(COMMAND),
+            "run",
+            f"127.0.0.1:{broker.port}",
+            "--listen",
+            f"127.0.0.1:{first}-{first + 6}",
+        ]
+        words += ["--admin", f"127.0.0.1:{first + 7}", "--state", "none"]
+        shell = ["sh", "-c", f'exec "$@" {closed}', "sh", *words]
+        klamm = await asyncio.create_subprocess_exec(*shell, stdout=DEVNULL, stderr=DEVNULL)
+        try:
+            await eventually(lambda: klamm.returncode is not None or listens(first))
+            client = await connect("127.0.0.1", first)
+            assert (await client.ask("Heartbeat", 4, {}))["error_code"] == 0
+            client.close()
+            klamm.send_signal(signal.SIGTERM)
+            assert await klamm.wait() == 0
+        finally:
+            if klamm.returncode is None:
+                klamm.kill()
+                await klamm.wait()
+
+
+def listens(port: int) -> bool:
+    with socket.socket() as sock:
+        return sock.connect_ex(("127.0.0.1", port)) == 0
 
 
 @on_uvloop
