@@ -48,10 +48,8 @@ def _check_token(request: web.Request, token: str) -> None:
     scheme, _, given = request.headers.get("Authorization", "").partition(" ")
     sent = given.strip().encode("utf-8", "surrogateescape")
     if scheme.lower() != "bearer" or not hmac.compare_digest(sent, token.encode()):
-        raise Refused(
-            401,
-            "the token is missing or wrong: send Authorization: Bearer TOKEN; klamm's commands take --token-file FILE",
-        )
+        how = "send Authorization: Bearer TOKEN; klamm's commands take --token-file FILE"
+        raise Refused(401, f"the token is missing or wrong: {how}")
 
 
 def _host(request: web.Request) -> str:

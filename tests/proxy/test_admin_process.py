@@ -53,7 +53,7 @@ async def test_read_only_and_tokens_are_options_of_the_command(tmp_path: Path) -
         async with run(tmp_path / "log", f"127.0.0.1:{broker.port}", options=options) as klamm:
             await klamm.announced()
             address = f"127.0.0.1:{klamm.admin}"
-            with pytest.raises(Refused, match="the token is missing or wrong.*--token-file FILE"):
+            with pytest.raises(Refused, match=r"the token is missing or wrong.*--token-file FILE"):
                 Klamm(address).rules()
             with pytest.raises(Refused, match="nothing can be changed"):
                 Klamm(address, "secret").add_rule(ERROR)
