@@ -40,7 +40,8 @@ def print_group(report: Report, group: Group, console: Console) -> None:
     more = len(group.findings) - SHOWN
     if more > 0:
         _print(Text(f"and {more:,} more: --json and --html have them", FAINT), INDENT, console)
-    _print(Text.assemble(("change ", "green"), ", ".join(group.detector.settings)), INDENT, console)
+    if group.detector.settings:
+        _print(Text.assemble(("change ", "green"), ", ".join(group.detector.settings)), INDENT, console)
     _print(Text(group.detector.advice), 2 * INDENT, console)
 
 

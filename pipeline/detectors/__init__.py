@@ -30,6 +30,7 @@ from klamm.pipeline.detectors import (
     tiny_batches,
     unanswered_requests,
     uneven_assignment,
+    unexplained_errors,
     unknown_topics,
     weak_acks,
 )
@@ -67,6 +68,7 @@ DETECTORS: tuple[Detector, ...] = tuple(
         tiny_batches,
         unanswered_requests,
         uneven_assignment,
+        unexplained_errors,
         unknown_topics,
         weak_acks,
     )

@@ -14,7 +14,17 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
+from klamm.decoders import API
+from klamm.decoders.error_codes import ERRORS
+from klamm.pipeline.detectors import DETECTORS
 from klamm.pipeline.detectors.finding import Finding, findings
+from klamm.pipeline.detectors.unexplained_errors import (
+    ELSEWHERE,
+    NORMAL,
+    OF_MEMBERS,
+    SETTINGS,
+    WRONG_SETTING,
+)
 from klamm.pipeline.schemas import TABLES
 
 START = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -212,6 +222,23 @@ def auto_created_topics(rows: Rows) -> None:
     rows.add("exchanges", "admin -", 0.5, api="CreateTopics", topics=["auto made -", "other"])
 
 
+def unexplained_errors(rows: Rows) -> None:
+    for client_id, api, error, times in (
+        ("refused +", "CreateTopics", "TOPIC_ALREADY_EXISTS", range(3)),
+        ("refused few -", "CreateTopics", "TOPIC_ALREADY_EXISTS", range(2)),
+        ("setting +", "Produce", "INVALID_TIMESTAMP", range(1)),
+        ("lasting +", "Produce", "NOT_ENOUGH_REPLICAS", (0, 5, 10)),
+        ("passing -", "Produce", "NOT_ENOUGH_REPLICAS", (0, 1, 2, 3, 9)),
+        ("passing again -", "Produce", "NOT_ENOUGH_REPLICAS", (0, 7, 14, 21)),
+        ("joining -", "JoinGroup", "MEMBER_ID_REQUIRED", range(20)),
+        ("moved -", "Produce", "NOT_LEADER_OR_FOLLOWER", range(20)),
+    ):
+        for at_s in times:
+            errors = [{"code": 1, "name": error, "count": 2}]
+            rows.add("exchanges", client_id, at_s, api=api, errors=errors, topics=["orders"])
+    rows.add("exchanges", "setting +", 1, api="Produce")
+
+
 def unknown_topics(rows: Rows) -> None:
     for client_id, table, count, span_s, found_s in (
         ("unknown +", "metadata", 10, 8, -1),
@@ -229,7 +256,7 @@ def unknown_topics(rows: Rows) -> None:
 
 CASES = (
     metadata_storm, connection_churn, old_clients, client_ids, slow_brokers, unanswered_requests,
-    authentication_failures, auto_created_topics, unknown_topics,
+    authentication_failures, auto_created_topics, unexplained_errors, unknown_topics,
 )  # fmt: skip
 NAMES = [case.__name__ for case in CASES]
 
@@ -266,4 +293,19 @@ def test_each_detector_names_clients_at_its_thresholds_and_none_just_below(spark
         "Java client for as many group ids: a new group id at each start"
     )
     high = {one.client_id for one in found if one.severity == "high"}
-    assert high == {None, "removed +", "timeout +", "stuck +", "anew +", "auth +"}
+    assert high == {None, "removed +", "timeout +", "stuck +", "anew +", "auth +", "setting +", "lasting +"}
+    (setting,) = (one for one in found if one.client_id == "setting +")
+    assert (setting.subject, setting.what) == (
+        "Produce INVALID_TIMESTAMP",
+        "1 of 2 Produce requests were answered INVALID_TIMESTAMP: a record's timestamp is too far from the "
+        "broker's clock; topic orders; see message.timestamp.after.max.ms, message.timestamp.before.max.ms",
+    )
+
+
+def test_what_is_left_to_other_detectors_are_errors_and_detectors_that_there_are() -> None:
+    assert set(ELSEWHERE) <= {one.name for one in DETECTORS}
+    errors = [*WRONG_SETTING, *SETTINGS, *OF_MEMBERS]
+    for looked_at, apis in (*ELSEWHERE.values(), *NORMAL):
+        errors += looked_at
+        assert set(apis) <= {one.name for one in API.values()}
+    assert [name for name in errors if ERRORS[name].name != name] == []
