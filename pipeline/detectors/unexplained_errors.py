@@ -65,7 +65,8 @@ WRONG_SETTING: Mapping[str, str] = {
     "UNSUPPORTED_ASSIGNOR": "group.remote.assignor, group.consumer.assignors",
     "UNSUPPORTED_COMPRESSION_TYPE": "compression.type",
 }
-SETTINGS: Mapping[str, str] = WRONG_SETTING | {
+SETTINGS: Mapping[str, str] = {
+    **WRONG_SETTING,
     "FENCED_INSTANCE_ID": "group.instance.id",
     "GROUP_MAX_SIZE_REACHED": "group.max.size",
     "NOT_ENOUGH_REPLICAS": "min.insync.replicas",

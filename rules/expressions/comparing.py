@@ -68,6 +68,9 @@ def contained(one: Made, operator: str, many: Made, element: Kind | None) -> Get
         return logic.both(do, one.read_as(kind), many.get)
     if many.kind == "json":
         return logic.both(_in_json(do), one.get, many.get)
+    if isinstance(many.node, Constant) and many.kind == "number":
+        equal = "!=" if operator == "not in" else "=="
+        raise ExpressionError(f"`in` is for lists: write {one.node} {equal} {many.node}", one.node.column)
     wrong = ": `in` is for lists, arrays of values, and text in text"
     return logic.both(do, one.read_as("text", wrong), many.read_as("text", wrong))
 

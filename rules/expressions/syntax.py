@@ -49,6 +49,8 @@ MEANT = {
     "&": "and",
     "||": "or",
     "|": "or",
+    "=~": 'matches(name, "pattern")',
+    "~": 'matches(name, "pattern")',
     "=": "==",
     "!": "not",
     "<>": "!=",

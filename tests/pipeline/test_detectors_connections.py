@@ -307,5 +307,5 @@ def test_what_is_left_to_other_detectors_are_errors_and_detectors_that_there_are
     errors = [*WRONG_SETTING, *SETTINGS, *OF_MEMBERS]
     for looked_at, apis in (*ELSEWHERE.values(), *NORMAL):
         errors += looked_at
-        assert set(apis) <= {one.name for one in API.values()}
+        assert set(apis) <= {one.name for one in API}
     assert [name for name in errors if ERRORS[name].name != name] == []
