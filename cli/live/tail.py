@@ -16,6 +16,7 @@ from klamm.cli.live.asking import add_options, klamm, telling
 from klamm.cli.tables import print_json
 from klamm.client.types import Body, Exchange
 from klamm.decoders import API
+from klamm.decoders.error_codes import error_name
 from klamm.decoders.headers import request_frame, response_frame
 from klamm.proxy.log.lines import EXCHANGE, Entry, console_line, printable
 
@@ -106,7 +107,13 @@ def _tree(value: Any, indent: str) -> Iterator[str]:
                 yield f"{indent}{name}:"
                 yield from _tree(inner, indent + "  ")
         else:
-            yield f"{indent}{name}: {printable(str(inner))}"
+            yield f"{indent}{name}: {printable(_said(key, inner))}"
+
+
+def _said(key: str | int, value: Any) -> str:
+    """An error code has its name beside it."""
+    is_error = isinstance(key, str) and key.endswith("error_code") and isinstance(value, int)
+    return f"{value} {error_name(value)}" if is_error and value else str(value)
 
 
 def _marked(one: Exchange) -> Iterator[str]:

@@ -158,8 +158,16 @@ def test_values_are_a_tree_of_the_fields(capture: Path, says: Says) -> None:
         "    group_instance_id: None",
         "  response, 7 bytes",
         "    throttle_time_ms: 0",
-        "    error_code: 27",
+        "    error_code: 27 REBALANCE_IN_PROGRESS",
     ]
+
+
+def test_values_name_the_error_of_a_code(tmp_path: Path, says: Says) -> None:
+    path = str(written(tmp_path / "a.arrow", Talk().heartbeat(82).heartbeat(0).rows))
+    codes = [line.strip() for line in says(path, "-v")[1].splitlines() if "error_code" in line]
+    assert codes == ["error_code: 82 FENCED_INSTANCE_ID", "error_code: 0"]
+    told = [json.loads(line)["response"]["values"] for line in says(path, "-v", "--json")[1].splitlines()]
+    assert [one["error_code"] for one in told] == [82, 0]
 
 
 def test_hex_is_the_tree_beside_the_bytes_as_in_decode(capture: Path, says: Says) -> None:
