@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 MOVED = ("NOT_LEADER_OR_FOLLOWER", "LEADER_NOT_AVAILABLE", "FENCED_LEADER_EPOCH", "UNKNOWN_LEADER_EPOCH")
 
+TOLD = ("", "NONE", "REQUEST_TIMED_OUT")  # counted apart; the first is no answer
+
 
 def find(tables: Tables, thresholds: Mapping[str, float]) -> DataFrame:
     """With idempotence a batch is known by producer id, epoch and sequence.
@@ -57,6 +59,9 @@ def find(tables: Tables, thresholds: Mapping[str, float]) -> DataFrame:
             F.count_if(F.col("before") == "").alias("unanswered"),
             F.count_if(F.col("before") == "NONE").alias("taken"),
             F.count_if(F.col("before") == "REQUEST_TIMED_OUT").alias("timed_out"),
+            F.array_sort(F.collect_set(F.when(~F.col("before").isin(*TOLD), F.col("before")))).alias(
+                "others"
+            ),
             F.count_if("plain").alias("plain"),
             F.approx_count_distinct(F.date_trunc("second", "time")).alias("seconds"),
             *measured(),
@@ -72,13 +77,16 @@ def find(tables: Tables, thresholds: Mapping[str, float]) -> DataFrame:
     twice = (F.col("plain") > 0) & (F.col("unanswered") + F.col("timed_out") > 0)
     what = F.format_string(
         "%d of %d batches were sent again: %d after no answer, %d after REQUEST_TIMED_OUT, %d though "
-        "they were taken, %d after other errors%s",
+        "they were taken, %d after other errors%s%s",
         "count",
         "of",
         "unanswered",
         "timed_out",
         "taken",
         F.col("count") - known,
+        F.when(
+            F.size("others") > 0, F.concat(F.lit(" ("), F.array_join("others", ", "), F.lit(")"))
+        ).otherwise(""),
         F.when(twice, "; without idempotence the topic may have them twice").otherwise(""),
     )
     severity = F.when(twice, "high").otherwise("medium")

@@ -228,6 +228,7 @@ def retries_and_duplicates(rows: Rows) -> None:
         ("again seconds -", "REQUEST_TIMED_OUT", {}, 20, 0, 4),
         ("again unanswered +", None, {}, 20, 0, 5),
         ("again taken +", "NONE", {}, 20, 0, 5),
+        ("again refused +", "NOT_ENOUGH_REPLICAS", {}, 20, 0, 5),
         ("again moved -", "NOT_LEADER_OR_FOLLOWER", {}, 20, 0, 5),
         ("again plain +", "REQUEST_TIMED_OUT", plain, 20, 0, 5),
         ("again plain taken -", "NONE", plain, 20, 0, 5),
@@ -283,3 +284,5 @@ def test_each_detector_names_clients_at_its_thresholds_and_none_just_below(spark
     expected = {(client_id, name) for client_id, name in of.items() if client_id.endswith("+")}
     assert {(str(one.client_id), one.detector) for one in found} == expected
     assert {one.client_id for one in found if one.severity == "high"} == HIGH
+    (refused,) = (one for one in found if one.client_id == "again refused +")
+    assert refused.what.endswith("20 after other errors (NOT_ENOUGH_REPLICAS)")
