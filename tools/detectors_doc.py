@@ -6,9 +6,9 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from klamm.pipeline.detectors import DETECTORS
 from klamm.pipeline.detectors.detector import Detector, Threshold
 from klamm.pipeline.detectors.finding import SEVERITIES
+from klamm.pipeline.detectors.registry import DETECTORS
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "detectors.md"
 HEAD = """\

@@ -11,8 +11,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from klamm.cli.analyze.follow import window_s
 from klamm.cli.analyze.progress import progress, without_chatter
+from klamm.cli.analyze.window import window_s
 from klamm.cli.captures.capture_files import captures, expression, telling, words
 from klamm.cli.saying import WrongWord, say
 from klamm.cli.tables import print_json
@@ -128,7 +128,7 @@ def _captures(found: Sequence[str]) -> tuple[list[str], Expression | None]:
 
 
 def _detectors(text: str | None) -> Sequence[Detector]:
-    from klamm.pipeline.detectors import DETECTORS
+    from klamm.pipeline.detectors.registry import DETECTORS
 
     if text is None:
         return DETECTORS
@@ -168,7 +168,7 @@ def _check(arguments: argparse.Namespace, where: Expression | None) -> None:
 
 def _thresholds(file: str | None) -> Thresholds:
     """Raises WrongWord with all mistakes of the file."""
-    from klamm.pipeline.detectors import DETECTORS
+    from klamm.pipeline.detectors.registry import DETECTORS
     from klamm.pipeline.detectors.thresholds import load
     from klamm.settings.typed_yaml import ConfigError
 

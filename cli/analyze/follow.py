@@ -12,33 +12,16 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from klamm.cli.analyze.summary import STYLES, print_finding
-from klamm.cli.saying import WrongWord
+from klamm.cli.analyze.window import window_s
 from klamm.cli.tables import print_json
 from klamm.pipeline.detectors.detector import Detector
 from klamm.pipeline.detectors.finding import Evidence, Finding, Findings, Thresholds
 from klamm.pipeline.report import wording
-from klamm.rules.file.scalars import duration
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from klamm.pipeline.detectors.following import Look
-
-WINDOW_S = 600.0
-NS = 1e9
-
-
-def window_s(text: str | None) -> float:
-    """Raises WrongWord."""
-    if text is None:
-        return WINDOW_S
-    try:
-        found = duration(text) / NS
-    except ValueError as wrong:
-        raise WrongWord(f"--window {text}: {wrong}") from None
-    if not found:
-        raise WrongWord(f"--window {text}: must be more than 0")
-    return found
 
 
 def follow(

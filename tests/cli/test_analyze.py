@@ -19,8 +19,8 @@ import pytest
 
 from klamm.cli import main
 from klamm.cli.analyze import analyze
-from klamm.pipeline.detectors import DETECTORS
 from klamm.pipeline.detectors.finding import Findings
+from klamm.pipeline.detectors.registry import DETECTORS
 from klamm.pipeline.report.gathering import Traffic
 from klamm.pipeline.report.report import Report
 from klamm.settings.extras import installing
@@ -29,6 +29,7 @@ from tests.e2e.klamm_process import COMMAND
 
 Says = Callable[..., tuple[int, str, str]]  # exit code, output, errors
 PATIENCE_S = 900.0
+OF_SPARK = ["pyspark", "pandas", "numpy", "pyarrow", "plotly", "jinja2"]
 
 
 def capture_in(folder: Path) -> Path:
@@ -155,6 +156,30 @@ def test_what_is_not_installed_is_one_line(
     found = importlib.util.find_spec
     monkeypatch.setattr(analyze, "find_spec", lambda name: None if name == missing else found(name))
     assert says("a.arrow", *words) == (1, "", f"klamm: {reason}: {installing('spark')}\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "out", "errors"),
+    [
+        (["--help"], 0, "usage: klamm analyze", ""),
+        ([str(Path(__file__).parent)], 1, "", "klamm: klamm analyze needs pyspark: "),
+    ],
+)
+def test_help_and_advice_need_nothing_of_the_extra(
+    words: list[str], code: int, out: str, errors: str
+) -> None:
+    """In a Python where nothing of it can be imported, as after `pip install .`."""
+    script = f"""import importlib.util, sys
+sys.modules.update(dict.fromkeys({OF_SPARK}))
+importlib.util.find_spec = lambda name: None
+from klamm.cli import main
+sys.exit(main(sys.argv[1:]))"""
+    ended = subprocess.run([sys.executable, "-c", script, "analyze", *words], capture_output=True, text=True)
+    assert ended.returncode == code, ended.stderr
+    assert ended.stdout.startswith(out)
+    assert bool(ended.stdout) == bool(out)
+    assert ended.stderr.startswith(errors)
+    assert ended.stderr.count("\n") == bool(errors)
 
 
 def test_without_java_one_line_says_what_to_do(

@@ -12,7 +12,8 @@ import pytest
 import yaml
 
 from klamm.cli.running import config_file
-from klamm.pipeline.detectors import DETECTORS, thresholds
+from klamm.pipeline.detectors import thresholds
+from klamm.pipeline.detectors.registry import DETECTORS
 from klamm.replay.client_config import properties
 from klamm.rules.expressions import parse
 from klamm.rules.file import rule_file

@@ -8,8 +8,8 @@ import os
 import pytest
 from pyspark.sql import SparkSession
 
-from klamm.pipeline.detectors import DETECTORS
 from klamm.pipeline.detectors.finding import Findings, findings
+from klamm.pipeline.detectors.registry import DETECTORS
 from klamm.pipeline.tables import Tables
 from klamm.pipeline.tables.quick import AtHand
 from tests.brokers.kraft import VERSION

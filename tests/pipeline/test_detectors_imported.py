@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from klamm.pipeline.detectors import DETECTORS
 from klamm.pipeline.detectors.finding import Finding, findings
+from klamm.pipeline.detectors.registry import DETECTORS
 from klamm.pipeline.tables.quick import AtHand
 from tests.e2e.klamm_process import COMMAND
 from tests.pipeline import ground
