@@ -117,6 +117,10 @@ class Parser(argparse.ArgumentParser):
     def _options(self) -> list[str]:
         return [option for option in self._option_string_actions if option.startswith("--")]
 
+    def _print_message(self, message: str, file: Any = None) -> None:
+        """Argparse's own hides that a disk is full, or a pipe closed."""
+        print(message, end="", file=file)
+
     def error(self, message: str) -> NoReturn:
         print(f"{self.prog}: {message}", f"see {self.prog} --help", sep="\n", file=sys.stderr)
         raise SystemExit(USAGE)
@@ -126,21 +130,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the exit code is 0 fine, 1 failed, 2 wrong usage or configuration."""
     _open_standard_streams()
     words = list(sys.argv[1:] if argv is None else argv)
-    command = words[0] if words else ""
-    if command == "help":
-        return _help(words[1:])
-    if command in ("-h", "--help"):
-        print(HELP, end="")
-        return FINE
-    if command == "--version":
-        from klamm.cli import version  # slow to load
-
-        print(version.line())
-        return FINE
-    if command not in COMMANDS:
-        return _unknown(command)
     try:
-        return _run(command, words)
+        return _printed(_answer(words))
     except BrokenPipeError:  # `klamm wire | head`
         _print_no_more()
         return FINE
@@ -152,8 +143,21 @@ def main(argv: Sequence[str] | None = None) -> int:
         return FAILED
     except KeyboardInterrupt:
         return 130
-    except SystemExit as end:  # argparse: 0 after --help, else 2
-        return end.code if isinstance(end.code, int) else FAILED
+
+
+def _answer(words: list[str]) -> int:
+    command = words[0] if words else ""
+    if command == "help":
+        return _help(words[1:])
+    if command in ("-h", "--help"):
+        print(HELP, end="")
+        return FINE
+    if command == "--version":
+        from klamm.cli import version  # slow to load
+
+        print(version.line())
+        return FINE
+    return _run(command, words) if command in COMMANDS else _unknown(command)
 
 
 def _open_standard_streams() -> None:
@@ -174,7 +178,7 @@ def _help(words: list[str]) -> int:
         print(HELP, end="")
         return FINE
     if words[0] in COMMANDS:
-        return main([*words, "--help"])
+        return _run(words[0], [*words, "--help"])
     return pages.show(words[0], COMMANDS)
 
 
@@ -193,7 +197,15 @@ def _run(command: str, words: list[str]) -> int:
     parser = Parser(prog="klamm", add_help=False)
     subparsers = parser.add_subparsers()
     module.add_parser(subparsers)
-    code: int = module.run(parser.parse_args(words))
+    try:
+        code: int = module.run(parser.parse_args(words))
+    except SystemExit as end:  # argparse: 0 after --help, else 2
+        return end.code if isinstance(end.code, int) else FAILED
+    return code
+
+
+def _printed(code: int) -> int:
+    """The exit code, once all that was printed is out."""
     if sys.stdout is not None:  # it is None after `>&-`
         sys.stdout.flush()
     return code

@@ -12,5 +12,5 @@ def speed(text: str) -> float:
     except ValueError:
         number = 0.0
     if not 0 < number <= 1000:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0 to 1000")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0, up to 1000")
     return number

@@ -164,7 +164,7 @@ def _admin_faults(admin: Admin) -> Iterator[tuple[Path, str]]:
 def _limit_faults(limits: Limits) -> Iterator[tuple[Path, str]]:
     if not isinstance(limits, Limits):
         return
-    if limits.connections < 0:
+    if isinstance(limits.connections, int) and limits.connections < 0:
         yield ("limits", "connections"), "0 (as many as can be) or more"
     frame, held = limits.frame_bytes, limits.held_frame_bytes
     if isinstance(frame, int) and frame > LARGEST_FRAME:

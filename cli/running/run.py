@@ -29,7 +29,7 @@ from klamm.proxy.config import (
     State,
     Tls,
 )
-from klamm.settings.typed_yaml import BROKEN, ConfigError, Document, Mistake, Path, Place, choose
+from klamm.settings.typed_yaml import BROKEN, NOTHING, ConfigError, Document, Mistake, Path, Place, choose
 
 DESCRIPTION = """\
 Stand between Kafka clients and a cluster: every broker gets a port of klamm's own, every broker address on
@@ -146,7 +146,7 @@ class _Overrides:
             metrics=self.section(
                 config.metrics,
                 "metrics",
-                {"level": ("--metering", ("header", "full")), "listen": ("--metrics", Address)},
+                {"level": ("--metering", ("header", "full")), "listen": ("--metrics", Address | None)},
             ),
             rules=self.rules(config.rules),
             capture=self.capture(config.capture),
@@ -225,7 +225,8 @@ class _Overrides:
     def value(self, option: str, path: Path, kind: Any, default: Any = None) -> Any:
         """What one option says, BROKEN if it cannot be read, `default` if it was not given.
 
-        `kind` is a type that has a parser, or a list of one such type, or a tuple of words to choose from.
+        `kind` is a type that has a parser, `Address | None`, a list of one such type, or a tuple of words to
+        choose from.
         """
         text = getattr(self.arguments, option.strip("-").replace("-", "_").lower())
         if text is None:
@@ -236,6 +237,10 @@ class _Overrides:
         return self.scalar(option, text, kind)
 
     def scalar(self, option: str, text: str, kind: Any) -> Any:
+        if kind == Address | None:
+            if text in NOTHING:
+                return None
+            kind = Address
         try:
             return choose(text, kind) if isinstance(kind, tuple) else self.parsers[kind].parse(text)
         except ValueError as problem:

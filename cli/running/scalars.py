@@ -42,6 +42,7 @@ from klamm.settings.typed_yaml import Scalar, truth
 SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 TLS_WORDS = {"SSL", "SASL_SSL"}  # as Kafka writes them before ://
 LABEL = re.compile(r"(?!-)[A-Za-z0-9_-]{1,63}(?<!-)")
+BETWEEN = re.compile(r"\s*;\s*|(?<=[0-9])\s+")  # addresses, where commas are due
 FEWEST_PORTS = 3  # bootstrap, a broker, a controller
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
@@ -55,11 +56,18 @@ def host(text: str) -> Host:
         try:
             return Host(str(ip_address(inner)))
         except ValueError:
-            raise ValueError(f"{inner!r} is not an IP address") from None
+            raise ValueError(_no_ip_address(inner)) from None
     labels = inner.removesuffix(".").split(".")
     if len(inner) > 253 or not all(LABEL.fullmatch(label) for label in labels):
         raise ValueError(f"{inner!r} is not a host name: it takes letters, digits, '-', '_' and dots")
     return Host(inner)
+
+
+def _no_ip_address(text: str) -> str:
+    name, _, number = text.rpartition(":")
+    if number.isdigit() and ":" not in name and not name.isdigit():
+        return f"a host without a port is due: write it as {name}"
+    return f"{text!r} is not an IP address"
 
 
 def _split(text: str, example: str) -> tuple[Host, str]:
@@ -69,8 +77,8 @@ def _split(text: str, example: str) -> tuple[Host, str]:
         wants_tls = protocol.upper() in TLS_WORDS
         advice = "; for TLS say --upstream-tls, or tls: true in the file" if wants_tls else ""
         raise ValueError(f"write {rest!r} without {protocol + mark!r}{advice}")
-    if ";" in text:
-        raise ValueError(f"write commas between addresses: {text.replace(';', ',')}")
+    if BETWEEN.search(text):
+        raise ValueError(f"write commas between addresses: {BETWEEN.sub(',', text)}")
     before, mark, after = text.rpartition(":")
     if text.count(":") > 1 and not before.startswith("["):
         numbers = example.rpartition(":")[2]
@@ -119,9 +127,8 @@ def listen(text: str) -> Listen:
         raise ValueError(f"the range {numbers} is empty: its last port comes before its first")
     found = Listen(name, first, last)
     if len(found.ports) < FEWEST_PORTS:
-        raise ValueError(
-            f"{numbers} has room for {len(found.ports)} ports, and needs {FEWEST_PORTS} at least"
-        )
+        room = "1 port" if len(found.ports) == 1 else f"{len(found.ports)} ports"
+        raise ValueError(f"{numbers} has room for {room}, and needs {FEWEST_PORTS} at least")
     return found
 
 

@@ -176,11 +176,12 @@ MISTAKES = {
     ),
     "units": (
         "clusters: [{bootstrap: a:1, connect_timeout_s: 5 sec}]\n"
-        "limits: {frame_bytes: 16mib, held_frame_bytes: big}",
+        "limits: {frame_bytes: 16mib, held_frame_bytes: big, connections: many}",
         [
             "1:48: clusters[0].connect_timeout_s: unknown unit 'sec'; known are ms, s, m, h",
             "2:23: limits.frame_bytes: unknown unit 'mib'; did you mean MiB?",
             "2:48: limits.held_frame_bytes: 'big' is not a size: write it as 16MiB or 65536",
+            "2:66: limits.connections: 'many' is not a whole number",
         ],
     ),
     "nothing of something": (
@@ -225,6 +226,14 @@ MISTAKES = {
             "1:33: clusters[0].bootstrap: 'c' has no port: write it as kafka-1:9092",
         ],
     ),
+    "addresses apart by blanks": (
+        "clusters: [{bootstrap: 'a:1 b:2'}]",
+        ["1:25: clusters[0].bootstrap: write commas between addresses: a:1,b:2"],
+    ),
+    "a port where there is none": (
+        "clusters: [{bootstrap: a:1, advertise: 'klamm.example.com:19092'}]",
+        ["1:40: clusters[0].advertise: a host without a port is due: write it as klamm.example.com"],
+    ),
     "no broker": (
         "clusters: [{bootstrap: []}]",
         ["1:24: clusters[0].bootstrap: needs at least one HOST:PORT"],
@@ -237,11 +246,16 @@ MISTAKES = {
         "clusters:\n"
         "- {name: a, bootstrap: a:1, listen: ':20000'}\n"
         "- {name: b, bootstrap: a:1, listen: h:20000-19000}\n"
-        "- {name: c, bootstrap: a:1, listen: h:20000-20001}\n",
+        "- {name: c, bootstrap: a:1, listen: h:20000-20001}\n"
+        "- {name: d, bootstrap: a:1, listen: '::1:23500'}\n"
+        "- {name: e, bootstrap: a:1, listen: h:20000-20000}\n",
         [
             "2:37: clusters[0].listen: no host: write 0.0.0.0:20000 to listen on every interface",
             "3:37: clusters[1].listen: the range 20000-19000 is empty: its last port comes before its first",
             "4:37: clusters[2].listen: 20000-20001 has room for 2 ports, and needs 3 at least",
+            "5:37: clusters[3].listen: an IPv6 address stands in brackets here: "
+            "write it as [::1]:19092-19191",
+            "6:37: clusters[4].listen: 20000-20000 has room for 1 port, and needs 3 at least",
         ],
     ),
     "the name of another cluster, and its ports": (

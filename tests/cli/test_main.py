@@ -1,5 +1,6 @@
 """`klamm` itself: its help, its version, and what it says to words it does not know."""
 
+import os
 import re
 import subprocess
 import sys
@@ -179,11 +180,24 @@ def test_an_option_is_not_abbreviated(capsys: pytest.CaptureFixture[str]) -> Non
     assert "unknown option --meter; did you mean --metering?" in said(capsys)[1]
 
 
-def test_a_full_disk_under_the_output_is_one_line() -> None:
+LINES = ["wire", "wire --help", "--help", "--version", "help", "help wire", "help docs"]
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_a_reader_that_goes_away_is_no_failure(line: str) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    with open(writing, "w") as closed:
+        command = [sys.executable, "-m", "klamm.cli", *line.split()]
+        ran = subprocess.run(command, stdout=closed, stderr=subprocess.PIPE, text=True)
+    assert (ran.returncode, ran.stderr) == (FINE, "")
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_a_full_disk_under_the_output_is_one_line(line: str) -> None:
     with open("/dev/full", "w") as full:
-        ran = subprocess.run(
-            [sys.executable, "-m", "klamm.cli", "wire"], stdout=full, stderr=subprocess.PIPE, text=True
-        )
+        command = [sys.executable, "-m", "klamm.cli", *line.split()]
+        ran = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
     assert (ran.returncode, ran.stderr) == (FAILED, "klamm: cannot write: No space left on device\n")
 
 

@@ -119,6 +119,12 @@ def test_options_override_the_file_and_add_to_its_map() -> None:
     assert configured("x:1 --config one.yaml").clusters[0].bootstrap == (Address("x", 1),)
 
 
+def test_none_takes_the_listener_of_the_file_away(folder: Path) -> None:
+    (folder / "metrics.yaml").write_text("clusters: [{bootstrap: a:1}]\nmetrics: {listen: 0.0.0.0:9090}\n")
+    assert configured("--config metrics.yaml").metrics.listen == Address("0.0.0.0", 9090)
+    assert configured("--config metrics.yaml --metrics none").metrics.listen is None
+
+
 def test_options_complete_a_file_without_clusters() -> None:
     assert configured("a:1 --config none.yaml") == Config((Cluster((Address("a", 1),)),), Admin(None))
 

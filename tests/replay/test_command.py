@@ -54,7 +54,7 @@ def test_a_capture_without_requests_to_send_is_told_with_the_reasons(capture: st
         ),
         (
             ["--to", NOWHERE, "--speed", "0"],
-            "klamm replay: argument --speed: '0' is not a number from 0 to 1000",
+            "klamm replay: argument --speed: '0' is not a number above 0, up to 1000",
         ),
         (["--to", NOWHERE, "--speed", "2", "--asap"], "--asap: not allowed with argument --speed"),
         (["--to", NOWHERE, "--client-config", "nowhere"], "klamm: --client-config: nowhere: No such file"),

@@ -213,7 +213,7 @@ def test_without_a_klamm_the_exit_code_is_2(capsys: pytest.CaptureFixture[str]) 
         (["run", "full-disk", "--set", "brokr=1"], "there is no parameter 'brokr'; did you mean broker?"),
         (["run", "full-disk", "--set", "broker=one"], "full-disk.yaml:"),
         (["run", "full-disk", "--set", "broker"], "'broker' is no KEY=VALUE"),
-        (["run", "full-disk", "--speed", "fast"], "'fast' is not a number from 0 to 1000"),
+        (["run", "full-disk", "--speed", "fast"], "'fast' is not a number above 0, up to 1000"),
         (["run", "full-disk", "--speeed", "2"], "unknown option --speeed; did you mean --speed?"),
         (["run", "full-disk", "--json", "/nowhere/report.json"], "cannot use /nowhere/report.json: No such"),
         (["run", "full-disk", "--token-file", "/nowhere"], "cannot use /nowhere: No such file"),
