@@ -66,4 +66,4 @@ def place_orders(shop: Shop) -> tuple[int, int, float]:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    sys.exit(main(sys.argv[1]) if len(sys.argv) == 2 else __doc__)

@@ -25,10 +25,10 @@ from klamm.settings.nearest import suggestion
 DESCRIPTION = """\
 Decode frames of Kafka's protocol, and print each as a tree of its fields with their offsets and bytes.
 
-INPUT is hex (plain, or as xxd, hexdump, od, tcpdump -X or Wireshark write it), base64, a bytes literal, or
-the name of a file with one of these or with the raw bytes; - is the standard input. The size in front of a
-frame may be missing. A request tells what it is. A response does not: put its request before it, or say
---api and --version.
+INPUT is hex (plain, or as xxd, hexdump, od, tcpdump -X or Wireshark write it), base64, a bytes literal, an
+array as in C, Java or Go, or the name of a file with one of these or with the raw bytes; - is the standard
+input. The size in front of a frame may be missing. A request tells what it is. A response does not: put its
+request before it, or say --api and --version.
 """
 
 EXAMPLES = """\

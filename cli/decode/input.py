@@ -1,4 +1,4 @@
-"""What people paste, as bytes: hex in its many forms, dumps with offsets, base64, literals, and raw bytes."""
+"""What people paste, as bytes: hex, dumps with offsets, base64, literals and arrays of code, raw bytes."""
 
 from __future__ import annotations
 
@@ -24,6 +24,16 @@ END = re.compile(r"[0-9a-fA-F]{6,8}")
 WORDS = re.compile(r"(?:[0-9a-fA-F]{2})+(?=\s|$)")
 LITERAL = re.compile(r"""[bB](?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')""", re.DOTALL)
 DECIMALS = re.compile(r"\[\s*-?\d{1,3}(?:\s*,\s*-?\d{1,3})*\s*\]")
+PLAIN = r"(?:0|[1-9]\d{0,2})"
+PRINTED = re.compile(rf"\[(?=.*\b\d\b){PLAIN}(?: {PLAIN})+\]")  # by Go's fmt: one digit is no hex
+COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
+BRACES = re.compile(r"[^{}]*\{([^{}]*,[^{}]*)\}[^{}]*")
+CAST = re.compile(r"\(\s*byte\s*\)\s*")
+NUMBER = re.compile(rf"-?(?:0[xX][0-9a-fA-F]{{1,2}}|{PLAIN})")
+BUFFER = re.compile(
+    r"""<Buffer ([0-9a-f ]+)>|\{\s*"type"\s*:\s*"Buffer"\s*,\s*"data"\s*:\s*(\[[^\]]*\])\s*\}"""
+)
+QUOTED = re.compile(r"""(["'])([0-9a-fA-F]+)\1""")
 
 
 class Found(NamedTuple):
@@ -64,6 +74,15 @@ def spelled(text: str) -> Found:
             raise NoBytes(f"a bytes literal that Python does not take: {_cut(text)}") from None
     if DECIMALS.fullmatch(text) and "," in text:
         return _decimals(text)
+    if PRINTED.fullmatch(text):
+        return _decimals(text.replace(" ", ","))
+    if found := BUFFER.fullmatch(text):
+        return spelled(found[1] or found[2])
+    if found := QUOTED.fullmatch(text):
+        return spelled(found[2])
+    array = _array(text)
+    if array is not None:
+        return array
     dump = _dump(text.splitlines())
     if dump is not None:
         return dump
@@ -83,6 +102,19 @@ def _decimals(text: str) -> Found:
     if min(numbers) < -128 or max(numbers) > 255:
         raise NoBytes(f"a list of numbers that are no bytes: {_cut(text)}")
     return Found("a list of numbers", bytes(number & 0xFF for number in numbers))
+
+
+def _array(text: str) -> Found | None:
+    """Bytes as source code has them, each a number of its own: `{ 0x0, 42 }`, or `0x0 0x2a`."""
+    code = COMMENT.sub(" ", text)
+    braces = BRACES.fullmatch(code)
+    if braces is None and "0x" not in code:
+        return None
+    inner = CAST.sub("", code if braces is None else braces[1])
+    numbers = inner.replace(",", " ").split()
+    if len(numbers) < 2 or not all(NUMBER.fullmatch(number) for number in numbers):
+        return None
+    return _decimals("[" + ",".join(str(int(number, 0)) for number in numbers) + "]")
 
 
 def _base64(text: str) -> bytes | None:

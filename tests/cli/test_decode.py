@@ -67,6 +67,22 @@ FORMS = {
     "escapes": "".join(f"\\x{byte:02x}" for byte in ASKED),
     "a bytes literal": repr(ASKED),
     "a list of signed numbers": str([byte - 256 if byte > 127 else byte for byte in ASKED]),
+    "an array of C": "/* Frame (46 bytes) */\nstatic const unsigned char pkt1[46] = {\n"
+    + ",\n".join(", ".join(f"0x{byte:02x}" for byte in row) + " /* ... */" for _, row in offsets(ASKED, 8))
+    + "\n};\n",
+    "xxd -i": "unsigned char raw[] = {\n  "
+    + ", ".join(f"0x{byte:02x}" for byte in ASKED)
+    + "\n};\nunsigned int raw_len = 46;",
+    "an array of Java": "byte[] b = new byte[] {"
+    + ", ".join(f"(byte) 0x{byte:02x}" for byte in ASKED)
+    + "};",
+    "an array of Go": f"[]byte{{{', '.join(f'{byte:#x}' for byte in ASKED)}}}",
+    "an array with short numbers": "{" + ", ".join(f"{byte:#04x}" if byte else "0" for byte in ASKED) + "}",
+    "short numbers with 0x": " ".join(f"0x{byte:x}" for byte in ASKED),
+    "Go's fmt": f"[{' '.join(map(str, ASKED))}]",
+    "a Buffer of Node": f"<Buffer {ASKED.hex(' ')}>",
+    "a Buffer of Node as JSON": f'{{"type": "Buffer", "data": {list(ASKED)}}}',
+    "hex in quotes": f'"{ASKED.hex()}"',
     "base64": b64encode(ASKED).decode(),
     "base64 without padding": b64encode(ASKED).decode().rstrip("="),
     "xxd": "\n".join(f"{at:08x}: {row.hex(' ', 2):<39}  {text_of(row)}" for at, row in offsets(ASKED)),

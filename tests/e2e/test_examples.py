@@ -1,6 +1,5 @@
 """The examples in front of real brokers: tests of the order service, and those in Java and Go over HTTP."""
 
-import os
 import re
 import sys
 from collections.abc import Iterator
@@ -35,8 +34,8 @@ def over_http(front: Front) -> dict[str, str]:
 
 
 def test_the_order_service_is_tested_with_the_fixture(cluster: str) -> None:
-    options = ["-q", "-p", "no:cacheprovider", "-p", "no:schemathesis", "--rootdir", "examples/orders"]
-    command = [sys.executable, "-m", "pytest", "examples/orders", *options, "-c", os.devnull]
+    options = ["-q", "-p", "no:cacheprovider", "-p", "no:schemathesis"]
+    command = [sys.executable, "-m", "pytest", "examples/orders", *options]
     output = said(*command, "--klamm-bootstrap", cluster)
     assert re.search(r"^5 passed", output, re.MULTILINE), output
 

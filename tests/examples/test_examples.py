@@ -1,6 +1,7 @@
 """The game day, in front of librdkafka's mock cluster; the other examples are tests/e2e/test_examples.py."""
 
 import re
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +16,13 @@ from tests.examples.programs import EXAMPLES, said
 def cluster() -> Iterator[str]:
     with mock_cluster() as bootstrap:
         yield bootstrap
+
+
+def test_without_a_cluster_the_game_day_says_how_it_is_run() -> None:
+    ran = subprocess.run([sys.executable, EXAMPLES / "game_day.py"], capture_output=True, text=True)
+    assert ran.returncode == 1
+    assert "\n    python examples/game_day.py localhost:9092\n" in ran.stderr
+    assert "Traceback" not in ran.stderr
 
 
 def test_a_game_day_is_good_when_no_order_is_lost(cluster: str, tmp_path: Path) -> None:
