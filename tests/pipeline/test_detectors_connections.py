@@ -16,8 +16,8 @@ from pyspark.sql.types import StructType
 
 from klamm.decoders import API
 from klamm.decoders.error_codes import ERRORS
-from klamm.pipeline.detectors.registry import DETECTORS
 from klamm.pipeline.detectors.finding import Finding, findings
+from klamm.pipeline.detectors.registry import DETECTORS
 from klamm.pipeline.detectors.unexplained_errors import (
     ELSEWHERE,
     NORMAL,
