@@ -1,4 +1,4 @@
-"""Bytes <-> values: the wire protocol of Apache Kafka, 0.8 to 4.3, declared once. Pure: no input or output
+"""Bytes <-> values: the wire protocol of Apache Kafka, 0.8 to 4.4, declared once. Pure: no input or output
 here.
 """
 

@@ -125,6 +125,14 @@ UNREGISTER_BROKER = api(
     ],
 )
 
+UNREGISTER_CONTROLLER = api(
+    94, "UnregisterController", versions="0", flexible="0+",
+    request=[int32("controller_id")],
+    response=[
+        int32("throttle_time_ms"), int16("error_code", mark=ERROR), string("error_message", null="0+"),
+    ],
+)
+
 CONTROLLER_REGISTRATION = api(
     70, "ControllerRegistration", versions="0", flexible="0+",
     request=[

@@ -212,11 +212,14 @@ LIST_GROUPS = api(
 )
 
 DELETE_GROUPS = api(
-    42, "DeleteGroups", versions="0-2", flexible="2+",
+    42, "DeleteGroups", versions="0-3", flexible="2+",
     request=[array("groups_names", mark=GROUP, of="string")],
     response=[
         int32("throttle_time_ms"),
-        array("results", of=[string("group_id", mark=GROUP), int16("error_code", mark=ERROR)]),
+        array("results", of=[
+            string("group_id", mark=GROUP), int16("error_code", mark=ERROR),
+            string("error_message", "3+", null="3+", default=None),
+        ]),
     ],
 )
 

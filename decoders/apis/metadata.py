@@ -22,10 +22,12 @@ from klamm.decoders.schema import (
 )
 
 API_VERSIONS = api(
-    18, "ApiVersions", versions="0-4", flexible="3+",
+    18, "ApiVersions", versions="0-5", flexible="3+",
     request=[
         string("client_software_name", "3+", mark=CLIENT_TEXT),
         string("client_software_version", "3+", mark=CLIENT_TEXT),
+        string("cluster_id", "5+", null="5+", default=None),  # whom the client means to reach (KIP-1242)
+        int32("node_id", "5+", default=-1),
     ],
     response=[
         int16("error_code", mark=ERROR),

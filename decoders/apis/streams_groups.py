@@ -37,8 +37,18 @@ USER_ENDPOINT = [string("host"), uint16("port")]
 
 TOPIC_PARTITIONS = [string("topic", mark=TOPIC), array("partitions", mark=PARTITION, of="int32")]
 
+NODE = [
+    string("name"), int8("node_type"), array("source_topics", mark=TOPIC, of="string"),
+    string("sink_topic", null="0+", default=None, mark=TOPIC), array("stores", of="string"),
+    array("successors", of="string"),
+]
+TOPOLOGY_DESCRIPTION = [
+    array("subtopologies", of=[string("subtopology_id"), array("nodes", of=NODE)]),
+    array("global_stores", of=[struct("source", of=NODE), struct("processor", of=NODE)]),
+]
+
 STREAMS_GROUP_HEARTBEAT = api(
-    88, "StreamsGroupHeartbeat", versions="0", flexible="0+",
+    88, "StreamsGroupHeartbeat", versions="0-1", flexible="0+",
     request=[
         string("group_id", mark=GROUP), string("member_id"), int32("member_epoch"),
         int32("endpoint_information_epoch"), string("instance_id", null="0+", default=None, mark=CLIENT_TEXT),
@@ -73,11 +83,13 @@ STREAMS_GROUP_HEARTBEAT = api(
     response=[
         int32("throttle_time_ms"), int16("error_code", mark=ERROR),
         string("error_message", null="0+", default=None), string("member_id"), int32("member_epoch"),
-        int32("heartbeat_interval_ms"), int32("acceptable_recovery_lag"), int32("task_offset_interval_ms"),
+        int32("heartbeat_interval_ms"), int32("acceptable_recovery_lag_legacy", "0"),
+        int32("task_offset_interval_ms"), int64("acceptable_recovery_lag", "1+", default=-1),
         array("status", null="0+", of=[int8("status_code"), string("status_detail")]),
         array("active_tasks", null="0+", default=None, of=TASKS),
         array("standby_tasks", null="0+", default=None, of=TASKS),
         array("warmup_tasks", null="0+", default=None, of=TASKS),
+        boolean("topology_description_required", "1+"),
         int32("endpoint_information_epoch"),
         array("partitions_by_user_endpoint", null="0+", default=None, of=[
             struct("user_endpoint", of=USER_ENDPOINT),
@@ -88,8 +100,11 @@ STREAMS_GROUP_HEARTBEAT = api(
 )
 
 STREAMS_GROUP_DESCRIBE = api(
-    89, "StreamsGroupDescribe", versions="0", flexible="0+",
-    request=[array("group_ids", mark=GROUP, of="string"), boolean("include_authorized_operations")],
+    89, "StreamsGroupDescribe", versions="0-1", flexible="0+",
+    request=[
+        array("group_ids", mark=GROUP, of="string"), boolean("include_authorized_operations"),
+        boolean("include_topology_description", "1+"),
+    ],
     response=[
         int32("throttle_time_ms"),
         array("groups", of=[
@@ -120,6 +135,21 @@ STREAMS_GROUP_DESCRIBE = api(
                 boolean("is_classic"),
             ]),
             int32("authorized_operations", default=-2**31),
+            struct("topology_description", "1+", null="1+", default=None, of=TOPOLOGY_DESCRIPTION),
+            int8("topology_description_status", "1+"),
+            string("assignor_name", "1+", null="1+", default=None),
         ]),
+    ],
+)
+
+STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE = api(
+    93, "StreamsGroupTopologyDescriptionUpdate", versions="0", flexible="0+",
+    request=[
+        string("group_id", mark=GROUP), string("member_id"), int32("topology_epoch"),
+        struct("topology_description", of=TOPOLOGY_DESCRIPTION),
+    ],
+    response=[
+        int32("throttle_time_ms"), int16("error_code", mark=ERROR),
+        string("error_message", null="0+", default=None),
     ],
 )

@@ -6,6 +6,7 @@ from klamm.decoders.schema import (
     GROUP,
     PARTITION,
     TOPIC,
+    TOPIC_ID,
     api,
     array,
     boolean,
@@ -14,6 +15,7 @@ from klamm.decoders.schema import (
     int32,
     int64,
     string,
+    uuid,
 )
 
 TOPIC_PARTITIONS = [string("name", mark=TOPIC), array("partitions", mark=PARTITION, of="int32")]
@@ -107,14 +109,14 @@ WRITE_TXN_MARKERS = api(
 )
 
 TXN_OFFSET_COMMIT = api(
-    28, "TxnOffsetCommit", versions="0-5", flexible="3+",
+    28, "TxnOffsetCommit", versions="0-6", flexible="3+",
     request=[
         string("transactional_id"), string("group_id", mark=GROUP), int64("producer_id"),
         int16("producer_epoch"),
-        int32("generation_id", "3+", default=-1), string("member_id", "3+"),
+        int32("generation_id_or_member_epoch", "3+", default=-1), string("member_id", "3+"),
         string("group_instance_id", "3+", null="3+", default=None, mark=CLIENT_TEXT),
         array("topics", of=[
-            string("name", mark=TOPIC),
+            uuid("topic_id", "6+", mark=TOPIC_ID), string("name", "0-5", mark=TOPIC),
             array("partitions", of=[
                 int32("partition_index", mark=PARTITION), int64("committed_offset"),
                 int32("committed_leader_epoch", "2+", default=-1),
@@ -125,7 +127,7 @@ TXN_OFFSET_COMMIT = api(
     response=[
         int32("throttle_time_ms"),
         array("topics", of=[
-            string("name", mark=TOPIC),
+            uuid("topic_id", "6+", mark=TOPIC_ID), string("name", "0-5", mark=TOPIC),
             array("partitions", of=PARTITION_ERROR),
         ]),
     ],

@@ -54,7 +54,7 @@ def places(data: bytes, most: int, random: Random) -> list[int]:
 
 
 def test_every_layout_is_damaged() -> None:
-    assert len(LAYOUTS) == 722
+    assert len(LAYOUTS) == 736
 
 
 @every_api

@@ -111,7 +111,7 @@ PRINTED = {
     "::test_without_a_terminal_it_prints_lines_and_a_summary_and_leaves_nothing_behind",
     "README.md: klamm stands": "tests/docs/test_commands.py::test_what_klamm_run_prints_is_what_the_readme_shows",
     "README.md: 09:52:45.025": "tests/docs/test_commands.py::test_what_klamm_run_logs_is_what_the_readme_shows",
-    "README.md: 09:53:00.924": "tests/docs/test_commands.py::test_what_klamm_run_logs_is_what_the_readme_shows",
+    "docs/sasl.md: 09:53:00.924": "tests/docs/test_commands.py::test_what_klamm_run_logs_is_what_the_readme_shows",
     "README.md: klamm_requests_t": "tests/proxy/test_metrics.py"
     "::test_the_documentation_lists_every_metric_with_its_type_and_labels",
     "README.md: rules: 2 from": "tests/proxy/test_rule_reload.py::test_the_start_says_rules_file_and_seed",

@@ -16,7 +16,7 @@ from tests.brokers.jars import JARS
 from tools.wire_check.schemas import snake_case
 
 HERE = Path(__file__).resolve().parent
-NEWEST_FIRST = ["4.3.1", "3.9.1"]  # together they know every layout of keys 0-92; 2.8.2 knows none besides
+NEWEST_FIRST = ["4.4.0", "3.9.1"]  # together they know every layout of keys 0-94; 2.8.2 knows none besides
 
 Key = tuple[int | str, str, int]  # API key or a header's name, side or "header", version
 

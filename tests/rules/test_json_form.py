@@ -93,5 +93,5 @@ def test_text_that_is_none_survives_unedited() -> None:
 
 
 def test_layouts_are_all_there() -> None:
-    assert len(LAYOUTS) == 722
+    assert len(LAYOUTS) == 736
     assert isinstance(layout(3, 12, "response"), Layout)

@@ -22,7 +22,7 @@ from tools.wire_check.jar import fetch
 from tools.wire_check.schemas import read_schemas, schema_layout
 
 Json = dict[str, Any]
-KAFKAS = ("4.3.1", "3.9.1")
+KAFKAS = ("4.4.0", "3.9.1")
 ALL_ERRORS = [(error.code, error.name, error.retriable) for error in ERRORS]
 
 
@@ -64,7 +64,7 @@ def test_the_tables_have_all_that_the_kafkas_of_the_tests_have(
 ) -> None:
     assert main([kafka]) == SAME
     first = capsys.readouterr().out.splitlines()[0]
-    assert first.startswith(f"Kafka {kafka}: 93 APIs")
+    assert first.startswith(f"Kafka {kafka}: 95 APIs")
     assert "no differences" in first
 
 
@@ -77,7 +77,7 @@ def test_without_a_release_the_newest_is_checked(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr("tools.wire_check.__main__.check_release", check_release)
     assert main([]) == SAME
-    assert asked == ["4.3.1"]
+    assert asked == ["4.4.0"]
 
 
 def test_what_is_no_release_is_refused_with_an_example(capsys: pytest.CaptureFixture[str]) -> None:
