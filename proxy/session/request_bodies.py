@@ -1,4 +1,4 @@
-"""What is read of requests: once, and remembered with the bytes that said it."""
+"""Reads the wanted fields of requests, and keeps them in the memory with the bytes that they came from."""
 
 from __future__ import annotations
 
@@ -8,17 +8,15 @@ from typing import Any
 from klamm.decoders.compile import UNREADABLE
 from klamm.decoders.sasl_tokens import Tokens
 from klamm.proxy.session.connection import Connection
-from klamm.proxy.session.counters import RequestCounters
 from klamm.proxy.session.listeners import listeners_of
 from klamm.proxy.session.memory import NO_LENGTH, ApiMemory
 from klamm.proxy.session.pending import PendingRequests
+from klamm.proxy.session.steps import COUNT, MORE, PASSED, Step
 from klamm.proxy.session.summaries import EMPTY, RequestSummary
 from klamm.rules.frame import Peer
 from klamm.rules.plan import SASL_HANDSHAKE, Plan
 
 MEMORY_LIMIT = 4096
-NO_COUNTERS = RequestCounters("", "", "", "", 0)
-WALKING = ApiMemory(Plan(-1, "walking", 0), NO_COUNTERS)
 Walking = tuple[Generator[None, bytes, tuple[Any, ...]], ApiMemory, int, int, int]
 
 
@@ -32,12 +30,10 @@ class RequestBodies:
         self.walk: Walking | None = None
         self.need = 0
 
-    def summary(
+    def read(
         self, memory: ApiMemory, data: bytes, pos: int, body: int, end: int, correlation: int, now: int
-    ) -> ApiMemory | None:
-        """Read what is wanted of a frame that begins at `pos`. None: all of it is needed; WALKING: the rest
-        is to be fed.
-        """
+    ) -> Step:
+        """Read what is wanted of a frame that begins at `pos`. PASSED: the rest of it is to be fed."""
         picked, size, stop = memory.plan.request, len(data), body
         memory.before = (
             (memory.prefix, memory.least, memory.summary, memory.equal) if memory.least != NO_LENGTH else None
@@ -49,21 +45,21 @@ class RequestBodies:
             except UNREADABLE:
                 if end <= size:
                     self.connection.undecodable(memory.plan, "request")
-                    return memory
+                    return COUNT
                 if memory.plan.listeners and end - pos <= self.connection.context.held_limit:
                     self.need = end - pos  # what decides who is told of it is not all there
-                    return None
+                    return MORE
                 walk = memory.plan.request_walk()()
                 next(walk)
                 self.walk = (walk, memory, correlation, now, end - pos - 4)
                 self.feed(data[body:], False)
-                return WALKING
+                return PASSED
             memory.summary = self._said(memory.plan, tuple(columns))
         if memory.plan.listeners:
             self._pick_listeners(memory, data[body:stop], now)
         if not memory.plan.logged and stop - pos <= MEMORY_LIMIT:
             memory.prefix, memory.least = data[pos + 12 : stop], stop - pos - 4
-        return memory
+        return COUNT
 
     def feed(self, data: bytes, last: bool) -> None:
         """More of a request that is being read while it passes."""

@@ -15,16 +15,16 @@ from klamm.proxy.session.header import header
 from klamm.proxy.session.listeners import have_room
 from klamm.proxy.session.memory import FEWEST, MOST, NO_LENGTH, SIZE, ApiMemory, equal_requests
 from klamm.proxy.session.pending import PendingRequests
-from klamm.proxy.session.request_bodies import NO_COUNTERS, RequestBodies
+from klamm.proxy.session.request_bodies import RequestBodies
 from klamm.proxy.session.request_bodies import count as count_requests
 from klamm.proxy.session.rule_orders import RuleOrders
+from klamm.proxy.session.steps import CLOSED, COUNT, MORE, PASSED, REPLACED, Step
 from klamm.proxy.session.summaries import EMPTY, NO_ERRORS
 from klamm.rules.plan import SASL_HANDSHAKE, Plan
 
 HEAD = Struct(">iii").unpack_from  # size, key and version, correlation id
 make = tuple.__new__  # a named tuple in a third of the time
 HEADER_LIMIT = 64 * 1024  # client id and tagged fields of a request's header
-TOKEN, SWALLOW, CLOSE = (ApiMemory(Plan(-1, name, 0), NO_COUNTERS) for name in ("token", "swallow", "close"))
 
 
 class Requests:
@@ -45,7 +45,8 @@ class Requests:
         self.known: dict[int, ApiMemory] = {}
         self.memories = self.known  # empty while tokens are expected: then every frame is looked at
         self.bodies = RequestBodies(connection, None if rule_orders is None else rule_orders.peer)
-        self.steady: ApiMemory | None = None  # the last read was whole requests of this memory, all alike
+        self.steady: ApiMemory | None = None  # the last read was whole requests of this memory, all equal
+        self.met: ApiMemory  # of the frame that was looked at last
         self.limit = connection.context.frame_limit
         self.names_revision = 0
         self.unread: list[bytes] = []  # came while the connection was muted
@@ -63,7 +64,7 @@ class Requests:
                 self._rule_anew(rule_orders)
         steady, self.steady = self.steady, None
         if self.names_revision != connection.context.topology.names_revision:
-            self._rename()
+            self._read_names_again()
         elif (
             steady is not None
             and not (steady.summary.listeners and have_room(steady.summary.listeners))
@@ -100,12 +101,12 @@ class Requests:
                     (memory.least <= length <= limit and data.startswith(memory.prefix, pos + 12))
                     or (length <= limit and memory.turn(data, pos, length))
                 ):
-                    memory = self._meet(data, pos, length, code, correlation, arrived)
-                    if memory is None or memory is CLOSE:
+                    step = self._read_new(data, pos, length, code, correlation, arrived)
+                    if step in (MORE, CLOSED):
                         break
                     memories = self.memories
-                    if memory.counters is NO_COUNTERS:
-                        if memory is SWALLOW:
+                    if step != COUNT:
+                        if step == REPLACED:
                             pieces += (data[start:pos], *self.instead)
                             start, self.instead = pos + length + 4, []
                         pos += length + 4
@@ -116,6 +117,7 @@ class Requests:
                             self.unread.append(data[pos:])
                             data, size = data[:pos], pos
                         continue
+                    memory = self.met
                 if memory.summary.listeners and have_room(memory.summary.listeners):
                     self._tell(memory, correlation, length, now)
                     pos += length + 4
@@ -231,7 +233,7 @@ class Requests:
         count_requests(memory, count, len(data))
         return True
 
-    def _rename(self) -> None:
+    def _read_names_again(self) -> None:
         """Topic ids have got names: what was read without them is read again."""
         self.names_revision = self.connection.context.topology.names_revision
         for memory in self.known.values():
@@ -239,101 +241,98 @@ class Requests:
                 memory.forget()
                 memory.noted = NO_LENGTH
 
-    def _meet(
-        self, data: bytes, pos: int, length: int, code: int, correlation: int, now: int
-    ) -> ApiMemory | None:
-        """A frame that is not like the last of its kind. None: more bytes are needed."""
+    def _read_new(self, data: bytes, pos: int, length: int, code: int, correlation: int, now: int) -> Step:
+        """A frame that is not like the last of its kind. COUNT: `met` is its memory."""
         connection = self.connection
         end, size, memory = pos + 4 + length, len(data), self.memories.get(code)
         ruled = memory is not None and memory.concerns[0] is not None and 8 <= length <= self.limit
         if memory is not None and ruled and data.startswith(memory.header, pos + 12):
-            return self._ruled(memory, data, pos, pos + 12 + len(memory.header), end, correlation, now)
+            return self._ask_rules(memory, data, pos, pos + 12 + len(memory.header), end, correlation, now)
         key, version = code >> 16, (code & 0xFFFF ^ 0x8000) - 0x8000
         if connection.tokens is None and not self.known and key >> 8 == GSSAPI_FIRST:
             connection.tokens = Tokens("GSSAPI")
         if connection.tokens is not None and 0 <= length <= self.limit:
             if connection.tokens.is_token(length, key & 0xFFFF):
                 connection.tokens.from_client()
-                return TOKEN
+                return PASSED
             self.memories = self.known
         wrong = tls_or_size(length, "client", self.limit)
         if wrong is not None:
             connection.close(wrong[0], "", wrong[1])
-            return CLOSE
+            return CLOSED
         plan = connection.context.planner.plan(key, version)
         try:
             client_id, body = header(plan, data, pos, min(end, size))
         except UNREADABLE:
             if end > size and size - pos < HEADER_LIMIT:
-                return None
+                return MORE
             connection.problem(
                 "undecodable_header",
                 plan.name,
                 f"the header of a {plan.name} v{version} request does not decode",
             )
-            return self._flow(code, plan, None)
+            self.met = self._remember(code, plan, None)
+            return COUNT
         if memory is None or memory.header != data[pos + 12 : body]:
-            memory = self._flow(code, plan, client_id)
+            memory = self._remember(code, plan, client_id)
             memory.header = data[pos + 12 : body]
             if self.rule_orders is not None:
                 self.rule_orders.rule(memory)
         if plan.refuse is not None:
             connection.close("unknown_version", plan.name, plan.refuse, _named(plan))
-            return CLOSE
+            return CLOSED
         if plan.answer:  # a client negotiates with its newest ApiVersions first (KIP-511): no problem
             return self._answer(plan, correlation, end <= size)
         if memory.concerns[0] is not None:
-            return self._ruled(memory, data, pos, body, end, correlation, now)
-        return self._note(memory, data, pos, body, end, correlation, now)
+            return self._ask_rules(memory, data, pos, body, end, correlation, now)
+        return self._read_body(memory, data, pos, body, end, correlation, now)
 
-    def _ruled(
+    def _ask_rules(
         self, memory: ApiMemory, data: bytes, pos: int, body: int, end: int, correlation: int, now: int
-    ) -> ApiMemory | None:
-        """A request that rules may act on. They are asked when all of it is there."""
-        connection, size = self.connection, end - pos
-        rule_orders = self.rule_orders
-        assert rule_orders is not None
+    ) -> Step:
+        """A request that rules may act on. They are asked in this order: `looks` at its header, `request`
+        when all of it is there; `passed` where it goes on as it is.
+        """
+        connection, rules, size = self.connection, self.rule_orders, end - pos
+        assert rules is not None
         held = False
         if self.passed:
             self.passed -= 1
         else:
-            held = rule_orders.looks(memory, "request", memory.concerns[0], now)
+            held = rules.looks(memory, "request", memory.concerns[0], now)
             if held and size > connection.context.held_limit:
                 connection.too_large(memory.plan, "request", size)
                 held = False
             if not held:
-                rule_orders.passed("request")
+                rules.passed("request")
         if held and end > len(data):
             self.need = size
-            return None
-        noted: ApiMemory | None = memory
-        if (
-            size - 4 < memory.noted
-            or memory.summary.listeners
-            or not data.startswith(memory.prefix, pos + 12)
-        ):
-            noted = self._note(memory, data, pos, body, end, correlation, now)
+            return MORE
+        self.met, step = memory, COUNT
+        known = size - 4 >= memory.noted and data.startswith(memory.prefix, pos + 12)
+        if not known or memory.summary.listeners:
+            step = self._read_body(memory, data, pos, body, end, correlation, now)
             memory.noted, memory.least = memory.least, NO_LENGTH
-        if not held or noted is None:
-            return noted
+        if not held or step == MORE:
+            return step
         whole = data[pos:end]
-        ruled = rule_orders.request(memory, whole[: body - pos], whole[body - pos :], correlation, now)
-        if ruled is None:
-            return noted
-        self.instead, runs = ruled
+        orders = rules.request(memory, whole[: body - pos], whole[body - pos :], correlation, now)
+        if orders is None:
+            return step
+        self.instead, awaited = orders
         connection.ends(self.instead)
         count_requests(memory, 1, size)
         if memory.summary.listeners and not memory.summary.answered:
             unanswered = PendingRequests(memory, memory.summary, now, [correlation], size - 4)
             connection.exchange(memory, unanswered, correlation, NO_ERRORS, None, None)
-        for run in runs:
-            if run.memory is None:
-                connection.due(run)
+        for requests in awaited:
+            if requests.memory is None:
+                connection.due(requests)
             else:
-                connection.pending.append(run)
-        return SWALLOW
+                connection.pending.append(requests)
+        return REPLACED
 
-    def _flow(self, code: int, plan: Plan, client_id: str | None) -> ApiMemory:
+    def _remember(self, code: int, plan: Plan, client_id: str | None) -> ApiMemory:
         connection, context = self.connection, self.connection.context
         counters = context.stats.of_requests(
             context.cluster,
@@ -350,23 +349,23 @@ class Requests:
         memory = self.known[code] = ApiMemory(plan, counters)
         return memory
 
-    def _answer(self, plan: Plan, correlation: int, whole: bool) -> ApiMemory | None:
+    def _answer(self, plan: Plan, correlation: int, whole: bool) -> Step:
+        """klamm answers instead of the broker."""
         if not whole:
-            return None
+            return MORE
         connection = self.connection
         body = unsupported()
         answer = SIZE.pack(4 + len(body)) + SIZE.pack(correlation) + body
         connection.due(PendingRequests(None, EMPTY, 0, [correlation], 0, (answer,)))
-        return SWALLOW
+        return REPLACED
 
-    def _note(
+    def _read_body(
         self, memory: ApiMemory, data: bytes, pos: int, body: int, end: int, correlation: int, now: int
-    ) -> ApiMemory | None:
-        """Read it. None: when more of it is there."""
-        noted = self.bodies.summary(memory, data, pos, body, end, correlation, now)
+    ) -> Step:
+        step = self.bodies.read(memory, data, pos, body, end, correlation, now)
         self._expect_tokens(memory)
-        self.need = self.bodies.need if noted is None else 0
-        return noted
+        self.met, self.need = memory, self.bodies.need if step == MORE else 0
+        return step
 
     def _feed(self, data: bytes, last: bool) -> None:
         """More of a request that passes while it is read."""
