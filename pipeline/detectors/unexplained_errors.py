@@ -39,11 +39,13 @@ ELSEWHERE: Mapping[str, tuple[Apis, Apis]] = {
     "large_messages": (large_messages.REFUSED, ("Produce",)),
     "offset_resets": (("OFFSET_OUT_OF_RANGE",), ("Fetch",)),
     "rebalance_storm": (("REBALANCE_IN_PROGRESS",), ()),
+    "retries_and_duplicates": (("REQUEST_TIMED_OUT",), ("Produce",)),
     "stale_leader": (stale_leader.MOVED, DATA),
     "unknown_topics": (unknown_topics.UNKNOWN, (*DATA, "Metadata")),
 }
 # Part of an exchange in which nothing is wrong, however often.
 NORMAL: tuple[tuple[Apis, Apis], ...] = (
+    (("LEADER_NOT_AVAILABLE",), ("Metadata",)),  # a broker is down, as the answer says: not the client's doing
     (("MEMBER_ID_REQUIRED",), ("JoinGroup",)),  # the first join (KIP-394)
     (("CONCURRENT_TRANSACTIONS",), ()),  # the markers of the transaction before are being written
     (("UNSUPPORTED_VERSION",), ("ApiVersions",)),  # a client newer than its broker (KIP-35)

@@ -107,11 +107,10 @@ GENERATED = {
 # Outputs that stand without their command, by page and first word or words: the test that holds their form.
 PRINTED = {
     "README.md: klamm 0.1.0": "tests/dashboards/test_frame.py::test_a_small_terminal_has_room_for_all_that_matters",
-    "README.md: cluster  127.0": "tests/cli/test_demo.py"
-    "::test_without_a_terminal_it_prints_lines_and_a_summary_and_leaves_nothing_behind",
     "README.md: klamm stands": "tests/docs/test_commands.py::test_what_klamm_run_prints_is_what_the_readme_shows",
-    "README.md: 09:52:45.025": "tests/docs/test_commands.py::test_what_klamm_run_logs_is_what_the_readme_shows",
-    "docs/sasl.md: 09:53:00.924": "tests/docs/test_commands.py::test_what_klamm_run_logs_is_what_the_readme_shows",
+    "docs/sasl.md: klamm stands": "tests/docs/test_commands.py::test_what_klamm_run_prints_is_what_the_readme_shows",
+    "README.md: 22:07:28.506": "tests/docs/test_commands.py::test_what_klamm_run_logs_is_what_the_readme_shows",
+    "docs/sasl.md: 22:07:42.199": "tests/docs/test_commands.py::test_what_klamm_run_logs_is_what_the_readme_shows",
     "README.md: klamm_requests_t": "tests/proxy/test_metrics.py"
     "::test_the_documentation_lists_every_metric_with_its_type_and_labels",
     "README.md: rules: 2 from": "tests/proxy/test_rule_reload.py::test_the_start_says_rules_file_and_seed",
