@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
+from klamm.pipeline.detectors.finding import Findings
 from klamm.pipeline.report import wording
 from klamm.pipeline.report.page import page
 from tests.pipeline.chromium import opened
-from tests.pipeline.reports import IMAGE, LINK, SCRIPT, busy, report
+from tests.pipeline.reports import IMAGE, LINK, SCRIPT, busy, finding, report
 
 POLICY = re.compile(r'<meta http-equiv="Content-Security-Policy"[^>]*>')
 
@@ -100,6 +102,13 @@ def test_the_summary_comes_first_and_links_severities_clients_and_groups_to_find
         *("finding-0", "finding-1", "finding-3"),  # of billing
         *("finding-0", "finding-1"),  # of the other group with the same members
     ]
+
+
+def test_many_clients_and_many_groups_are_folded() -> None:
+    many = [finding(subject=f"group jobs-{number}") for number in range(20)]
+    by_client = [finding(client_id=f"job-{number}") for number in range(20)]
+    text = page(report(findings=Findings([*many, *by_client], Counter(tiny_batches=0), {})), "1.2")
+    assert re.findall(r"<summary>(\d+) more</summary>", text) == ["9", "8"]  # of 21 clients, of 20 groups
 
 
 def test_clients_and_groups_of_the_page_lead_to_their_findings() -> None:
