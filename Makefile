@@ -43,7 +43,7 @@ format: .venv/check.installed  ## lay the code out, and mend what the linter can
 	@.venv/bin/ruff check --fix .
 	@.venv/bin/ruff format .
 
-bench: .venv/bench.installed  ## speed and memory, beside HAProxy and tshark where they are there
+bench: .venv/compiled .venv/bench.installed  ## speed and memory, beside HAProxy and tshark where they are there
 	@tools/packages.sh haproxy=haproxy tshark=tshark || echo "make bench goes on without them" >&2
 	@.venv/bin/python -m benchmarks
 	@.venv/bin/python -m benchmarks decode

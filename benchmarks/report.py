@@ -15,6 +15,8 @@ from benchmarks.peers import (
     ALL_WATCHED,
     CAPTURED,
     CAPTURES,
+    COMPILED_FULL,
+    COMPILED_HEADER,
     DIRECT,
     FEW_WATCHED,
     HAPROXY,
@@ -31,8 +33,10 @@ from benchmarks.workloads import LARGE_BYTES, Workload, size_text
 
 MIB = 1 << 20
 REST_LIMIT, GROWTH_LIMIT = 64 * MIB, 16 * MIB
-_LARGE_FRAME = {KLAMM_HEADER: 1.05, KLAMM_FULL: 1.1}
-_PIPELINED = {KLAMM_HEADER: 1.4, KLAMM_FULL: 1.7}
+_SMALL = {COMPILED_HEADER: 1.15, COMPILED_FULL: 1.25}
+_PIPELINED = {KLAMM_HEADER: 1.4, KLAMM_FULL: 1.7, **_SMALL}
+_OF_16_KIB = {KLAMM_HEADER: 1.05, KLAMM_FULL: 1.1, COMPILED_HEADER: 1.0, COMPILED_FULL: 1.0}
+_OF_1_MB = {KLAMM_HEADER: 1.05, KLAMM_FULL: 1.1, COMPILED_HEADER: 0.9, COMPILED_FULL: 0.9}
 _BESIDE_KLAMM = {  # of klamm without rules and listeners
     OTHER_RULES: 1.05,
     HEADER_RULE: 2.0,
@@ -96,9 +100,9 @@ def _metrics(workload: Workload) -> list[tuple[Metric, dict[str, float]]]:
     if workload.blobs.size_bytes == LARGE_BYTES:
         return [(CPU_PER_GIB, {})]
     if workload.blobs.size_bytes >= 16 * 1024:
-        return [(CPU_PER_GIB, _LARGE_FRAME)]
+        return [(CPU_PER_GIB, _OF_1_MB if workload.blobs.size_bytes > 16 * 1024 else _OF_16_KIB)]
     if workload.one_at_a_time:
-        return [(CPU_PER_REQUEST, {}), (ADDED_P50, _ADDED_P50), (ADDED_P99, {})]
+        return [(CPU_PER_REQUEST, _SMALL), (ADDED_P50, _ADDED_P50), (ADDED_P99, {})]
     return [(CPU_PER_REQUEST, _PIPELINED)]
 
 
