@@ -193,6 +193,11 @@ def sends(to: To, pieces: Sequence[Piece | Effect]) -> list[Effect]:
     return effects
 
 
+def span(data: bytes, start: int, stop: int) -> bytes:
+    """data[start:stop]; where that is all of it, the same object: compiled code would copy it."""
+    return data if start == 0 and stop >= len(data) else data[start:stop]
+
+
 def part(data: bytes, start: int, stop: int) -> Piece:
     """A part of what was read, not copied when that is worth it."""
     return data[start:stop] if stop - start < COPIED else memoryview(data)[start:stop]

@@ -10,7 +10,7 @@ from typing import Any
 from klamm.decoders.compile import UNREADABLE, Path
 from klamm.proxy.session.addresses import neutralise
 from klamm.proxy.session.connection import MIB, Connection
-from klamm.proxy.session.effects import Effect, Piece, part
+from klamm.proxy.session.effects import Effect, Piece, part, span
 from klamm.proxy.session.memory import ApiMemory
 from klamm.proxy.session.pending import PendingRequests
 from klamm.proxy.session.summaries import NO_ERRORS
@@ -56,7 +56,7 @@ class LargeResponses:
         """
         if self.walk is not None:
             try:
-                self.walk.send(data[begin:stop])
+                self.walk.send(span(data, begin, stop))
             except StopIteration as done:
                 self._read(done.value[:-1])
                 if self.memory.plan.tail is not None:
@@ -69,7 +69,7 @@ class LargeResponses:
                 if last:
                     self._unread()
         if self.tail is not None:
-            self.tail.append(data[begin:stop])
+            self.tail.append(span(data, begin, stop))
             start = stop
             if sum(map(len, self.tail)) > TAIL_LIMIT:
                 self.connection.refuse(self.memory.plan, f"its addresses take more than {TAIL_LIMIT} bytes")

@@ -9,7 +9,7 @@ from struct import Struct
 from klamm.decoders.framing import tls_or_size
 from klamm.proxy.session.connection import Connection
 from klamm.proxy.session.counters import BOUNDS_NS
-from klamm.proxy.session.effects import Effect, Piece, part, sends
+from klamm.proxy.session.effects import Effect, Piece, part, sends, span
 from klamm.proxy.session.large_responses import LargeResponses
 from klamm.proxy.session.listeners import have_room
 from klamm.proxy.session.memory import FEWEST, MOST, NO_PATTERN, SIZE, ApiMemory, equal_responses
@@ -54,7 +54,7 @@ class Responses:
             self.kept, self.bodies.need = [], 8
             self._scan(frame, 0, now, self.since, pieces)
         if self.kept:
-            self.kept.append(data[offset:])
+            self.kept.append(span(data, offset, len(data)))
             self.kept_size += len(data) - offset
         elif not connection.closing and "client" not in connection.over:
             self._scan(data, offset, now, now, pieces)
