@@ -45,7 +45,7 @@ ELSEWHERE: Mapping[str, tuple[Apis, Apis]] = {
 }
 # Part of an exchange in which nothing is wrong, however often.
 NORMAL: tuple[tuple[Apis, Apis], ...] = (
-    (("LEADER_NOT_AVAILABLE",), ("Metadata",)),  # a broker is down, as the answer says: not the client's doing
+    (("LEADER_NOT_AVAILABLE",), ("Metadata",)),  # a broker is down; the client did nothing wrong
     (("MEMBER_ID_REQUIRED",), ("JoinGroup",)),  # the first join (KIP-394)
     (("CONCURRENT_TRANSACTIONS",), ()),  # the markers of the transaction before are being written
     (("UNSUPPORTED_VERSION",), ("ApiVersions",)),  # a client newer than its broker (KIP-35)
