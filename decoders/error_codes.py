@@ -207,7 +207,7 @@ ERRORS = Errors([
     _final(132, "STREAMS_TOPOLOGY_FENCED", "the group uses a newer topology"),
     _retry(133, "SHARE_SESSION_LIMIT_REACHED", "the broker holds as many share sessions as it may"),
     _final(134, "GROUP_DELETION_FAILED", "the group could not be deleted; the message says why"),
-    _final(135, "STREAMS_TOPOLOGY_DESCRIPTION_UPDATE_FAILED", "the broker could not store the topology's description"),
+    _final(135, "STREAMS_TOPOLOGY_DESCRIPTION_UPDATE_FAILED", "the topology's description was not stored"),
     _final(136, "CONTROLLER_ID_NOT_REGISTERED", "no controller is registered with this id"),
 ])
 # fmt: on
