@@ -53,7 +53,7 @@ class Connection:
     broker: str
     advertise: str
     pending: deque[PendingRequests] = field(default_factory=deque)
-    turn: int = 0  # answers that the oldest run has had
+    turn: int = 0  # how many of the oldest pending requests have been answered
     tokens: Tokens | None = None
     effects: list[Effect] = field(default_factory=list)
     software_known: bool = False
@@ -63,7 +63,7 @@ class Connection:
     over: set[str] = field(default_factory=set)  # "client", "broker": nothing more goes there, behind a cut
 
     def ends(self, pieces: Sequence[Piece | Effect]) -> bool:
-        """Do these end what goes on? Then nothing behind them is looked at."""
+        """Do these pieces end the connection? Then nothing behind them is looked at."""
         match pieces[-1] if pieces else None:
             case Silence():
                 self.over |= {"client", "broker"}
@@ -94,7 +94,7 @@ class Connection:
     def own_answer(
         self, memory: ApiMemory, run: PendingRequests, values: dict[str, Any], length: int
     ) -> None:
-        """klamm answers for the broker."""
+        """Count and show an answer of klamm's own."""
         memory.counters.own_answers += 1
         codes = error_codes(*_answer(memory.plan), values)
         memory.counters.own_errors.update(codes)
@@ -103,7 +103,7 @@ class Connection:
             self.exchange(memory, run, run.ids[0], summary, length, 0, "klamm")
 
     def edited(self, memory: ApiMemory, before: dict[str, Any], after: dict[str, Any]) -> list[int]:
-        """Rules have changed an answer: its errors now, of which theirs are counted."""
+        """The error codes of an answer that rules have changed; those that they added are counted."""
         codes = error_codes(*_answer(memory.plan), after)
         memory.counters.own_errors.update(
             Counter(codes) - Counter(error_codes(*_answer(memory.plan), before))
@@ -111,7 +111,7 @@ class Connection:
         return codes
 
     def due(self, run: PendingRequests) -> None:
-        """An answer made by klamm: at once, or when its turn comes."""
+        """Send an answer of klamm's own, at once or when its turn comes."""
         if self.pending or not self.clean:
             self.pending.append(run)
         elif "client" not in self.over:
@@ -127,7 +127,7 @@ class Connection:
         self.problem("undecodable", plan.name, message)
 
     def asked(self, plan: Plan, columns: tuple[Any, ...]) -> RequestSummary:
-        """What was picked of a request."""
+        """The summary of a request, from the columns that were picked."""
         context, picked = self.context, plan.request
         assert picked is not None
         names, named = topics_named(picked, columns, context.topology.topic_names.get)
@@ -144,7 +144,7 @@ class Connection:
         return summary
 
     def said(self, memory: ApiMemory, columns: tuple[Any, ...]) -> ResponseSummary:
-        """What was picked of a response. Metadata tells the names of topic ids."""
+        """The summary of a response, from the columns picked. Metadata tells the names of topic ids."""
         topology, plan = self.context.topology, memory.plan
         if plan.key == METADATA and plan.response is not None:
             names, ids = (plan.response.column(columns, ("topics", what)) for what in ("name", "topic_id"))
@@ -161,7 +161,7 @@ class Connection:
                 context.stats.of_topic(context.cluster, topic, memory.plan.name).errors[code] += times
 
     def standing(self, kind: Kind, node_id: int, host: str, port: int) -> tuple[str, int] | None:
-        """The address that stands for a node; None until its listener is bound."""
+        """The address of klamm that stands for a node; None until its port is bound."""
         node = self.context.topology.learn(kind, node_id, host, port)
         if node.failure is not None:
             raise Unbindable(node.failure)

@@ -79,7 +79,7 @@ class LargeResponses:
         return start
 
     def whole(self, memory: ApiMemory, data: bytes, pos: int, body: int, end: int) -> list[bytes]:
-        """What replaces a large frame that came in one piece: the same as if it had not."""
+        """The pieces that replace a large frame that came whole: the same as if it had come in parts."""
         self.start(memory, body)
         assert self.walk is not None
         start = end
@@ -104,7 +104,7 @@ class LargeResponses:
             self.logged = None
 
     def _unread(self) -> None:
-        """A frame of which a part has gone on does not decode."""
+        """End the reading of a frame that does not decode; a part of it has gone on."""
         self.walk = None
         memory, connection = self.memory, self.connection
         if memory.plan.tail is not None:
@@ -117,7 +117,7 @@ class LargeResponses:
             self.logged = None
 
     def _blank(self, tail: bytes) -> bytes:
-        """The end of a large answer, with no address in it."""
+        """The end of a large response, with its addresses blanked at unchanged length."""
         plan, connection = self.memory.plan, self.connection
         try:
             new = neutralise(tail, plan.tail_tagged)

@@ -14,16 +14,16 @@ from klamm.proxy.session.counters import RequestCounters
 from klamm.proxy.session.summaries import EMPTY, NO_ERRORS, RequestSummary, ResponseSummary
 from klamm.rules.plan import Plan
 
-NO_LENGTH = 2**31  # more than any frame has: the pattern holds for none
+NO_LENGTH = 2**31  # longer than any frame: matches none
 SIZE = Struct(">i")
-FEWEST = 4  # frames within a read for which it is worth while
+FEWEST = 4  # equal frames in a read, below which comparing them one by one is as fast
 MOST = 64  # frames at once: a Struct is kept for each number of them
 
 Form = tuple[Callable[[bytes | memoryview], tuple[Any, ...]], list[tuple[int, tuple[bytes, ...]]]]
 
 
 class ResponsePattern(NamedTuple):
-    """What a response must look like to be known without being read: a length, and the bytes at three offsets
+    """A response that matches is known without being read: its length, and its bytes at three offsets
     from the correlation id on, between which only values of a fixed size, or records, may differ. `summary`
     is what such a response says.
     """
@@ -61,7 +61,7 @@ class EqualFrames:
         self.forms: dict[int, Form] = {}
 
     def ids(self, data: bytes | memoryview, count: int) -> tuple[int, ...] | None:
-        """The correlation ids of `count` frames, which are all of `data`; None if they are not alike."""
+        """The correlation ids of the `count` frames in `data`; None if they are not equal."""
         unpack, columns = self.forms.get(count) or self._form(count)
         values, width = unpack(data), len(columns) + 1
         for at, expected in columns:
@@ -133,11 +133,11 @@ class ApiMemory:
         )  # for its requests, for its responses; None: there are none
 
     def forget(self) -> None:
-        """Read the next request anew."""
+        """Let the next request be read."""
         self.least, self.before = NO_LENGTH, None
 
     def turn(self, data: bytes, pos: int, length: int) -> bool:
-        """Is the request at `pos` like the one before the last? Then that is what is remembered now."""
+        """If the request at `pos` equals the one before the last, remember that one again."""
         before = self.before
         if before is None or length < before[1] or not data.startswith(before[0], pos + 12):
             return False

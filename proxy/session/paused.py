@@ -13,17 +13,17 @@ from klamm.rules.orders import Order, Pause
 
 
 class Resume(NamedTuple):
-    """It goes on: as it is, or with these values."""
+    """Let it go on, as it is or with these values."""
 
     values: dict[str, Any] | None = None
 
 
 class Withhold(NamedTuple):
-    """It never does. An answer to it never comes, and the connection's later ones wait."""
+    """Drop it. Its answer never comes, and later answers of the connection wait for it."""
 
 
 class Refuse(NamedTuple):
-    """The client hears this error: in the place of the broker's answer, or in it."""
+    """Answer the client with this error: instead of the broker's answer, or in it."""
 
     code: int
 
@@ -32,7 +32,7 @@ Decision = Resume | Withhold | Refuse
 
 
 class Undecidable(ValueError):
-    """A decision that this frame cannot have; the text says why."""
+    """This decision cannot be made about this frame; the text says why."""
 
 
 @dataclass(slots=True, eq=False)

@@ -21,4 +21,4 @@ class PendingRequests(NamedTuple):
     ids: Sequence[int]  # correlation ids, in order
     length: int  # of the first, without its size field
     made: tuple[Piece | Effect, ...] = ()  # klamm's own answer
-    answer_orders: Any = None  # what rules have decided of the answer
+    answer_orders: Any = None  # rule_orders.AnswerOrders: decided about the answer when the request came

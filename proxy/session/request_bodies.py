@@ -62,7 +62,7 @@ class RequestBodies:
         return COUNT
 
     def feed(self, data: bytes, last: bool) -> None:
-        """More of a request that is being read while it passes."""
+        """Read more of a request that passes while it is read."""
         assert self.walk is not None
         walk, memory, correlation, arrived, length = self.walk
         try:
@@ -103,7 +103,7 @@ class RequestBodies:
 
 
 def count(memory: ApiMemory, times: int, size: int) -> None:
-    """Like requests that came in one read."""
+    """Count equal requests that came in one read."""
     counters, summary = memory.counters, memory.summary
     counters.requests += times
     counters.request_bytes += size

@@ -1,4 +1,4 @@
-"""Bytes from the client: told apart into requests, noted, and passed on."""
+"""Bytes from the client: cut into requests, counted, passed on."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Requests:
         self.unread: list[bytes] = []  # came while the connection was muted
 
     def receive(self, data: bytes, now: int) -> bytes | list[Effect]:
-        """The same object when all of it goes on; else effects."""
+        """Gives the same object when all of it goes on, else effects."""
         connection = self.connection
         if connection.closing or "broker" in connection.over:
             return []
@@ -84,10 +84,10 @@ class Requests:
         if self.bodies.walk is not None:
             self._feed(data[:pos] if pos < size else data, pos <= size)
         pending, limit, memories = connection.pending, self.limit, self.memories
-        current: int | None = None  # key and version of the run of like frames that is being counted
+        current: int | None = None  # key and version of the equal frames that are being counted
         prefix, least, began = b"", NO_LENGTH, 0
         ids: list[int] = []
-        first = 0  # where in `ids` the run begins
+        first = 0  # where in `ids` these frames begin
         memory: ApiMemory | None = None
         while size - pos >= 12:
             length, code, correlation = HEAD(data, pos)
@@ -161,7 +161,7 @@ class Requests:
         return [*sends("broker", pieces), *effects]
 
     def _muted(self, data: bytes, now: int) -> list[Effect]:
-        """Only the rest of a request that has begun to pass is read; what follows it waits for `unmute`."""
+        """Take the rest of a request that has begun to pass; what follows it waits for `unmute`."""
         connection, begun = self.connection, min(self.left, len(data))
         until, connection.muted_until = connection.muted_until, 0
         effects = self.receive(data[:begun], now) if begun else []
@@ -170,14 +170,14 @@ class Requests:
         return [Send("broker", effects)] if isinstance(effects, bytes) else effects
 
     def unmute(self, now: int) -> list[Effect]:
-        """Read on: the throttle time is over."""
+        """Go on: the throttle time is over."""
         self.connection.muted_until = 0
         unread, self.unread, self.since = b"".join(self.unread), [], now
         effects = self.receive(unread, now) if unread else []
         return [Send("broker", effects)] if isinstance(effects, bytes) else effects
 
     def _tell(self, memory: ApiMemory, correlation: int, length: int, now: int) -> None:
-        """A request of which somebody is told, by itself: when it is answered, or now if it never is."""
+        """Count a request that has listeners by itself; one that is never answered is shown at once."""
         run = PendingRequests(memory, memory.summary, now, [correlation], length)
         count_requests(memory, 1, length + 4)
         if memory.summary.answered:
@@ -186,7 +186,7 @@ class Requests:
             self.connection.exchange(memory, run, correlation, NO_ERRORS, None, None)
 
     def _continued(self, memory: ApiMemory, now: int) -> list[int]:
-        """The ids of the run that a request goes on with, where rules look at each frame; else none yet."""
+        """The ids of pending requests that this one can be added to, where rules look at each frame."""
         if memory.concerns[0] is not None and self.connection.pending:
             last = self.connection.pending[-1]
             same = last.memory is memory and last.summary is memory.summary and last.arrived == now
@@ -195,13 +195,13 @@ class Requests:
         return []
 
     def _rule_anew(self, rule_orders: RuleOrders) -> None:
-        """The rules have changed: what was decided for each API and version is decided again."""
+        """The rules have changed: look up again which concern each API version."""
         self.rules_revision, self.steady, self.passed = rule_orders.engine.revision, None, 0
         rule_orders.passed("request")
         rule_orders.rule_anew(self.known)
 
     def _steady(self, memory: ApiMemory, data: bytes, last: int, length: int) -> None:
-        """A read that ended with a frame, at `last`: the next may be whole frames like it."""
+        """Prepare the fast path: the read ended with the frame at `last`; the next may hold equal ones."""
         concern = memory.concerns[0]
         if concern is None:
             if memory.least <= length:
@@ -212,7 +212,7 @@ class Requests:
             self.steady = memory
 
     def _same(self, memory: ApiMemory, data: bytes, now: int) -> bool:
-        """Take a read that is, whole, requests like those of the read before."""
+        """Fast path: the read holds exactly requests that equal the last of the read before."""
         like = memory.equal
         assert like is not None
         count, rest = divmod(len(data), like.stride)
@@ -234,7 +234,7 @@ class Requests:
         return True
 
     def _read_names_again(self) -> None:
-        """Topic ids have got names: what was read without them is read again."""
+        """Topic ids have got names: read again what was read without them."""
         self.names_revision = self.connection.context.topology.names_revision
         for memory in self.known.values():
             if not memory.summary.named or memory.before is not None:
@@ -242,7 +242,7 @@ class Requests:
                 memory.noted = NO_LENGTH
 
     def _read_new(self, data: bytes, pos: int, length: int, code: int, correlation: int, now: int) -> Step:
-        """A frame that is not like the last of its kind. COUNT: `met` is its memory."""
+        """Read a frame that does not match the memory. After COUNT, `met` is its memory."""
         connection = self.connection
         end, size, memory = pos + 4 + length, len(data), self.memories.get(code)
         ruled = memory is not None and memory.concerns[0] is not None and 8 <= length <= self.limit
@@ -350,7 +350,7 @@ class Requests:
         return memory
 
     def _answer(self, plan: Plan, correlation: int, whole: bool) -> Step:
-        """klamm answers instead of the broker."""
+        """Answer an ApiVersions request of an unknown version instead of the broker."""
         if not whole:
             return MORE
         connection = self.connection
@@ -368,7 +368,7 @@ class Requests:
         return step
 
     def _feed(self, data: bytes, last: bool) -> None:
-        """More of a request that passes while it is read."""
+        """Read more of a request that passes while it is read."""
         assert self.bodies.walk is not None
         memory = self.bodies.walk[1]
         self.bodies.feed(data, last)
@@ -379,7 +379,7 @@ class Requests:
             self.memories = {}
 
     def _short_tokens(self, data: bytes, pos: int, size: int) -> int:
-        """Tokens too short to be looked at as requests: the position after those that are whole."""
+        """Skip whole tokens that are shorter than a request's header; gives the position behind them."""
         tokens = self.connection.tokens
         while tokens is not None and size - pos >= 4:
             (length,) = SIZE.unpack_from(data, pos)

@@ -17,7 +17,7 @@ from klamm.rules.plan import PRODUCE
 
 
 def resolve(rule_orders: RuleOrders, paused: Paused, decision: Decision, now: int) -> None:
-    """Fill its gap. Raises Undecidable, EncodeError and DecodeError; then nothing has changed."""
+    """Fill its place in the line. Raises Undecidable, EncodeError and DecodeError, and changes nothing."""
     frame = paused.frame
     match decision:
         case Resume(None):
@@ -66,7 +66,7 @@ def _refuse(rule_orders: RuleOrders, paused: Paused, code: int) -> None:
 
 
 def _stalled(paused: Paused, now: int) -> PendingRequests | None:
-    """In the place of an answer that never comes."""
+    """Pending requests that stand for an answer that never comes."""
     if not paused.answered:
         return None
     return PendingRequests(
@@ -75,7 +75,7 @@ def _stalled(paused: Paused, now: int) -> PendingRequests | None:
 
 
 def _never_sent(connection: Connection, paused: Paused, instead: PendingRequests | None) -> None:
-    """The broker will not answer: what waits for that is taken out, and something else takes its turn."""
+    """The broker will not answer: replace the pending requests by `instead`, or remove them."""
     pending = connection.pending
     for run in paused.pending:
         place = next(index for index, each in enumerate(pending) if each is run)

@@ -1,4 +1,4 @@
-"""What a response says, and what replaces it: addresses, and the ApiVersions cut."""
+"""Reads the wanted fields of responses, and replaces what klamm must change: addresses, and ApiVersions."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ TAIL_HELD = 256 * 1024  # a response that ends in addresses is held whole up to 
 SHAPE_LIMIT = 64 * 1024  # of a response whose shape is remembered
 FIRST_LOOK = 256 * 1024  # a held response is looked at when this much is there: addresses mostly come early
 
-# What a response says, and what goes on in its place (None: itself). No Met at all: more of it is needed, or
-# it ends the connection.
+# The summary of a response, and the pieces that go on instead of it (None: it goes on itself). Where there is
+# no Met at all, more bytes are needed, or the response ends the connection.
 Met = tuple[ResponseSummary, list[Any] | None]
 
 
@@ -38,7 +38,7 @@ class ResponseBodies:
         self.blocked = False
 
     def meet(self, data: bytes, pos: int, length: int, memory: ApiMemory) -> Met | None:
-        """A frame that is not like the last of its kind."""
+        """Read a frame that does not match the memory."""
         plan, end = memory.plan, pos + 4 + length
         whole = end <= len(data)
         if plan.hold:
@@ -101,7 +101,7 @@ class ResponseBodies:
         return memory.response_summary, None
 
     def _held(self, data: bytes, pos: int, length: int, memory: ApiMemory) -> Met | None:
-        """A response that is not passed on before its addresses are rewritten."""
+        """Hold a response until its addresses can be rewritten."""
         end, size = pos + 4 + length, len(data)
         topology = self.connection.context.topology
         same = (
@@ -176,7 +176,7 @@ class ResponseBodies:
     def _summary_of_held(
         self, memory: ApiMemory, data: bytes, pos: int, body: int, end: int
     ) -> ResponseSummary:
-        """What a held response says; a part of one is read on while the rest passes."""
+        """The summary of a held response; of one that is not whole, the rest is read while it passes."""
         if memory.plan.response is None:
             return NO_ERRORS
         if end > len(data):
@@ -198,7 +198,7 @@ class ResponseBodies:
         return NO_ERRORS, None
 
     def _wait(self, need: int) -> None:
-        """Hold the frame until so much of it is there."""
+        """Hold the frame until `need` bytes of it are there."""
         self.need = need
 
     def _refuse(self, memory: ApiMemory, reason: str) -> None:

@@ -37,7 +37,7 @@ class Responses:
         self.bodies = ResponseBodies(connection, self.passing)
 
     def receive(self, data: bytes, now: int) -> bytes | list[Effect]:
-        """The same object when all of it goes on; else effects."""
+        """Gives the same object when all of it goes on, else effects."""
         connection = self.connection
         if connection.closing or "client" in connection.over:
             return []
@@ -65,7 +65,7 @@ class Responses:
         return [*sends("client", pieces), *effects]
 
     def _same(self, pending: deque[PendingRequests], data: bytes, now: int) -> bool:
-        """Take a read that is, whole, the answers to the oldest run, like those before them."""
+        """Fast path: the read holds exactly the answers to the oldest pending requests, like those before."""
         run = pending[0]
         memory, ids = run.memory, run.ids
         if (
@@ -88,7 +88,7 @@ class Responses:
     def _ruled(
         self, data: bytes, pos: int, length: int, memory: ApiMemory, run: PendingRequests, now: int
     ) -> Met | None:
-        """What a response says, and what goes on in its place: addresses first, then what rules want."""
+        """Read a response, rewrite its addresses, then carry out the rules about it."""
         rule_orders, concern, answers = self.rule_orders, memory.concerns[1], self.bodies
         if rule_orders is None or (run.answer_orders is None and concern is None):
             return answers.meet(data, pos, length, memory)
@@ -122,7 +122,7 @@ class Responses:
         return met if ruled is None else (summary, ruled)
 
     def _heard(self, summary: ResponseSummary) -> tuple[ResponseSummary, str]:
-        """What the log says of an answer: its own errors, or those that rules have put into it; and whose."""
+        """The summary for the log, and who made the answer: rules may have changed its errors."""
         rule_orders = self.rule_orders
         if rule_orders is None or rule_orders.heard is None:
             return summary, "broker"
@@ -242,13 +242,13 @@ class Responses:
             self.kept, self.kept_size, self.since = [data[pos:]], size - pos, arrived
 
     def bound(self, now: int) -> list[Effect]:
-        """The ports that were asked for are there, or their nodes say why not."""
+        """Go on: the ports that `Bind` asked for are open, or their nodes say why not."""
         self.bodies.blocked = False
         effects = self.receive(b"", now)
         return [] if isinstance(effects, bytes) else effects
 
     def _odd(self, length: int, correlation: int) -> bool:
-        """A frame that answers no request: a SASL token, or the end of the connection."""
+        """A frame that answers no request: a SASL token (True), else it ends the connection."""
         connection = self.connection
         tokens = connection.tokens
         if tokens is not None and tokens.awaited > 0 and 0 <= length <= self.limit:
@@ -273,7 +273,7 @@ class Responses:
         return False
 
     def _release(self, data: bytes, start: int, pos: int, pieces: list[Piece | Effect]) -> int:
-        """Responses made by klamm whose turn has come."""
+        """Send responses of klamm's own whose turn has come."""
         pending = self.connection.pending
         while pending and pending[0].memory is None:
             made = pending.popleft().made
@@ -292,7 +292,7 @@ class Responses:
         size: int,
         elapsed: int,
     ) -> None:
-        """Like responses that came in one read."""
+        """Count equal responses that came in one read."""
         counters = memory.counters
         counters.responses += times
         counters.response_bytes += size
@@ -309,7 +309,7 @@ class Responses:
             self.connection.count_errors(memory, summary, times)
 
     def _short_tokens(self, data: bytes, pos: int, size: int) -> int:
-        """Tokens of less than 4 bytes: the position after those that are whole."""
+        """Skip whole tokens of less than 4 bytes; gives the position behind them."""
         tokens = self.connection.tokens
         while tokens is not None and tokens.awaited > 0 and size - pos >= 4:
             (length,) = SIZE.unpack_from(data, pos)

@@ -1,4 +1,4 @@
-"""Orders of rules, carried out on the frames of one connection."""
+"""Turns the orders of rules into pieces and effects, for the frames of one connection."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ TO: dict[Side, To] = {"request": "broker", "response": "client"}
 
 
 class AnswerOrders(NamedTuple):
-    """What was decided of an answer when its request was seen."""
+    """Decisions about an answer, made when its request came."""
 
     request: Frame
     acts: tuple[Callable[[Frame], Iterable[Order]], ...] = ()
@@ -73,7 +73,7 @@ class RuleOrders:
         self.plans_revision = connection.context.planner.revision
 
     def connecting(self, now: int) -> list[Effect]:
-        """What is done to the connection as it opens."""
+        """Effects of rules on a connection that opens."""
         frame = Frame(API["ApiVersions"], 0, "request", b"", None, self.peer, now)
         pieces: list[Piece | Effect] = []
         for order in self.gate.connecting(frame, now):
@@ -84,7 +84,7 @@ class RuleOrders:
         return [*(piece for piece in pieces if not isinstance(piece, bytes | memoryview)), *others]
 
     def rule_anew(self, known: dict[int, ApiMemory]) -> None:
-        """The rules have changed, and maybe what metering and log want: memories are met again then."""
+        """The rules have changed: look up which concern each memory, and let the next frames be read."""
         planner = self.connection.context.planner
         if self.plans_revision != planner.revision:
             self.plans_revision = planner.revision
@@ -110,7 +110,7 @@ class RuleOrders:
         return Concern(tallies, learns, by_header) if tallies or learns else None
 
     def passes(self, memory: ApiMemory, count: int, now: int) -> int:
-        """How many of these requests, from the first on, no rule wants. What it wants of the next is kept."""
+        """How many leading requests of `count` the rules let pass. The look at the next one is kept."""
         tallies, client_id = memory.concerns[0].tallies, memory.counters.client_id
         for number in range(self.gate.quiet(tallies, count, now), count):
             look = self.gate.look(tallies, client_id, now)
@@ -129,11 +129,11 @@ class RuleOrders:
         return bool(look) or concern.learns
 
     def give_up(self, side: Side) -> None:
-        """A frame that is too large to be held."""
+        """No rule acts on this frame: it is too large to be held."""
         self.look[side] = ()
 
     def passed(self, side: Side) -> None:
-        """A frame that is not held is on its way: the next one is looked at anew."""
+        """This frame goes on; look at the next one anew."""
         self.look[side] = None
 
     def request(
@@ -211,7 +211,7 @@ class RuleOrders:
     def response(
         self, memory: ApiMemory, run: PendingRequests, data: bytes, now: int
     ) -> list[Piece | Effect] | None:
-        """What goes to the client instead of a response (with its size field); None: the response itself."""
+        """The pieces that go to the client instead of a response with its size field; None: itself."""
         look, self.look["response"] = self.look["response"], None
         answer_orders: AnswerOrders | None = run.answer_orders
         if answer_orders is not None and answer_orders.swallow:
@@ -251,7 +251,7 @@ class RuleOrders:
     def _carry(
         self, order: Order, pieces: list[Piece | Effect], side: Side, head: bytes, frame: Frame
     ) -> bool:
-        """What is the same on both sides. True if nothing comes after it."""
+        """Carry out an order that means the same on both sides. True if nothing comes after it."""
         match order:
             case Edit() | Raw() | Pause() | MuteChannel():
                 return False  # the frame has it, or it comes when all else is done
@@ -284,7 +284,7 @@ class RuleOrders:
         request: Frame,
         now: int,
     ) -> PendingRequests:
-        """klamm's own answer, which waits for its turn. What waits for the answer is done to it."""
+        """klamm's own answer, which waits for its turn. Actions on the answer are applied to it."""
         plan = memory.plan
         body = encode(values, plan.key, plan.version, "response")
         head = SIZE.pack(0) + SIZE.pack(correlation) + (b"\0" if plan.response_tags else b"")
@@ -301,7 +301,7 @@ class RuleOrders:
         return run
 
     def _mute_channel(self, orders: list[Order], now: int) -> None:
-        """Read no further request for as long as the orders say."""
+        """Mute the channel for the longest time that the orders say."""
         ns = max((order.ns for order in orders if isinstance(order, MuteChannel)), default=0)
         if ns:
             connection = self.connection
@@ -326,7 +326,7 @@ class RuleOrders:
 
 
 def sized(head: bytes, body: bytes) -> bytes:
-    """A frame of this header, which begins with a size field, and this body; the size is theirs."""
+    """A frame of this header, which begins with a size field, and this body, with the right size."""
     return SIZE.pack(len(head) - 4 + len(body)) + head[4:] + body
 
 

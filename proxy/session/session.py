@@ -43,7 +43,7 @@ class Session:
         self.unmute = self.requests.unmute
 
     def connecting(self, now: int) -> list[Effect]:
-        """What rules do to a connection that opens; before anything else."""
+        """Effects of rules on a connection that opens, before anything else."""
         return [] if self.rule_orders is None else self.rule_orders.connecting(now)
 
     def resolve(self, paused: Paused, decision: Decision, now: int) -> list[Effect]:
@@ -63,7 +63,7 @@ class Session:
         return self.connection.muted_until > 0
 
     def own_time(self, elapsed_ns: int) -> None:
-        """klamm's own time for one read, counted where its newest request is."""
+        """Count klamm's own time for one read with the newest pending request."""
         newest = self.connection.pending[-1].memory if self.connection.pending else None
         if newest is not None:
             newest.counters.own.add(elapsed_ns)
@@ -74,7 +74,7 @@ class Session:
     def unanswered(self) -> Counter[tuple[str, str]]:
         """The same, by API and client id, without what klamm itself asked or would have answered."""
         found: Counter[tuple[str, str]] = Counter()
-        answered = self.connection.turn  # of the oldest run
+        answered = self.connection.turn  # of the oldest pending requests
         for run in self.connection.pending:
             if run.memory is not None and not (run.answer_orders is not None and run.answer_orders.swallow):
                 found[run.memory.counters.api, run.memory.counters.client_id] += len(run.ids) - answered

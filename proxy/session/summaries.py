@@ -18,7 +18,7 @@ NIL = bytes(16)
 
 
 class RequestSummary:
-    """Of a request: the topics it names, whether an answer is due, what the log shows of it."""
+    """A request's topics, whether it is answered, the fields that the log shows, and its listeners."""
 
     __slots__ = ("answered", "listeners", "named", "shown", "topics")
 
@@ -34,7 +34,7 @@ class RequestSummary:
 
 
 class ResponseSummary:
-    """Of a response: its errors as (topic or None, code), and what the log shows of it."""
+    """A response's errors as (topic or None, code), and the fields that the log shows."""
 
     __slots__ = ("errors", "named", "shown")
 
@@ -89,7 +89,7 @@ def partitions(picked: Picked, columns: tuple[Any, ...], name_of: TopicName) -> 
 def shown(
     plan: Plan, picked: Picked | None, columns: tuple[Any, ...], name_of: TopicName
 ) -> dict[str, Any] | None:
-    """What the log says of a frame besides its header; None when nobody is told of this API."""
+    """The fields that the log shows of a body; None where nobody is shown exchanges of this API."""
     if not plan.told or picked is None:
         return None
     names, _ = topics_named(picked, columns, name_of)
