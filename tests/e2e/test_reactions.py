@@ -271,3 +271,26 @@ def test_every_known_difference_is_about_a_fact_that_its_fault_asks_for() -> Non
         assert client in CLIENTS
         assert known.missing
         assert set(known.missing) <= set(BY_NAME[fault].shows)
+
+
+def test_the_document_is_what_is_written_of_its_rows_the_faults_and_the_clients() -> None:
+    if os.environ.get("KLAMM_WRITE_DOCS"):
+        pytest.skip("the document is written at the end of this run")
+    text = DOCUMENT.read_text()
+    assert document(list(rows(text))) == text
+
+
+def test_a_row_tells_the_time_and_the_requests_up_to_the_next_good_answer_or_to_the_error() -> None:
+    fault = Fault("f", "once", "Produce", "CORRUPT_MESSAGE", (), ())
+
+    def line(api: str, asked: float, answered: float, *errors: str) -> Line:
+        return Line(api, asked, answered, dict.fromkeys(errors, 1), ("t",), "1")
+
+    before, bad = line("Produce", 1.0, 1.1), line("Produce", 2.0, 2.1, fault.error)
+    metadata, again = line("Metadata", 2.15, 2.2), line("Produce", 2.25, 2.35)
+    heard = [{"event": "error", "ms": 700, "error": "e", "message": "m", "fatal": False}]
+    good = Seen(fault, "t", [], [before, bad, metadata, again, line("Produce", 3, 3.1)], {}, [])
+    assert Row.of(good, "c", "did") == Row("f", "c", "did", "250 ms", "Metadata, Produce")
+    refused = Seen(fault, "t", heard, [before, bad, metadata], {}, [])
+    assert Row.of(refused, "c", "did") == Row("f", "c", "did", "700 ms", "Metadata")
+    assert Row.of(Seen(fault, "t", [], [before, bad], {}, []), "c", "did").took == ""

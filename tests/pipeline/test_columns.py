@@ -165,6 +165,12 @@ def _body_of(one: Captured) -> bytes:
         ),
         ('matches(client_id, "(a|b)*")', "the pattern repeats"),
         ('matches(client_id, "a\\\\B")', r"the pattern has \B"),
+        ('matches(client_id, "a\\\\C")', r"the pattern has \C"),
+        ('matches(client_id, "\\\\pL")', r"the pattern has \p"),
+        (
+            "any(o.committed_offset * 99 % 7 == 1 for t in topics for o in t.partitions)",
+            "64 bits",
+        ),
         ('matches(client_id, "(?i)ä")', "the pattern has letters beyond ASCII"),
         ('api == "Fetch" and topic == "k"', "topic: Fetch 13 requests have ids of topics"),
         ('any(p.metadata < "k" for p in protocols)', 'write b"..."'),

@@ -162,6 +162,38 @@ def test_a_rule_that_did_not_change_keeps_its_counts(tmp_path: Path) -> None:
     asyncio.run(go())
 
 
+def test_the_seed_stays_when_the_file_has_another(tmp_path: Path) -> None:
+    async def go() -> None:
+        file = written(tmp_path, "seed: 5\n" + ERROR).file
+        reload = RuleReload(Rules(file), Lines())
+        written(tmp_path, "seed: 66\n" + OTHER)
+        assert await looked(reload)
+        assert reload.engine.tallies[0].rule.do[0].code == 25  # type: ignore[attr-defined]
+        assert reload.engine.seed == 5
+
+    asyncio.run(go())
+
+
+def test_files_are_looked_at_twice_a_second(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reload = RuleReload(written(tmp_path, ERROR), Lines())
+    told: list[object] = []
+
+    async def sleep(seconds: float) -> None:
+        told.append(seconds)
+        if len(told) > 4:
+            raise asyncio.CancelledError
+
+    def look() -> bool:
+        told.append("look")
+        return False
+
+    monkeypatch.setattr(reload, "changed", look)
+    monkeypatch.setattr("klamm.proxy.control.rule_files.asyncio.sleep", sleep)
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(reload.follow())
+    assert told == [0.5, "look", 0.5, "look", 0.5]
+
+
 def test_what_an_action_raised_is_said_with_its_rule(tmp_path: Path) -> None:
     log = Lines()
     reload = RuleReload(written(tmp_path, ERROR), log)

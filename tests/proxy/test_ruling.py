@@ -171,6 +171,14 @@ def test_a_delay_counts_from_when_an_answer_or_a_request_came() -> None:
     assert talk.outcome.events == (Hold("broker", 4 * MS), Hold("client", 15 * MS))
 
 
+def test_a_delay_that_a_rule_adds_to_an_answer_is_not_in_the_latency() -> None:
+    at = ruled(rule(act("delay", 70 * MS), api="Produce"))
+    talk, one = Talk(at), produce(9, 1)
+    talk.client(one, now=0)
+    assert Hold("client", 75 * MS) in talk.broker(one, now=5 * MS).events
+    assert at.stats.requests["test", "1", "app", "Produce", 9].latency.total_ns == 5 * MS
+
+
 @cuts
 def test_a_response_is_matched_once_however_it_comes(cut: Any) -> None:
     at = ruled(rule(act("error", 5), api="Metadata", side="response", when=When(nth=(2,)), name="second"))

@@ -7,7 +7,7 @@ import pytest
 
 from klamm.decoders import decode
 from klamm.proxy.session.effects import Cut, Hold
-from klamm.rules.rule import Rule
+from klamm.rules.rule import Action, Rule
 from tests.proxy.ruled import Talk, act, engine_of, frames, rule, ruled
 from tests.proxy.traffic import byte_by_byte, produce, whole
 
@@ -119,3 +119,27 @@ def test_what_a_rule_does_after_its_end_is_looking_only() -> None:
     talk = Talk(ruled(rule(act("log", "before"), act("error", 6), act("delay", MS), act("log", "behind"))))
     events = talk.client(produce(VERSION, 7)).events
     assert [event.message for event in events] == ["before", "behind"]
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        act("error", 6),
+        act("drop"),
+        act("disconnect", "before"),
+        act("blackhole"),
+        act("block"),
+        act("deny"),
+    ],
+    ids=lambda action: action.name,
+)
+def test_a_verdict_that_ends_a_frame_is_the_last_but_for_what_only_looks(end: Action) -> None:
+    first, second = Rule("first", (end,)), Rule("second", (act("set", {"acks": "1"}), act("error", 9)))
+    at = ruled(first, second, Rule("seen", (act("count"),)))
+    found = Talk(at).client(produce(VERSION, 7))
+    assert found.broker == b""
+    assert [(tally.rule.name, tally.hits) for tally in engine_of(at).tallies] == [
+        ("first", 1),
+        ("second", 0),
+        ("seen", 1),
+    ]

@@ -7,6 +7,7 @@ import pytest
 from klamm.proxy.session.effects import Send
 from klamm.proxy.session.session import Session
 from klamm.rules.actions import ACTIONS
+from klamm.rules.chance import Draws, stream
 from klamm.rules.engine import Engine
 from klamm.rules.rule import Rule, When
 from tests.proxy.traffic import ADVERTISE, ground, produce
@@ -54,3 +55,16 @@ def test_what_is_hit_does_not_depend_on_how_frames_come(when: When) -> None:
 
 def test_chance_is_not_changed_by_other_connections() -> None:
     assert refused(When(chance=0.2), 4, beside=3) == refused(When(chance=0.2), 4)
+
+
+def test_a_match_draws_numbers_of_its_own_that_seed_rule_connection_and_match_decide() -> None:
+    def drawn(seed: int = 7, rule: str = "r", connection: str = "c", match: int = 0) -> list[float]:
+        draw = Draws(stream(seed, rule, connection), match)
+        return [draw() for _ in range(100)]
+
+    numbers = drawn()
+    assert all(0 <= number < 1 for number in numbers)
+    assert len(set(numbers)) == 100
+    assert drawn() == numbers
+    for other in (drawn(seed=8), drawn(rule="s"), drawn(connection="d"), drawn(match=1)):
+        assert not set(other) & set(numbers)

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from klamm.decoders import API, DecodeError, encode
-from klamm.decoders.records import Batch, Record, write
+from klamm.decoders.records import Batch, MissingCodec, Record, write
 from klamm.decoders.schema import Side
-from klamm.rules.expressions import parse
+from klamm.rules.expressions import ExpressionError, parse
 from klamm.rules.frame import Frame, Peer
 
 PEER = Peer("blue", "2", "10.0.0.1:5555", "k", 12)
@@ -184,6 +184,48 @@ def test_a_tagged_field_that_is_not_there_has_its_default() -> None:
 def test_a_variable_may_have_the_name_of_anything() -> None:
     assert says("any(topic.name == 'orders-1' for topic in topics)", ANSWER) is True
     assert says("any(record.node_id == 5 for record in brokers)", ANSWER) is True
+
+
+def test_two_comparisons_look_at_several_values_independently() -> None:
+    topics = [
+        {"name": "a", "partition_data": [{"index": 0}]},
+        {"name": "b", "partition_data": [{"index": 3}]},
+    ]
+    asked = frame("Produce", 9, "request", {"topic_data": topics})
+    assert says("topic == 'a' and partition == 3", asked) is True
+    of_one = "any(t.name == {!r} and p.index == 3 for t in topic_data for p in t.partition_data)"
+    assert says(of_one.format("a"), asked) is False
+    assert says(of_one.format("b"), asked) is True
+
+
+def test_nothing_holds_for_any_of_an_empty_array_and_everything_for_all() -> None:
+    none = frame("Metadata", 12, "response", {"topics": [], "brokers": []})
+    assert says("any(b.node_id == 5 for b in brokers)", none) is False
+    assert says("all(b.node_id == 5 for b in brokers)", none) is True
+    assert says("error != NONE", none) is False
+
+
+def test_record_batches_are_compared_with_nothing_but_their_size_and_absence() -> None:
+    of = "any({} for t in topic_data for p in t.partition_data)"
+    asked = produce(-1, None, RECORDS)
+    assert says(of.format("p.records is None"), asked) is True
+    assert says(of.format(f"len(p.records) == {len(RECORDS)}"), asked) is True
+    with pytest.raises(ExpressionError, match="record batches"):
+        parse(of.format("p.records == b'x'")).on(asked.api, 9, "request")
+
+
+def test_markers_of_transactions_are_no_records() -> None:
+    marker = write(Batch(is_control=True), [Record(key=b"k")])
+    assert says("record.key == 'k'", produce(-1, marker)) is False
+    assert says("record.key == 'k'", produce(-1, marker, RECORDS)) is True
+
+
+def test_records_of_a_codec_that_is_not_installed_are_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(*_: object) -> None:
+        raise MissingCodec("not installed")
+
+    monkeypatch.setattr("klamm.rules.expressions.content.records", missing)
+    assert says("record.key == 'k'", produce(-1, RECORDS)) is None
 
 
 def test_strings_that_are_not_utf_8_match_what_they_can() -> None:

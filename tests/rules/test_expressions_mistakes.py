@@ -94,6 +94,32 @@ def test_a_text_beyond_all_bounds_is_refused() -> None:
         parse("a == 1 or " * 10_000 + "b")
 
 
+@pytest.mark.parametrize(
+    ("fits", "beyond", "reason"),
+    [
+        ("size == 1" + " " * 3991, "size == 1" + " " * 3992, "more than 4000 characters"),
+        ("not " * 58 + "size == 1", "not " * 59 + "size == 1", "nested too deeply"),
+        (
+            f"matches(client_id, {'a' * 1000!r})",
+            f"matches(client_id, {'a' * 1001!r})",
+            "the pattern has more than 1000 characters",
+        ),
+        (
+            "any(size == 1 for a in topics for b in a.partitions for c in b.isr_nodes for d in brokers)",
+            "any(size == 1 for a in topics for b in a.partitions for c in b.isr_nodes for d in brokers "
+            "for e in brokers)",
+            "more than 4 `for` in one another",
+        ),
+    ],
+    ids=["characters", "deep", "pattern", "for"],
+)
+def test_an_expression_is_as_large_as_the_guide_says_and_no_larger(
+    fits: str, beyond: str, reason: str
+) -> None:
+    assert said(fits) is None
+    assert reason in str(said(beyond))
+
+
 def test_a_pattern_does_not_backtrack() -> None:
     holds = parse("matches(client_id, '(a+)+$')").on(API["Metadata"], 12, "response")
 

@@ -100,6 +100,19 @@ def test_actions_beside_the_selectors_keep_the_order_of_their_lines(tmp_path: Pa
     assert rule_of(tmp_path, "{delay: 1s, disconnect: {when: before}}").do == (Delay(S), Disconnect("before"))
 
 
+def test_an_action_is_true_or_its_first_parameter_or_a_mapping(tmp_path: Path) -> None:
+    assert rule_of(tmp_path, "{drop: true}").do == (Dropping(),)
+    assert rule_of(tmp_path, "{delay: 500ms}") == rule_of(tmp_path, "{delay: {time: 500ms}}")
+
+
+@pytest.mark.parametrize(
+    ("written", "ns"),
+    [("500ms", 500 * MS), ("2s", 2 * S), ("1m", 60 * S), ("1h", 3600 * S), ("1d", 86400 * S)],
+)
+def test_a_duration_has_a_unit(tmp_path: Path, written: str, ns: int) -> None:
+    assert rule_of(tmp_path, f"{{delay: {written}}}").do == (Delay(ns),)
+
+
 @pytest.mark.parametrize("error", ["6", "NOT_LEADER_OR_FOLLOWER", "not_leader_for_partition", "{code: 6}"])
 def test_an_error_has_many_names(tmp_path: Path, error: str) -> None:
     assert rule_of(tmp_path, f"{{api: Produce, error: {error}}}").do == (Error(6),)

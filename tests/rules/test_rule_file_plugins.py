@@ -48,6 +48,18 @@ def test_its_classes_are_actions_like_the_built_in_ones(tmp_path: Path) -> None:
     assert found.files == (str(tmp_path / "rules.yaml"), str(tmp_path / "mine.py"))
 
 
+def test_an_action_says_for_which_apis_and_sides_it_is_and_why_it_cannot_be_used(tmp_path: Path) -> None:
+    (other,) = loaded(tmp_path, FINE, "{api: Produce, halve: 3}").mistakes
+    assert other.reason == "halve works on Fetch, not on Produce: leave api out"
+    (answer,) = loaded(tmp_path, FINE, "{api: Fetch, side: response, halve: 3}").mistakes
+    assert answer.reason.startswith("halve works on requests, not on responses")
+    fits = "    def fits(self, api, version, side):\n        return None if version > 3 else 'too old'\n"
+    picky = FINE.replace("    by: int = 2\n", "    by: int = 2\n" + fits)
+    (old,) = loaded(tmp_path, picky, "{api: Fetch, versions: 0-3, halve: 3}").mistakes
+    assert old.reason == "too old"
+    assert loaded(tmp_path, picky, "{api: Fetch, versions: 4+, halve: 3}").mistakes == []
+
+
 def test_what_begins_with_an_underscore_is_none(tmp_path: Path) -> None:
     (mistake,) = loaded(tmp_path, FINE, "{hidden: true, drop: true}").mistakes
     assert mistake.reason.startswith("unknown key")

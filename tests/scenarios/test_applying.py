@@ -60,6 +60,13 @@ def test_a_node_id_of_two_clusters_needs_one_of_them() -> None:
     assert all("cluster b" in text or "hits" in text for text in texts)
 
 
+def test_a_cluster_that_a_rule_or_an_expectation_names_stays() -> None:
+    expects = "errors: {api: Produce, cluster: a, below: 1%}"
+    ((phase,),) = (written("{cluster: a, down: true}", expects).on("b").phases,)
+    assert [rule["cluster"] for rule in phase.rules] == ["a"]
+    assert [each.text() for each in phase.expect] == ["Produce of cluster a: errors under 1%"]
+
+
 def test_sasl_that_no_broker_asks_for_is_told() -> None:
     (said,) = refusals(scenario("expired-sasl-session"), THREE)[:1]
     assert said == "the phase 'expiry' expects SaslAuthenticate requests, and brokers here want no SASL"

@@ -1,5 +1,6 @@
 """Every kind of expectation, met and not met, on recorded samples."""
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,6 +20,7 @@ from klamm.scenarios.expectations import (
     Resumes,
 )
 from klamm.scenarios.samples import Sample, sample
+from tests.brokers.jars import ROOT
 from tests.scenarios.recorded import at, counters
 
 FINE = [
@@ -79,6 +81,38 @@ def test_every_kind_is_seen_to_be_met_and_not_to_be() -> None:
     assert {(case[0].kind, case[2]) for case in CASES} == {
         (kind, met) for kind in KINDS for met in (True, False)
     }
+
+
+UPPER = [Requests(at_most=5), Rate(at_most=5), Connections(at_most=5)]
+NEEDS = [
+    Errors(below=0.5), Errors(above=0.5), Answered(), Requests(at_least=1), Rate(at_least=1), Resumes(),
+    Pause(), Connections(at_least=1), Hits("moved"), Hits("moved", at_most=5),
+]  # fmt: skip
+
+
+def test_where_nothing_happened_nothing_is_met_but_upper_bounds() -> None:
+    assert {each.kind for each in NEEDS} == set(KINDS)
+    assert [each for each in NEEDS if each.judge([at(0), at(10)]).met] == []
+    assert all(each.judge([at(0), at(10)]).met for each in UPPER)
+
+
+def test_what_is_left_out_of_an_expectation_is_what_the_guide_says() -> None:
+    guide = (ROOT / "docs" / "scenarios.md").read_text()
+    parameters = dict(re.findall(r"^\| `(\w+)` \| (.+?) \|", guide.partition("| kind |")[2], re.M))
+    said = {
+        (kind, name): default
+        for kind, text in parameters.items()
+        if kind in KINDS
+        for name, default in re.findall(r"`(\w+)` \((\w+)\)", text)
+    }
+    assert said == {
+        ("answered", "within"): "5s",
+        ("resumes", "within"): "5s",
+        ("pause", "at_most"): "5s",
+        ("hits", "at_least"): "1",
+    }
+    assert (Answered().within, Resumes().within, Pause().at_most) == (5 * NS, 5 * NS, 5 * NS)
+    assert Hits("moved").at_least == 1
 
 
 @pytest.mark.parametrize("selection", [{"api": "Fetch"}, {"client": "other-*"}, {"broker": "1"}])

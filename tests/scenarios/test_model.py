@@ -128,6 +128,19 @@ def test_all_mistakes_of_a_file_are_told_at_once() -> None:
     assert [mistake.place.line for mistake in mistakes] == [5, 13, 15, 15]
 
 
+@pytest.mark.parametrize(
+    ("expectation", "reason"),
+    [
+        ("errors: {api: Offset*, below: 1%}", "unknown API 'Offset*'"),
+        ("connections: {api: Produce, at_most: 1}", "unknown key"),
+        ("hits: {rule: moved, client: shop}", "unknown key"),
+    ],
+)
+def test_what_an_expectation_cannot_select_is_refused(expectation: str, reason: str) -> None:
+    _, (mistake,) = read_scenario(GOOD.replace("errors: {below: 50%}", expectation), "file", "leaders")
+    assert reason in mistake.reason
+
+
 def test_an_unknown_parameter_is_refused() -> None:
     _, (mistake,) = read_scenario(GOOD, "file", "leaders", {"topics": "x"})
     assert str(mistake) == "file:2:13: parameters: there is no parameter 'topics'; did you mean topic?"

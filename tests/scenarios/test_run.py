@@ -103,6 +103,31 @@ def test_a_faster_run_has_shorter_phases_and_the_same_limits() -> None:
     assert judgement.measured == "0%: 0 errors in 5 answers"
 
 
+def test_a_faster_run_leaves_the_durations_in_rules_as_they_are() -> None:
+    klamm = FakeKlamm()
+    rule = {"name": "late", "api": "Produce", "delay": "1s", "from": "3s"}
+    played(klamm, Scenario("x", "", (Phase("one", 10, (rule,)),)), speed=10)
+    assert klamm.sent == [{"for": "61s", **rule}]
+
+
+def test_a_faster_run_flaps_faster() -> None:
+    klamm = FakeKlamm()
+    played(klamm, Scenario("x", "", (Phase("flaps", 10, (RULE,), flap_s=5),)), speed=10)
+    assert [(at, what) for at, what, _ in klamm.calls] == [
+        (0, "add"),
+        (pytest.approx(0.5), "off"),
+        (1, "remove"),
+    ]
+
+
+@pytest.mark.parametrize(("lasts_s", "samples"), [(60, 240), (2, 8), (1, 8), (0.5, 8)])
+def test_counters_are_sampled_four_times_a_second_and_eight_times_in_a_phase_at_least(
+    lasts_s: float, samples: int
+) -> None:
+    report = played(FakeKlamm(), Scenario("x", "", (Phase("one", lasts_s),)))
+    assert len(report.phases[0].samples) == 1 + samples
+
+
 def test_flapping_rules_go_off_and_on() -> None:
     klamm = FakeKlamm()
     played(klamm, Scenario("x", "", (Phase("flaps", 10, (RULE,), flap_s=3),)))
