@@ -273,11 +273,16 @@ def test_every_known_difference_is_about_a_fact_that_its_fault_asks_for() -> Non
         assert set(known.missing) <= set(BY_NAME[fault].shows)
 
 
-def test_the_document_is_what_is_written_of_its_rows_the_faults_and_the_clients() -> None:
+def test_the_document_is_what_is_written_of_its_rows_and_the_faults() -> None:
     if os.environ.get("KLAMM_WRITE_DOCS"):
         pytest.skip("the document is written at the end of this run")
     text = DOCUMENT.read_text()
-    assert document(list(rows(text))) == text
+    told, made = text.splitlines(), document(list(rows(text))).splitlines()
+    clients = [line for line in told if line.startswith("Clients: ")]  # of that run: others may be here
+    assert len(clients) == 1
+    assert [line for line in made if not line.startswith("Clients: ")] == [
+        line for line in told if line not in clients
+    ]
 
 
 def test_a_row_tells_the_time_and_the_requests_up_to_the_next_good_answer_or_to_the_error() -> None:

@@ -164,6 +164,7 @@ def _body_of(one: Captured) -> bytes:
             "38 digits",
         ),
         ('matches(client_id, "(a|b)*")', "the pattern repeats"),
+        ('matches(client_id, "(ab?)*")', "the pattern repeats"),
         ('matches(client_id, "a\\\\B")', r"the pattern has \B"),
         ('matches(client_id, "a\\\\C")', r"the pattern has \C"),
         ('matches(client_id, "\\\\pL")', r"the pattern has \p"),

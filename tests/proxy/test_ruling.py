@@ -7,6 +7,7 @@ import pytest
 
 from klamm.decoders import decode
 from klamm.proxy.session.effects import Cut, Event, Hold, Silence
+from klamm.rules.expressions import parse
 from klamm.rules.frame import Frame
 from klamm.rules.glob import Glob
 from klamm.rules.orders import FOREVER, OnAnswer, Raw, Shape
@@ -169,6 +170,21 @@ def test_a_delay_counts_from_when_an_answer_or_a_request_came() -> None:
     talk.broker((one.answer or b"")[:half], now=10 * MS)
     talk.broker((one.answer or b"")[half:], now=12 * MS)
     assert talk.outcome.events == (Hold("broker", 4 * MS), Hold("client", 15 * MS))
+
+
+@pytest.mark.parametrize(
+    ("where", "acts"),
+    [
+        ("transactional_id is None", True),
+        ("transactional_id == 'x'", False),  # null: unknown
+        ("not transactional_id == 'x'", False),
+        ("acks == 1", False),
+    ],
+)
+def test_a_rule_acts_where_its_expression_is_true_and_not_where_it_is_unknown(where: str, acts: bool) -> None:
+    at, one = ruled(rule(act("error", 6), api="Produce", where=parse(where))), produce(9, 1)
+    assert Talk(at).client(one).broker == (b"" if acts else one.request)
+    assert engine_of(at).failed == []
 
 
 def test_a_delay_that_a_rule_adds_to_an_answer_is_not_in_the_latency() -> None:

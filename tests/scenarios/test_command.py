@@ -3,6 +3,7 @@
 import json
 import re
 import sys
+from argparse import ArgumentParser
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 from klamm.cli import main
 from klamm.cli.demo.traffic import TOPICS
+from klamm.cli.live.asking import add_options
 from klamm.scenarios import ready
 from klamm.scenarios.expectations import KINDS
 from tests.brokers.processes import Process, wait_for
@@ -149,6 +151,21 @@ def test_the_klamm_of_the_environment_is_played_on(
     file.write_text("phases:\n  - {name: short, for: 1s, expect: [{requests: {at_least: 0}}]}\n")
     assert main(["scenario", "run", str(file)]) == 0
     assert capsys.readouterr().out.endswith("\nshort: met, all 1 expectations\n")
+
+
+def test_the_klamm_that_is_asked_is_that_of_the_option_or_the_environment_or_the_default(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def asked(*words: str) -> str:
+        parser = ArgumentParser()
+        add_options(parser)
+        return str(parser.parse_args(words).admin)
+
+    monkeypatch.delenv("KLAMM_ADMIN", raising=False)
+    assert asked() == "127.0.0.1:19091"
+    monkeypatch.setenv("KLAMM_ADMIN", "127.0.0.1:2")
+    assert asked() == "127.0.0.1:2"
+    assert asked("--admin", "127.0.0.1:3") == "127.0.0.1:3"
 
 
 def test_a_scenario_that_cannot_apply_says_so_before_it_starts(
