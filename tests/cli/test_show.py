@@ -324,6 +324,14 @@ def test_several_captures_are_read_as_one(tmp_path: Path, says: Says) -> None:
     assert found == ["app", "other", "app"]
 
 
+def test_each_of_several_captures_has_its_own_numbers_of_connections(tmp_path: Path, says: Says) -> None:
+    one = Talk(of=connection(7, run="a")).heartbeat()
+    other = Talk(of=connection(7, run="b", client="10.0.0.9:1"), now_ms=5, client_id="other").heartbeat()
+    paths = [str(written(tmp_path / f"{n}.arrow", rows)) for n, rows in enumerate((one.rows, other.rows))]
+    found = [json.loads(line) for line in says(*paths, "connection == 7", "--json")[1].splitlines()]
+    assert [(line["client_id"], line["connection_id"]) for line in found] == [("app", 7), ("other", 7)]
+
+
 def test_stats_sum_up(capture: Path, says: Says) -> None:
     code, out, _ = says("a.arrow", "--stats")
     assert code == 0
