@@ -45,16 +45,16 @@ class Strays:
                 continue
             del self.led_to[link]
             if address != node:
-                self._leave(link, ANSWERS_S)
+                self._leave(link, asyncio.get_running_loop().time() + ANSWERS_S)
 
-    def _leave(self, link: Link, patience_s: float) -> None:
-        """End it when the pending requests are answered, or patience ends; the client is read no more."""
+    def _leave(self, link: Link, until: float) -> None:
+        """End it when the pending requests are answered, or at `until`; the client is read no more."""
         if link.broker is None or link.broker.gone or link.client.gone:
             return
         link.client.pause("leaving")
-        if patience_s > 0 and link.session.pending():
-            later = asyncio.get_running_loop().call_later
-            link.timers["leave"] = later(LOOK_S, self._leave, link, patience_s - LOOK_S)
+        loop = asyncio.get_running_loop()
+        if link.session.pending() and loop.time() < until:
+            link.timers["leave"] = loop.call_later(LOOK_S, self._leave, link, until)
         else:
             link.end(LED_BACK)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from unittest.mock import Mock
 
 import pytest
 
@@ -11,6 +12,7 @@ from klamm.client.types import Line
 from klamm.proxy.admin.live import WAITING, Reader
 from klamm.proxy.control.exchange import Seen
 from klamm.proxy.control.listeners import Ring
+from klamm.proxy.control.recorder import Recorder
 from klamm.rules.plan import Wishes
 from tests.fakes.waiting import eventually, on_uvloop
 from tests.proxy.admin_api import Api, api
@@ -216,3 +218,24 @@ async def test_clusters_brokers_counters_and_configuration_are_told() -> None:
         assert [node.node_id for node in await it.klamm.brokers()] == [1, 2, 3]
         assert (await it.klamm.counters())["clusters"][0]["name"] == "demo"
         assert (await it.klamm.config())["admin"]["listen"] == "127.0.0.1:19091"
+
+
+def test_the_ring_has_the_newest_1000_with_16_mib_of_bodies_until_nobody_asked_for_a_minute() -> None:
+    from tests.proxy.ring_frames import framed
+
+    async def run() -> None:
+        recorder, loop = Recorder(Mock()), asyncio.get_running_loop()
+        for _ in range(2):  # a question puts the end off
+            began = loop.time()
+            ring = recorder.asked(bodies=True)
+            assert recorder.end is not None
+            assert began + 60 <= recorder.end.when() <= loop.time() + 60
+        for _ in range(1005):
+            ring.take(framed(64))
+        assert (len(ring.kept), ring.kept[0][0]) == (1000, 6)
+        for _ in range(20):
+            ring.take(framed(1 << 20))
+        assert sum(one.request is not None for _, one in ring.kept) == 16
+        recorder.stop()
+
+    asyncio.run(run())

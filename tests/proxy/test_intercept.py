@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Iterable
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -256,3 +259,23 @@ async def test_who_resolved_what_stands_in_the_log() -> None:
         line = it.log.of("changed")[-1]
         assert line.message == f"POST /v1/held/{one.id} by ada (127.0.0.1)"
         assert line.fields["sent"] == {"action": "error", "values": None, "code": 27}
+
+
+def passed_on(sizes: Iterable[int]) -> int:
+    """How many of frames of these sizes, paused one after the other, are not held."""
+    told: list[Any] = []
+    link = Mock(resolve=lambda *one: told.append(one))
+
+    async def pause() -> None:
+        found = intercept.Intercept(lambda name: True)
+        for size in sizes:
+            found.pause(link, "broker", Mock(size=size, pause=Mock(timeout_ns=10**12)))
+        found.forget(link)
+
+    asyncio.run(pause())
+    return len(told)
+
+
+def test_no_more_than_100_frames_or_64_mib_are_held() -> None:
+    assert [passed_on([1] * count) for count in (100, 101, 105)] == [0, 1, 5]
+    assert [passed_on([1 << 20] * count) for count in (64, 65)] == [0, 1]

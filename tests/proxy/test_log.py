@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given
@@ -327,3 +328,15 @@ def test_what_was_left_out_of_a_second_is_said_soon_after_it_though_nothing_foll
 def test_what_was_left_out_last_is_said_at_the_end() -> None:
     lines = logged(*(hit("a", number) for number in range(102)))
     assert [(line["number"], line.get("suppressed")) for line in lines[100:]] == [(101, 1)]
+
+
+def test_without_a_file_lines_go_to_standard_error_and_are_json_where_it_is_no_terminal(
+    capfdbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with open(2, "wb", buffering=0, closefd=False) as output:
+        monkeypatch.setattr("sys.stderr", Mock(buffer=output))
+        log = open_log(config.Log())
+        log.event("a", "b")
+        log.close()
+    out, err = capfdbinary.readouterr()
+    assert (out, json.loads(err)["event"]) == (b"", "a")

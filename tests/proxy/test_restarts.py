@@ -15,6 +15,7 @@ import pytest
 from klamm.cli.running.banner import banner
 from klamm.proxy.cluster import cluster as edge_of_cluster
 from klamm.proxy.cluster import ports as listeners
+from klamm.proxy.cluster import strays
 from klamm.proxy.cluster.state_file import file_of, folder_by_default
 from klamm.proxy.cluster.strays import LED_BACK
 from klamm.proxy.config import Address, Listen
@@ -116,6 +117,23 @@ async def test_a_connection_that_is_led_back_gets_the_answers_that_are_due() -> 
             held[0][0].answer(held[0][1])
             assert (await waiting.answer("Heartbeat", 4))["error_code"] == 0
             assert await waiting.ended() == "FIN"
+
+
+@on_uvloop
+async def test_a_connection_that_is_led_back_does_not_wait_for_answers_for_ever(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(strays, "ANSWERS_S", 0.02)
+    async with two_brokers() as (first, _):
+        port = free_ports()
+        del first.answers["Heartbeat"]
+        async with edge(first, ports={2: port}) as klamm:
+            waiting = await to_port(klamm, port)
+            waiting.send("Heartbeat", 4, {})
+            await first.asked("Heartbeat")
+            await (await klamm.client()).ask("Metadata", 12, ALL)
+            assert await waiting.ended() == "FIN"
+            assert waiting.received == b""
 
 
 @pytest.mark.parametrize(

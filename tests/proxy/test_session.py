@@ -313,6 +313,42 @@ def test_a_frame_that_cannot_be_closes_with_a_reason(first: bytes, kind: str) ->
         assert kinds(outcome.events) == [(Close, kind)]
 
 
+def test_a_frame_of_more_than_the_limit_closes_and_one_of_just_so_much_passes() -> None:
+    one = produce(9, 1)
+    size = len(one.request) - 4
+    assert play([one], whole, ground(frame_limit=size)).events == ()
+    assert kinds(play([one], whole, ground(frame_limit=size - 1)).events) == [(Close, "bad_size")]
+
+
+@pytest.mark.parametrize(
+    ("kilobytes", "limit", "closes"),
+    [(240, 256 << 10, False), (300, 256 << 10, True), (300, 512 << 10, False), (600, 512 << 10, True)],
+)
+def test_a_large_held_answer_flows_once_its_addresses_are_there_within_the_limit(
+    kilobytes: int, limit: int, closes: bool
+) -> None:
+    brokers = [{**BROKERS[0], "rack": "r" * 30_000}] * (kilobytes // 30)
+    one = exchange("Metadata", 12, {}, {"brokers": brokers, "topics": [{"name": "x" * 200}] * 5000})
+    outcome = play([one], at_random(Random(1), 5000), ground(held_limit=limit))
+    assert [kind for _, kind in kinds(outcome.events)] == ["unrewritable"] * closes
+    assert b"kafka-1.internal" not in outcome.client
+    if not closes:
+        assert one.answer is not None
+        assert body(outcome.client, "Metadata", 12)["topics"] == body(one.answer, "Metadata", 12)["topics"]
+
+
+@pytest.mark.parametrize(("size", "closes"), [(1 << 20, True), (900 << 10, False)])
+def test_the_end_of_an_answer_is_kept_back_up_to_1_mib(size: int, closes: bool) -> None:
+    one = fetch(18, size=TAIL_HELD)
+    rows = [{**BROKERS[0], "rack": "r" * 1000} for _ in range(size // 1000)]
+    values = body(one.answer or b"", "Fetch", 18)
+    made = exchange("Fetch", 18, {}, {**values, "node_endpoints": rows})
+    outcome = play([Exchanged(one.request, made.answer)], at_random(Random(1), 65536))
+    kind = outcome.events[-1].kind
+    assert kind == ("unrewritable" if closes else "endpoints_blanked")
+    assert b"kafka-1.internal" not in outcome.client
+
+
 @pytest.mark.parametrize(
     ("answer", "kind"),
     [

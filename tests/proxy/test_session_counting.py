@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from klamm.proxy.config import Metrics
 from klamm.proxy.session.connection import ClusterContext
 from klamm.proxy.session.counters import Stats
 from klamm.proxy.session.memory import NO_LENGTH
@@ -140,3 +141,16 @@ def test_names_that_are_too_long_for_a_label_count_as_other() -> None:
     assert stats.of_topic("kafka", "x" * 250, "Fetch").topic == "other"
     stats.client_software("kafka", "x" * 250, "1")
     assert dict(stats.software) == {("kafka", "other", "other"): 1}
+
+
+def test_the_201st_client_and_topic_count_as_other_and_those_before_go_on() -> None:
+    metrics = Metrics()
+    stats = Stats(metrics.clients, metrics.topics)
+    named = [f"n{number}" for number in range(201)]
+    assert [stats.of_requests("kafka", "1", name, "Fetch", 4).client_id for name in named] == [
+        *named[:200],
+        "other",
+    ]
+    assert [stats.of_topic("kafka", name, "Fetch").topic for name in named] == [*named[:200], "other"]
+    assert stats.of_requests("kafka", "2", "n0", "Produce", 9).client_id == "n0"
+    assert Stats(1).of_requests("kafka", "1", None, "Fetch", 4).client_id == ""
