@@ -150,10 +150,11 @@ class ResponseBodies:
             if end <= size:
                 self._refuse(memory, "its addresses cannot be found")
                 return None
-            if size - pos > connection.context.held_limit:
+            most = connection.context.held_limit
+            if size - pos >= most:
                 self._refuse(memory, f"no end of its addresses in the first {size - pos} bytes")
                 return None
-            self._wait(min(end - pos, 2 * (size - pos)))
+            self._wait(min(end - pos, 2 * (size - pos), most))
             return None
         summary = (
             self._summary_of_held(memory, data, pos, body, end) if plan.hold else memory.response_summary

@@ -161,6 +161,23 @@ def test_the_cluster_may_be_a_fixture_of_any_scope_with_options_for_klamm(
     project.runpytest_subprocess(*NO_OTHERS).assert_outcomes(passed=2)
 
 
+@pytest.mark.parametrize(("options", "seed"), [((), 0), (("--klamm-seed", "7"), 7)])
+def test_the_seed_decides_chances_and_is_0_where_nothing_is_said(
+    project: pytest.Pytester, cluster: str, options: tuple[str, ...], seed: int
+) -> None:
+    project.makepyfile(
+        f"""
+        from pathlib import Path
+
+        def test_any(klamm):
+            assert klamm.process.log.with_name("rules.yaml").read_text() == "seed: {seed}\\nrules: []\\n"
+            assert "seed {seed}" in klamm.process.said()
+        """
+    )
+    result = project.runpytest_subprocess("--klamm-bootstrap", cluster, *options, *NO_OTHERS)
+    result.assert_outcomes(passed=1)
+
+
 def test_workers_of_xdist_have_a_klamm_each(project: pytest.Pytester, cluster: str) -> None:
     project.makepyfile(
         """
