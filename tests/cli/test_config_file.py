@@ -44,7 +44,7 @@ clusters:
     listen: "[::1]:21000-21050"
     tls: true
 admin: none
-log: {apis: [produce, LISTOFFSETS], format: json, file: klamm.log}
+log: {apis: [produce, OFFSETS], format: json, file: klamm.log}
 metrics: {level: header, topics: 0, clients: 7, listen: "0.0.0.0:9090"}
 limits: {frame_bytes: 100MB, held_frame_bytes: 65536, connections: 99}
 """

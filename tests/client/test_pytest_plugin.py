@@ -158,13 +158,19 @@ def test_the_cluster_may_be_a_fixture_of_any_scope_with_options_for_klamm(
             assert order(klamm.bootstrap) is None
         """
     )
-    project.runpytest_subprocess(*NO_OTHERS).assert_outcomes(passed=2)
+    options = ("--klamm-bootstrap", "nowhere.invalid:1")  # the fixture goes before it
+    project.runpytest_subprocess(*options, *NO_OTHERS).assert_outcomes(passed=2)
 
 
 @pytest.mark.parametrize(("options", "seed"), [((), 0), (("--klamm-seed", "7"), 7)])
 def test_the_seed_decides_chances_and_is_0_where_nothing_is_said(
-    project: pytest.Pytester, cluster: str, options: tuple[str, ...], seed: int
+    project: pytest.Pytester,
+    cluster: str,
+    options: tuple[str, ...],
+    seed: int,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setenv("KLAMM_BOOTSTRAP", "nowhere.invalid:1")  # the option goes before it
     project.makepyfile(
         f"""
         from pathlib import Path

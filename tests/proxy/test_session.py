@@ -152,6 +152,19 @@ def test_a_read_of_passing_frames_comes_back_as_the_same_object() -> None:
     assert session.from_broker(answer, 0) is answer
 
 
+def test_a_large_frame_that_nobody_may_change_goes_on_as_it_comes() -> None:
+    from klamm.proxy.session.session import Session
+
+    for metering in ("header", "full"):
+        session = Session(ground(Wishes(metering, frozenset())), "1", ADVERTISE)  # type: ignore[arg-type]
+        one = fetch(4, size=2 << 20)
+        assert one.answer is not None
+        session.from_client(one.request, 0)
+        for begin in range(0, len(one.answer), 65536):
+            piece = one.answer[begin : begin + 65536]
+            assert session.from_broker(piece, 0) is piece
+
+
 @pytest.mark.parametrize("version", range(14))
 def test_metadata_of_every_version_names_only_klamm(version: int) -> None:
     answer = play([metadata(version)], whole).client
