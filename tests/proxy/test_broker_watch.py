@@ -202,3 +202,14 @@ async def test_an_answer_that_klamm_itself_owed_is_not_the_brokers_to_lose() -> 
         client.close()
         await klamm.empty()
         assert lost(klamm) == {("kafka", "1", "Metadata", "app", "closed by client"): 1}
+
+
+@on_uvloop
+async def test_a_request_that_klamm_answers_itself_is_counted_and_the_broker_does_not_see_it() -> None:
+    async with cluster() as (klamm, [broker]):
+        klamm.rule("  - {api: Heartbeat, error: REBALANCE_IN_PROGRESS, times: 1}")
+        client = await klamm.client(1)
+        assert [(await client.ask("Heartbeat", 4, BEAT))["error_code"] for _ in range(2)] == [27, 0]
+        [lane] = [one for one in klamm.stats.requests.values() if one.client_id == "app"]
+        assert (lane.own_answers, dict(lane.own_errors), dict(lane.errors)) == (1, {27: 1}, {})
+        assert len(broker.requests("Heartbeat")) == 1

@@ -395,3 +395,17 @@ async def test_a_node_with_nonsense_for_an_address_harms_nobody() -> None:
             assert await lost.ended() == "RST"
         assert (await client.ask("Heartbeat", 4, {}))["error_code"] == 0
         assert {line.kind for line in klamm.log.bad()} == {"broker_unreachable"}
+
+
+@on_uvloop
+async def test_no_more_clients_than_the_limit_are_connected_at_once() -> None:
+    async with cluster(2) as (klamm, _):
+        klamm.proxied.room = 2
+        first, second = await klamm.client(1), await klamm.client(2)
+        for client in (first, second):
+            await client.ask("Heartbeat", 4, {})
+        assert await (await klamm.client(1)).ended() == "RST"
+        assert klamm.problems() == {"too_many_connections": 1}
+        first.close()
+        await klamm.links(1)
+        assert (await (await klamm.client(1)).ask("Heartbeat", 4, {}))["error_code"] == 0
