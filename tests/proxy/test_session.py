@@ -156,7 +156,7 @@ def test_a_large_frame_that_nobody_may_change_goes_on_as_it_comes() -> None:
     from klamm.proxy.session.session import Session
 
     for metering in ("header", "full"):
-        session = Session(ground(Wishes(metering, frozenset())), "1", ADVERTISE)  # type: ignore[arg-type]
+        session = Session(ground(Wishes(metering, frozenset())), "1", ADVERTISE)
         one = fetch(4, size=2 << 20)
         assert one.answer is not None
         session.from_client(one.request, 0)
