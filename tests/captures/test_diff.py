@@ -94,6 +94,18 @@ def test_a_storm_of_metadata_and_errors_in_it_are_no_start_up() -> None:
     assert (more.what, more.at_start) == ("Metadata", True)
 
 
+def test_three_metadata_requests_of_a_connection_are_start_up_and_four_are_not() -> None:
+    def work(times: int) -> Talk:
+        talk = Talk().heartbeat()
+        for _ in range(times):
+            talk.metadata()
+        return talk
+
+    for times, at_start in ((3, True), (4, False)):
+        [found] = between(work(0).rows, work(times).rows)
+        assert (found.what, found.at_start) == ("Metadata", at_start)
+
+
 def test_what_a_client_older_than_its_broker_is_told_of_versions_is_start_up() -> None:
     def work(error_code: int) -> Talk:
         return Talk().exchange("ApiVersions", 3, {}, {"error_code": error_code}).heartbeat()

@@ -241,3 +241,19 @@ def test_a_first_request_that_was_lost_does_not_hide_the_others() -> None:
     assert rows[0].text == ""
     assert joined(rows) == [(-1, -1, 0), *ALL[1:]]
     assert [(hole.side, hole.missing) for hole in importing.found.holes] == [("request", len(request(0)))]
+
+
+def test_a_connection_that_no_packet_ends_ends_with_the_packets_and_its_cluster_has_no_name() -> None:
+    rows, _ = imported(spoken().packets)
+    assert (rows[-1].kind, rows[-1].text) == ("closed", "the packets end")
+    assert {row.connection.cluster for row in rows if row.connection} == {""}
+
+
+@pytest.mark.parametrize(("ports", "found"), [((), {"other": 1}), ((29_092,), {"Kafka": 1})])
+def test_a_connection_whose_cut_first_request_is_no_apiversions_is_kafka_where_its_port_is_named(
+    ports: tuple[int, ...], found: dict[str, int]
+) -> None:
+    dialogue = Dialogue().open()
+    dialogue.send("request", request(0, "Metadata", 1, topics=[{"name": "t" * 200}]))
+    cut = [packet._replace(data=packet.data[:96]) for packet in dialogue.packets]
+    assert imported(cut, *ports)[1].found.connections == found

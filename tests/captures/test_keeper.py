@@ -23,6 +23,7 @@ from klamm.captures.streams.blanking import Keeping
 from klamm.captures.streams.conversation import Conversation
 from klamm.decoders import API
 from klamm.decoders.headers import request_frame, response_frame
+from klamm.proxy.config import Capture
 from klamm.rules.expressions import parse
 from tests.captures.rows import Talk, connection, in_time
 from tests.captures.stored_rows import START_NS, frame
@@ -153,6 +154,22 @@ def test_a_full_queue_drops_chunks_and_the_capture_says_how_much_is_missing(tmp_
     kept = [row.correlation_id for row in rows if row.kind == "frame"]
     assert kept == sorted(set(kept))
     assert kept[-50:] == list(range(5050, 5100))
+
+
+def test_16_mib_wait_for_the_disk_unless_told_otherwise(tmp_path: Path) -> None:
+    assert Capture(folder="capture").queue_bytes == QUEUE_BYTES
+    slow = Slow()
+    keeper = keeper_in(tmp_path, slow=slow)
+    keeper.opened(FIRST, START_NS)
+    slow.goes_on.clear()
+    keeper.chunk(1, "request", heartbeat(0), START_NS)
+    assert slow.waits.wait(PATIENCE_S)
+    for n in range(40):
+        keeper.chunk(1, "request", bytes(1 << 20), START_NS + n)
+    assert 15 << 20 <= keeper.waiting_bytes <= 16 << 20
+    assert keeper.counters.dropped_bytes >= 24 << 20
+    slow.goes_on.set()
+    assert keeper.stop(PATIENCE_S)
 
 
 def test_what_was_dropped_last_is_told_at_the_end(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from klamm.captures.captured import Captured
+from klamm.captures.packets.endpoints import Endpoints
 from klamm.captures.packets.packets import SEGMENT, End, Talk
 from klamm.captures.packets.pcapng import Packets
 from klamm.decoders.records import Batch, Record, write
@@ -247,3 +248,11 @@ def test_much_that_only_one_end_says_is_acknowledged() -> None:
     packets = [packet for _ in range(5) for packet in talk.said("request", b"", 100_000_000)]
     answers = [dpkt.ip.IP(data).data for data, size in packets if len(data) == size]
     assert [(segment.sport, segment.flags) for segment in answers] == [(9092, dpkt.tcp.TH_ACK)]
+
+
+def test_brokers_have_other_addresses_where_those_for_documentation_are_used_up() -> None:
+    endpoints = Endpoints()
+    for number in range(3 * 254):
+        broker = endpoints.open(connection(number, str(number), "10.0.0.7:50000")).broker
+        assert not broker.address.is_loopback, number
+    assert str(endpoints.open(connection(9999, "9999", "10.0.0.7:50000")).broker.address) == "127.64.0.1"

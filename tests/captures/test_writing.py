@@ -222,3 +222,18 @@ def test_a_segment_is_named_for_its_time_its_pod_and_its_run(
     (segment,) = read(tmp_path).segments()
     assert segment.origin.clusters == {"main": "4L6g3nShT-eMCtK--X86sw"}
     assert segment.first_ns == segment.last_ns == START_NS
+
+
+def test_a_segment_ends_at_64_mib_or_after_5_minutes_unless_told_otherwise(tmp_path: Path) -> None:
+    clock, large = Clock(), frame(0, bytes(1 << 20))
+    writer = Writer(tmp_path, ORIGIN, clock=clock)
+    for count in range(1, 66):
+        writer.write([large])
+        assert writer.sealed == (count >= 64), count
+    writer.write([large])
+    clock.now_s += 299
+    writer.tick()
+    assert writer.sealed == 1
+    clock.now_s += 2
+    writer.tick()
+    assert writer.sealed == 2

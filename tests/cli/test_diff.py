@@ -59,6 +59,22 @@ def test_what_is_ignored_is_not_said(says: Says) -> None:
     assert "Metadata" not in says("a.arrow", "b.arrow", "--ignore", "apis")[1]
 
 
+def test_an_amount_has_changed_if_it_is_one_and_a_half_times_as_large_or_as_factor_says(
+    says: Says, tmp_path: Path
+) -> None:
+    def work(fetches: int) -> str:
+        talk = Talk()
+        for number in range(100 + fetches):
+            talk = talk.heartbeat() if number < 100 else talk.fetch()
+        return str(written(tmp_path / f"{fetches}.arrow", talk.rows))
+
+    few, some, many = work(20), work(28), work(40)
+    assert says(few, some)[0] == 0
+    assert "Fetch requests" in says(few, many)[1]
+    assert "Fetch requests" in says(few, some, "--factor", "1.2")[1]
+    assert says(few, many, "--factor", "3")[0] == 0
+
+
 def test_json_is_an_object_for_each_difference(says: Says) -> None:
     code, out, _ = says("a.arrow", "b.arrow", "--json")
     assert code == 1

@@ -17,8 +17,9 @@ import pytest
 import klamm.captures.packets
 from klamm.captures.storage.reading import read
 from klamm.cli import main
+from klamm.decoders.records import Batch, Record, write
 from klamm.settings.extras import installing
-from tests.captures.dialogue import Dialogue, pcap
+from tests.captures.dialogue import Dialogue, pcap, request
 from tests.captures.test_decrypting import encrypted
 
 ORDERS = {"name": "Metadata", "version": 1}
@@ -125,6 +126,19 @@ def test_ports_may_be_named(
 ) -> None:
     assert run(file, "-o", tmp_path / "capture", "--json", "--port", *ports) == 0
     assert json.loads(capsys.readouterr().out)["connections"]["kafka"] == found
+
+
+@pytest.mark.parametrize(("words", "kept"), [([], False), (["--records", "keep"], True)])
+def test_records_are_blanked_unless_they_are_to_be_kept(words: list[str], kept: bool, tmp_path: Path) -> None:
+    records = write(Batch(), [Record(value=b"of a customer")])
+    topics = [{"name": "orders", "partition_data": [{"index": 0, "records": records}]}]
+    asked = {"acks": -1, "timeout_ms": 1, "topic_data": topics}
+    dialogue = Dialogue().open().ask(0)
+    dialogue.send("request", request(1, "Produce", 8, **asked))
+    path = tmp_path / "kafka.pcap"
+    path.write_bytes(pcap(dialogue.packets))
+    assert run(path, "-o", tmp_path / "capture", *words) == 0
+    assert any(b"customer" in (row.frame or b"") for row in read([tmp_path / "capture"])) is kept
 
 
 def test_tls_is_named_and_read_with_its_secrets(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -236,6 +236,7 @@ def test_values_show_records_that_were_kept_up_to_a_bound(tmp_path: Path, says: 
     assert "more: 2 records, which -x shows\n" in out
     assert f"part_of_a_batch: {len(batch_of(1)) - 4}\n" in out
     assert "producer_id" not in out
+    assert all(f'"k{n}"' in says(path, "-x")[1] for n in range(12))
     [found] = [json.loads(line) for line in says(path, "api == Fetch", "-v", "--json")[1].splitlines()]
     told = found["response"]["values"]["responses"][0]["partitions"][0]["records"]["batches"][0]["content"]
     assert told[1] == {
@@ -405,6 +406,16 @@ def test_exchanges_of_a_time_are_those_that_ended_in_it(capture: Path, says: Say
     assert [row.api_key for row in read(tmp_path / "cut") if row.kind == "frame"] == [0, 0, 1, 1]
 
 
+def test_a_cut_has_names_of_topics_where_it_has_the_metadata_that_tells_them(
+    capture: Path, says: Says, tmp_path: Path
+) -> None:
+    for where, named in (("api == Fetch", False), ("api == Fetch or api == Metadata", True)):
+        cut = str(tmp_path / f"{named}.arrow")
+        says("a.arrow", where, "-o", cut)
+        fetched = says(cut)[1].splitlines()[-1]
+        assert (" Fetch v15 " in fetched, "orders" in fetched) == (True, named)
+
+
 def test_output_does_not_touch_what_is_there(capture: Path, says: Says) -> None:
     code, _, errors = says("a.arrow", "-o", "a.arrow")
     assert (code, errors) == (2, "klamm: a.arrow is there already: name a new file or folder\n")
@@ -479,7 +490,7 @@ def test_a_capture_that_grows_is_followed(capture: Path, says: Says, monkeypatch
     out = says(".", "-f", "-n", "5")[1]
     assert out.splitlines()[1:5] == [METADATA, PRODUCE, FETCH, HEARTBEAT]
     assert "client=late" in out.splitlines()[5]
-    assert len(looks) == 2
+    assert looks == [0.5, 0.5]
 
 
 def test_without_pyarrow_it_says_what_to_install(

@@ -44,6 +44,12 @@ def test_a_capture_without_requests_to_send_is_told_with_the_reasons(capture: st
     )
 
 
+def test_nothing_found_is_said_and_nothing_is_sent(capture: str, capsys: Printed) -> None:
+    assert refused(capsys, capture, 'group == "nosuch"', "--to", NOWHERE) == (
+        "klamm: 0 of 3 exchanges matched\nklamm: no request of the capture can be sent\n"
+    )
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
