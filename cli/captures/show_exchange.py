@@ -151,7 +151,7 @@ def _tree(row: Captured, frame: bytes, blanks: Blanks, conversation: Conversatio
         yield f"    API key {row.api_key} v{row.api_version} is not known to klamm: {frame[:64].hex(' ')}"
         return
     _hide(message.body, [(SIZE + at, SIZE + at + size) for at, size in blanks])
-    for line in lines(message, Shown()):
+    for line in lines(message, Shown(every_element=True)):
         yield "  " + "".join(words for words, _ in line).rstrip()
 
 

@@ -30,6 +30,7 @@ class Shown(NamedTuple):
 
     full: bool = False
     secrets: bool = False
+    every_element: bool = False  # of arrays; `full` has them too
 
 
 def lines(message: Message, shown: Shown) -> Iterator[Line]:
@@ -76,7 +77,8 @@ class _Tree:
         )
 
     def parts(self, span: Span, depth: int) -> Iterator[Line]:
-        most = len(span.parts) if self.shown.full or not _is_element(span.parts[:1]) else SHOWN
+        every = self.shown.full or self.shown.every_element or not _is_element(span.parts[:1])
+        most = len(span.parts) if every else SHOWN
         kept, left = span.parts[:most], span.parts[most:]
         if left and left[-1].end < 0:  # where reading failed is never cut off
             left, last = left[:-1], left[-1:]

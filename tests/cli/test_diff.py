@@ -68,7 +68,7 @@ def test_an_amount_has_changed_if_it_is_one_and_a_half_times_as_large_or_as_fact
             talk = talk.heartbeat() if number < 100 else talk.fetch()
         return str(written(tmp_path / f"{fetches}.arrow", talk.rows))
 
-    few, some, many = work(20), work(28), work(40)
+    few, some, many = work(40), work(56), work(80)
     assert says(few, some)[0] == 0
     assert "Fetch requests" in says(few, many)[1]
     assert "Fetch requests" in says(few, some, "--factor", "1.2")[1]

@@ -1,6 +1,8 @@
 """`klamm replay --to`: what it refuses, in one line, before anything is sent."""
 
+from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -48,6 +50,21 @@ def test_nothing_found_is_said_and_nothing_is_sent(capture: str, capsys: Printed
     assert refused(capsys, capture, 'group == "nosuch"', "--to", NOWHERE) == (
         "klamm: 0 of 3 exchanges matched\nklamm: no request of the capture can be sent\n"
     )
+
+
+def test_a_capture_that_cannot_be_served_is_told(capture: str, capsys: Printed) -> None:
+    told = refused(capsys, "--serve", capture, 'group == "nosuch"')
+    assert told == "klamm: the capture has no exchange that can be served\n"
+
+
+@pytest.mark.parametrize(("unanswered", "code"), [({}, 0), ({"Metadata": 2}, 1)])
+def test_at_the_end_it_is_said_how_many_requests_were_answered(
+    capture: str, unanswered: dict[str, int], code: int, capsys: Printed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended = SimpleNamespace(answered=Counter(Fetch=3), unanswered=Counter(unanswered))
+    monkeypatch.setattr("klamm.replay.serving.serving.serve", lambda *_: ended)
+    assert main(["replay", "--serve", capture]) == code
+    assert f"3 requests answered, {2 * code} not\n" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -110,6 +110,23 @@ def test_partitions_that_are_assigned_by_an_earlier_heartbeat_are_no_difference(
         assert len(differences("ConsumerGroupHeartbeat", 0, some, before)) == 1
 
 
+def test_messages_of_errors_and_numbers_of_replicas_are_no_differences() -> None:
+    def answer(message: str, replicas: int) -> Values:
+        topic = {"name": "t", "error_code": 36, "error_message": message, "replication_factor": replicas}
+        return {"topics": [topic]}
+
+    assert differences("CreateTopics", 5, answer("it exists", 3), answer("Topic 't' already exists", 1)) == {}
+
+
+def test_an_error_that_passes_by_waiting_is_no_difference_but_a_gap_in_sequence_numbers_is() -> None:
+    def answer(error: int) -> Values:
+        return {"topics": [topic("a", (0, error))]}
+
+    assert differences("Metadata", 1, answer(5), answer(0)) == {}
+    told = differences("Metadata", 1, answer(45), answer(0))
+    assert told == {"topics[].partitions[].error_code": ("OUT_OF_ORDER_SEQUENCE_NUMBER", "NONE", 1)}
+
+
 def fetched(*records: Record, base: int = 0, error: int = 0, first: int = 0) -> Values:
     moved = [Record(base + index, 9 + base, one.key, one.value) for index, one in enumerate(records)]
     data = write(Batch(), moved) if moved else b""

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+from typing import Any
+from unittest.mock import patch
+
 import pytest
 
-from klamm.replay.serving.serving import CannotServe, load, served, warnings
+from klamm.proxy.config import Address
+from klamm.proxy.session.topology import NodeKey
+from klamm.replay.serving.serving import CannotServe, Serving, load, served, warnings
 from tests.captures.rows import TOPIC_ID, Talk, connection, in_time
 from tests.fakes.waiting import on_uvloop
 from tests.replay.played import RANGES, Values, batch, described, fetched, metadata, playing, session
@@ -257,3 +263,37 @@ def test_blank_records_are_said() -> None:
     told = load(fetched(session(), "bills", 0, blank).rows)
     assert warnings(told) == ["1 batches are blank in the capture: clients get as many records, of zeros"]
     assert told.partitions["bills", 0].end == 2
+
+
+@on_uvloop
+async def test_the_other_nodes_listen_on_the_ports_after_the_first() -> None:
+    wanted: list[Address] = []
+
+    async def bind(serving: Serving, key: NodeKey, address: Address) -> asyncio.Server:
+        wanted.append(address)
+        serving.addresses[key] = address
+        return await asyncio.start_server(lambda *_: None, "127.0.0.1", 0)
+
+    with patch("klamm.replay.serving.serving._bind", bind):
+        async with served(load(session().rows), Address("127.0.0.1", 19092), print):
+            pass
+    assert wanted == [Address("127.0.0.1", 19092), Address("127.0.0.1", 19093)]
+
+
+@on_uvloop
+async def test_an_answer_that_clients_did_not_get_is_not_served_and_a_changed_one_as_it_went_out() -> None:
+    talk = session()
+    for name, error in (("withheld", 0), ("rewritten", 7)):
+        talk.exchange("DescribeGroups", 5, {"groups": [name]}, {"groups": [group_row(name)]})
+        told = {"groups": [group_row(name) | {"error_code": error}]}
+        sent = Talk().exchange("DescribeGroups", 5, {}, told).rows[1].frame
+        assert sent is not None
+        number = talk.rows[-1].correlation_id.to_bytes(4, "big")
+        forwarded = number + sent[4:] if name == "rewritten" else None
+        fate: Any = name
+        talk.rows[-1] = talk.rows[-1]._replace(fate=fate, forwarded=forwarded)
+    async with playing(talk.rows) as played:
+        client = await played.client()
+        for name, error in (("withheld", -1), ("rewritten", 7)):
+            answer = await client.ask("DescribeGroups", 5, {"groups": [name]})
+            assert [row["error_code"] for row in answer["groups"]] == [error]

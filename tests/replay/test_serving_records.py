@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from unittest.mock import patch
+
 from tests.captures.rows import Talk
 from tests.fakes.waiting import on_uvloop
 from tests.replay.played import (
@@ -127,3 +129,45 @@ async def test_what_a_group_commits_is_what_it_finds_again() -> None:
         every = await client.ask("OffsetFetch", 5, {"group_id": "g", "topics": None})
         rows = every["topics"][0]["partitions"]
         assert [(row["partition_index"], row["committed_offset"]) for row in rows] == [(0, 2), (1, 1)]
+
+
+@on_uvloop
+async def test_an_empty_answer_is_given_when_the_client_would_not_wait_longer() -> None:
+    waits: list[int] = []
+
+    async def waited(delay_ms: int, said: Values) -> Values:
+        waits.append(delay_ms)
+        return said
+
+    with patch("klamm.replay.serving.records.waited", waited):
+        async with playing(session().rows) as played:
+            client = await played.client()
+            await client.ask("Fetch", 12, fetch("orders", 0, 0, max_wait_ms=700))
+            assert waits == []
+            await client.ask("Fetch", 12, fetch("orders", 0, 3, max_wait_ms=700))
+            assert waits == [700]
+
+
+@on_uvloop
+async def test_every_epoch_ends_where_the_log_ends() -> None:
+    async with playing(session().rows) as played:
+        client = await played.client()
+        for epoch in (0, 5):
+            rows = [{"partition": 0, "leader_epoch": epoch}]
+            asked = {"replica_id": -1, "topics": [{"topic": "orders", "partitions": rows}]}
+            answer = await client.ask("OffsetForLeaderEpoch", 3, asked)
+            (row,) = answer["topics"][0]["partitions"]
+            assert (row["error_code"], row["end_offset"]) == (0, 3)
+
+
+@on_uvloop
+async def test_producers_have_the_recorded_ids_and_then_new_ones() -> None:
+    asked = {"transactional_id": None, "transaction_timeout_ms": 9}
+    said = {"error_code": 0, "producer_id": 7, "producer_epoch": 0}
+    async with playing(session().exchange("InitProducerId", 4, asked, said).rows) as played:
+        client = await played.client()
+        first, second, third = [
+            (await client.ask("InitProducerId", 4, asked))["producer_id"] for _ in range(3)
+        ]
+        assert first == 7
+        assert len({first, second, third}) == 3
