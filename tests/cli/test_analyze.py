@@ -19,6 +19,7 @@ import pytest
 
 from klamm.cli import main
 from klamm.cli.analyze import analyze
+from klamm.cli.analyze.window import window_s
 from klamm.pipeline.detectors.finding import Findings
 from klamm.pipeline.detectors.registry import DETECTORS
 from klamm.pipeline.report.gathering import Traffic
@@ -26,6 +27,7 @@ from klamm.pipeline.report.report import Report
 from klamm.settings.extras import installing
 from tests.captures.rows import Talk, connection, in_time, written
 from tests.e2e.klamm_process import COMMAND
+from tests.pipeline.reports import finding
 
 Says = Callable[..., tuple[int, str, str]]  # exit code, output, errors
 PATIENCE_S = 900.0
@@ -133,6 +135,36 @@ def test_an_expression_that_matches_nothing_is_said(
     monkeypatch.setattr("klamm.pipeline.report.reporting.reported", lambda *_: found)
     code, _, errors = says("a.arrow", 'topic == "other"')
     assert (code, errors) == (0, said)
+
+
+@pytest.mark.parametrize(
+    ("damaged", "failed", "fail_on", "code"),
+    [
+        ([], {}, None, 0), ([], {}, "high", 0), ([], {}, "medium", 1), ([], {}, "low", 1),
+        (["a.arrow: damaged"], {}, None, 1), ([], {"tiny_batches": "no way"}, None, 1),
+    ],
+)  # fmt: skip
+def test_the_exit_code_is_1_for_grave_findings_and_where_something_failed(
+    damaged: list[str],
+    failed: dict[str, str],
+    fail_on: str | None,
+    code: int,
+    says: Says,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found = Findings([finding(severity="medium")], failed=failed)
+    made = Report(["a.arrow"], Traffic(exchanges=3, damaged=damaged), found, DETECTORS)
+    monkeypatch.setattr(analyze, "_spark", lambda *_: nullcontext())
+    monkeypatch.setattr("klamm.pipeline.report.reporting.reported", lambda *_: made)
+    assert says("a.arrow", *([] if fail_on is None else ["--fail-on", fail_on]))[0] == code
+
+
+def test_follow_looks_at_ten_minutes_unless_told_otherwise() -> None:
+    assert (window_s(None), window_s("30m")) == (600, 1800)
+
+
+def test_every_threshold_has_its_reason() -> None:
+    assert [one.name for one in DETECTORS for each in one.thresholds.values() if not each.source] == []
 
 
 def test_a_page_that_cannot_be_written_is_said_before_spark_starts(says: Says) -> None:

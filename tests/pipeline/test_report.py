@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import shlex
 import subprocess
 import sys
@@ -33,6 +34,7 @@ from klamm.pipeline.report.report import Report, as_object
 from klamm.pipeline.tables.narrowing import chosen, tables_of
 from klamm.pipeline.tables.quick import quickly
 from klamm.rules.expressions import parse
+from tests.brokers.jars import ROOT
 from tests.captures.rows import START_NS, TOPIC_ID, Talk, connection, in_time, lost, written
 from tests.pipeline.reports import START_US, detector, finding, report
 
@@ -126,6 +128,10 @@ def test_json_has_all_of_it() -> None:
     assert (one["client_id"], one["count"], one["first"]) == ("billing", 512, START_US / S + 5)
     assert one["evidence"][0] == one["evidence"][0] | {"capture": "run", "connection": 3, "exchange": 7}
     assert found["more"] == {"tiny_batches": 4}
+    guide = (ROOT / "docs/analyze.md").read_text()
+    for key, told in (("read", found["read"]), ("findings", one)):
+        (row,) = re.findall(rf"^\| `{key}` \| (.+) \|$", guide, re.MULTILINE)
+        assert [name for name in re.findall(r"`(\w+)`", row) if name in told] == list(told)
 
 
 @pytest.mark.parametrize(
