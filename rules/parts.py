@@ -42,14 +42,14 @@ def _struct(fields: tuple[Field, ...], version: int, values: dict[str, Any], abo
     said = {name: values[field] for field, name in told if values.get(field) is not None}
     if said:
         about = {**about, **said}
-    deeper = False
+    covered = False  # by a part below: one that names another topic does not stand for this one
     for f in below:
         value = values.get(f.name)
         if value is not None:
             for part in _below(f, version, value, about):
-                deeper = True
+                covered = covered or all(part.get(name) == each for name, each in said.items())
                 yield part
-    if said and not deeper:
+    if said and not covered:
         yield about
 
 

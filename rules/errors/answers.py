@@ -69,6 +69,7 @@ ASIDE = {"topic_config_error_code", "acknowledge_error_code"}
 # APIs where Kafka says in words too what the error means; elsewhere the message is null.
 SPEAKING = {
     "FindCoordinator", "DescribeConfigs", "AlterClientQuotas", "DescribeQuorum", "UnregisterBroker",
+    "UnregisterController",
     "ControllerRegistration", "AddRaftVoter", "RemoveRaftVoter", "ReadShareGroupState",
     "WriteShareGroupState", "ReadShareGroupStateSummary", "DescribeShareGroupOffsets",
     "AlterShareGroupOffsets", "DeleteShareGroupOffsets",

@@ -39,7 +39,9 @@ def test_a_first_request_that_decodes_is_kafka_however_it_is_cut() -> None:
         assert guess.hear(0, data[cut:]) == "Kafka"
 
 
-NEWER = request_frame(API["ApiVersions"], 5, 1, "app", b"\5app\21\0\xff\xff\xff\xff\0")
+NEWER = request_frame(
+    API["ApiVersions"], API["ApiVersions"].versions.last + 1, 1, "app", b"\5app\21\0\xff\xff\xff\xff\0"
+)
 
 
 def test_a_client_that_is_newer_than_klamm_begins_with_an_apiversions_that_does_not_decode() -> None:

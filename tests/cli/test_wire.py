@@ -162,7 +162,7 @@ def test_the_list_as_json_is_one_object_a_line(capsys: pytest.CaptureFixture[str
     ("words", "expected"),
     [
         ("Metdata", "klamm wire: unknown API 'Metdata'; did you mean Metadata?\n"),
-        ("93", "klamm wire: unknown API '93'; `klamm wire` lists them\n"),
+        ("930", "klamm wire: unknown API '930'; `klamm wire` lists them\n"),
         ("-1", "klamm wire: unknown API '-1'; `klamm wire` lists them\n"),
         ("nosuch", "klamm wire: unknown API 'nosuch'; `klamm wire` lists them\n"),
         ("Heartbeat 9", "klamm wire: Heartbeat has versions 0-4, not 9\n"),

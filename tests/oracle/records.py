@@ -11,7 +11,7 @@ from typing import Any
 from klamm.decoders.records import UNKNOWN, Batch, Record
 from tests.brokers.jars import JARS
 
-NEWEST, WRITES_ALL = "4.4.0", "3.9.1"  # the newest Kafka reads magic 0 and 1, and writes 2 only
+NEWEST, WRITES_ALL = "4.3.1", "3.9.1"  # the newest Kafka reads magic 0 and 1, and writes 2 only
 
 Holds = dict[str, Any]  # what a records field holds, as Records.java tells it
 

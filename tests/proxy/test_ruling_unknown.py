@@ -62,7 +62,7 @@ def test_a_rule_that_asks_for_something_in_the_body_says_once_that_it_cannot(
     ((name, why),) = engine_of(at).failed
     assert name == "delay"
     assert why == (
-        "klamm does not know TxnOffsetCommit v99, only 0-5, and the rule asks for something in its body"
+        "klamm does not know TxnOffsetCommit v99, only 0-6, and the rule asks for something in its body"
     )
     assert engine_of(at).by_name["delay"].failures == 1
 
@@ -73,7 +73,7 @@ def test_an_action_that_reads_the_body_says_that_it_cannot_and_the_frame_goes_on
     assert talk.client(REQUEST).broker == REQUEST
     assert talk.broker(ANSWER).client == ANSWER
     ((name, why),) = engine_of(at).failed
-    assert (name, why) == ("error", "TxnOffsetCommit has versions 0-5, not 99; the action needs to read it")
+    assert (name, why) == ("error", "TxnOffsetCommit has versions 0-6, not 99; the action needs to read it")
 
 
 def test_a_rule_for_everything_acts_on_it_too() -> None:

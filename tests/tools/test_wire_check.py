@@ -82,7 +82,7 @@ def test_without_a_release_the_newest_is_checked(monkeypatch: pytest.MonkeyPatch
 
 def test_what_is_no_release_is_refused_with_an_example(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["trunk"]) == USAGE
-    assert "'trunk' is no release of Kafka; write one such as 4.3.1" in capsys.readouterr().err
+    assert "'trunk' is no release of Kafka; write one such as 4.4.0" in capsys.readouterr().err
 
 
 def test_what_changed_under_one_version_is_a_difference_unless_the_page_lists_it(
