@@ -18,7 +18,7 @@ from tests.clients import programs
 from tests.e2e import topics
 from tests.e2e.klamm_process import klamm_in_front_of
 from tests.e2e.recorder import Event, recorders
-from tests.proxy.traffic import ADVERTISE, Outcome, at_random, byte_by_byte, ground, whole
+from tests.proxy.traffic import ADVERTISE, Outcome, Recorder, at_random, byte_by_byte, ground, whole
 
 pytestmark = pytest.mark.brokers
 
@@ -59,12 +59,13 @@ def replay(events: list[Event], cut: Any, wishes: Wishes) -> Outcome:
     at = ground(wishes)
     session = Session(at, "1", ADVERTISE)
     outcome = Outcome()
+    edge = Recorder(session, at, outcome)
     for who, data in events:
         for piece in cut(data):
             if who == "client":
-                outcome.take(session, "broker", session.from_client(piece, 0), piece, at)
+                edge.take("broker", session.from_client(piece, 0), piece)
             else:
-                outcome.take(session, "client", session.from_broker(piece, 0), piece, at)
+                edge.take("client", session.from_broker(piece, 0), piece)
     return outcome
 
 
