@@ -86,9 +86,7 @@ def test_an_api_versions_request_of_an_unknown_version_is_answered_in_layout_0_a
         told = decode(refused[4:], "ApiVersions", 0, "response")
         (own,) = told["api_keys"]
         assert (told["error_code"], own["api_key"]) == (UNSUPPORTED_VERSION, API["ApiVersions"].key)
-        lower = own[
-            "max_version"
-        ]  # of klamm; an older broker refuses it too, with its own
+        lower = own["max_version"]  # of klamm; an older broker refuses it too, with its own
         while (told := unsure(talk, lower))["error_code"] == UNSUPPORTED_VERSION:
             (own,) = [key for key in told["api_keys"] if key["api_key"] == API["ApiVersions"].key]
             assert own["max_version"] < lower
