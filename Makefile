@@ -11,7 +11,7 @@ JARS := $(patsubst tests/brokers/%/pom.xml,.jars/%,$(wildcard tests/brokers/*/po
 	$(patsubst tests/oracle/%/pom.xml,.jars/oracle-%,$(wildcard tests/oracle/*/pom.xml))
 TEST_PACKAGES := javac=openjdk-17-jdk-headless mvn=maven openssl=openssl setpriv=util-linux \
 	ip=iproute2 iptables=iptables prometheus=prometheus kcat=kcat tshark=tshark tcpdump=tcpdump curl=curl go=golang-go chromium=chromium \
-	jq=jq xxd=xxd
+	jq=jq xxd=xxd gcc=gcc python3-config=python3-dev
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
