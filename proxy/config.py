@@ -1,4 +1,4 @@
-"""What klamm runs with: plain data, checked before it gets here (cli/running/config_file.py).
+"""The settings of klamm: plain data, checked before it gets here (cli/running/config_file.py).
 
 A field's name is its key in klamm.yaml; docs/configuration.md lists them all.
 """

@@ -33,7 +33,7 @@ UNSEEN = "it was not seen in time what went on"
 
 
 class Rows(Protocol):
-    """What a conversation knows of the bytes that came, and its rows of them."""
+    """The parts of a conversation that are used here: its streams, and rows for frames."""
 
     due: deque[Asked]
     streams: dict[Side, Stream]

@@ -87,13 +87,7 @@ class Proxied:
             fields
         )
         self.capturing: Capturing | None = None
-        self.ports = Ports(
-            settings,
-            self.topology,
-            log,
-            lambda target: cast(asyncio.Protocol, Link(self, target).client),
-            self.dialler.own,
-        )
+        self.ports = Ports(settings, self.topology, log, self._accept, self.dialler.own)
         self.strays = Strays(self.topology, self.ports)
         self.memory = memory
         self.topology.remembers = memory is not None and memory.usable

@@ -1,1 +1,1 @@
-"""What people change while klamm runs: rules, listeners of exchanges, paused frames, captures."""
+"""Things that people change while klamm runs: rules, listeners of exchanges, paused frames, captures."""

@@ -19,7 +19,7 @@ Receive = Callable[[bytes, int], bytes | list[Effect]]
 
 
 class Between(Protocol):
-    """What an end tells the link between it and the other end."""
+    """The calls that an end makes of the link between it and the other end."""
 
     def accepted(self) -> None: ...
     def carry(self, effects: list[Effect]) -> None: ...

@@ -30,7 +30,7 @@ WRITING_S, LOOK_S = 1.0, 0.001  # a reset waits so long for what was written bef
 
 
 class Host(Protocol):
-    """What a link asks of the cluster that it leads to."""
+    """The calls that a link makes of the cluster that it leads to."""
 
     def opened(self, link: Link) -> bool: ...
     def closed(self, link: Link, reason: str) -> None: ...

@@ -10,11 +10,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from klamm.decoders import API
+from klamm.decoders.framing import SIZE
 from klamm.decoders.sasl_tokens import Tokens
 from klamm.decoders.schema import Field, Side
 from klamm.proxy.session.counters import Stats
 from klamm.proxy.session.effects import Close, Cut, Effect, Event, Exchange, Piece, Silence, sends
-from klamm.proxy.session.memory import SIZE, ApiMemory
+from klamm.proxy.session.memory import ApiMemory
 from klamm.proxy.session.pending import PendingRequests
 from klamm.proxy.session.summaries import (
     RequestSummary,
@@ -33,7 +34,7 @@ MIB = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class ClusterContext:
-    """What all connections to one cluster share. Limits in bytes."""
+    """The state that all connections to one cluster share. Limits in bytes."""
 
     cluster: str
     planner: Planner

@@ -10,12 +10,12 @@ from collections.abc import Callable
 from struct import Struct
 from typing import Any, NamedTuple
 
+from klamm.decoders.framing import SIZE
 from klamm.proxy.session.counters import RequestCounters
 from klamm.proxy.session.summaries import EMPTY, NO_ERRORS, RequestSummary, ResponseSummary
 from klamm.rules.plan import Plan
 
 NO_LENGTH = 2**31  # longer than any frame: matches none
-SIZE = Struct(">i")
 FEWEST = 4  # equal frames in a read, below which comparing them one by one is as fast
 MOST = 64  # frames at once: a Struct is kept for each number of them
 

@@ -6,14 +6,14 @@ from struct import Struct
 from typing import Any
 
 from klamm.decoders.compile import UNREADABLE
-from klamm.decoders.framing import tls_or_size
+from klamm.decoders.framing import SIZE, tls_or_size
 from klamm.decoders.sasl_tokens import GSSAPI_FIRST, Tokens
 from klamm.proxy.session.api_versions import unsupported
 from klamm.proxy.session.connection import Connection
 from klamm.proxy.session.effects import Effect, Piece, Send, sends
 from klamm.proxy.session.header import header
 from klamm.proxy.session.listeners import have_room
-from klamm.proxy.session.memory import FEWEST, MOST, NO_LENGTH, SIZE, ApiMemory, equal_requests
+from klamm.proxy.session.memory import FEWEST, MOST, NO_LENGTH, ApiMemory, equal_requests
 from klamm.proxy.session.pending import PendingRequests
 from klamm.proxy.session.request_bodies import RequestBodies
 from klamm.proxy.session.request_bodies import count as count_requests

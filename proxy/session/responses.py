@@ -6,13 +6,13 @@ from bisect import bisect_left
 from collections import deque
 from struct import Struct
 
-from klamm.decoders.framing import tls_or_size
+from klamm.decoders.framing import SIZE, tls_or_size
 from klamm.proxy.session.connection import Connection
 from klamm.proxy.session.counters import BOUNDS_NS
 from klamm.proxy.session.effects import Effect, Piece, part, sends, span
 from klamm.proxy.session.large_responses import LargeResponses
 from klamm.proxy.session.listeners import have_room
-from klamm.proxy.session.memory import FEWEST, MOST, NO_PATTERN, SIZE, ApiMemory, equal_responses
+from klamm.proxy.session.memory import FEWEST, MOST, NO_PATTERN, ApiMemory, equal_responses
 from klamm.proxy.session.pending import PendingRequests
 from klamm.proxy.session.response_bodies import Met, ResponseBodies
 from klamm.proxy.session.rule_orders import RuleOrders

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from klamm.decoders import API, DecodeError, decode, encode
 from klamm.decoders.compile import UNREADABLE, skip_tags
+from klamm.decoders.framing import SIZE
 from klamm.proxy.session import effects
 from klamm.proxy.session.connection import Connection
 from klamm.proxy.session.effects import Effect, Piece, To
 from klamm.proxy.session.line import PausedPlace
-from klamm.proxy.session.memory import NO_PATTERN, SIZE, ApiMemory
+from klamm.proxy.session.memory import NO_PATTERN, ApiMemory
 from klamm.proxy.session.paused import Paused
 from klamm.proxy.session.pending import PendingRequests
 from klamm.rules.engine import Engine, Gate, Look

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator, Hashable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from functools import cached_property
@@ -15,8 +16,10 @@ from klamm.proxy import config
 from klamm.proxy.cluster.cluster import Proxied
 from klamm.proxy.cluster.saved_nodes import Memory
 from klamm.proxy.control.intercept import Intercept
+from klamm.proxy.edge.ends import End
 from klamm.proxy.edge.link import Link
 from klamm.proxy.session.counters import Stats
+from klamm.proxy.session.session import Session
 from klamm.proxy.session.topology import NodeKey
 from klamm.rules.engine import Engine
 from klamm.rules.file.rule_file import load
@@ -218,3 +221,8 @@ async def cluster(count: int = 1, **settings: Any) -> AsyncIterator[tuple[Edge, 
 def ports(edge: Edge) -> Iterator[int]:
     """Where klamm listens for nodes."""
     return (node.listen_port for node in edge.proxied.topology.nodes.values() if node.listen_port is not None)
+
+
+def parts_of_links() -> int:
+    """How many there are of all links. Compiled ones have no weak references."""
+    return sum(isinstance(each, Session | Link | End) for each in gc.get_objects())

@@ -14,12 +14,10 @@ import pytest
 from klamm.decoders import API, encode
 from klamm.decoders.headers import request_frame
 from klamm.proxy.edge import ends
-from klamm.proxy.edge.ends import End
 from klamm.proxy.edge.link import Link
-from klamm.proxy.session.session import Session
 from tests.fakes.broker import Connection, Request, framed, heartbeat
 from tests.fakes.client import RESET
-from tests.fakes.edge import Edge, cluster
+from tests.fakes.edge import Edge, cluster, parts_of_links
 from tests.fakes.waiting import eventually, on_uvloop, turns
 
 BEAT = {"group_id": "g", "member_id": "m"}
@@ -270,11 +268,6 @@ async def test_a_client_that_was_reset_before_klamm_accepted_leaves_nothing_behi
         await klamm.empty()
         await broker.until(lambda: all(connection.lost for connection in broker.connections))
         await eventually(lambda: open_files() <= before)
-
-
-def parts_of_links() -> int:
-    """How many there are of all links. Compiled ones have no weak references."""
-    return sum(isinstance(each, Session | Link | End) for each in gc.get_objects())
 
 
 @on_uvloop

@@ -12,12 +12,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from klamm.proxy import config
-from klamm.proxy.edge.ends import End
-from klamm.proxy.edge.link import Link
 from klamm.proxy.session.connection import Effect
-from klamm.proxy.session.session import Session
 from tests.fakes.broker import Broker, Cluster, Connection, Request, framed
-from tests.fakes.edge import Edge, edge
+from tests.fakes.edge import Edge, edge, parts_of_links
 from tests.fakes.waiting import eventually, on_uvloop, turns
 
 BEAT = {"group_id": "g", "member_id": "m"}
@@ -147,11 +144,6 @@ async def test_a_reset_is_a_reset_both_ways(context: ssl.SSLContext, certificate
         await broker.until(lambda: connection.lost)
         await klamm.empty()
         assert klamm.closed() == {"reset by broker": 1, "reset by client": 1}
-
-
-def parts_of_links() -> int:
-    """How many there are of all links. Compiled ones have no weak references."""
-    return sum(isinstance(each, Session | Link | End) for each in gc.get_objects())
 
 
 @on_uvloop
