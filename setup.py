@@ -8,7 +8,7 @@ from pathlib import Path
 from setuptools import Extension, setup
 
 ROOT = Path(__file__).resolve().parent
-COMPILED = ("proxy/session/[!_]*.py", "proxy/edge/ends.py")
+COMPILED = ("proxy/session/[!_]*.py", "proxy/session/*/[!_]*.py", "proxy/edge/ends.py")
 TREE = ROOT / "build" / "tree"  # shows the folders as packages: mypyc names modules by their paths
 # The build environment has no libraries but mypy, so their types are not known; `make check` is strict.
 CONFIG = """\

@@ -14,13 +14,14 @@ PAGE = Path(__file__).resolve().parent.parent / "docs" / "detectors.md"
 HEAD = """\
 # Detectors
 
-What `klamm analyze` looks for in a capture. Each is a file of `pipeline/detectors`, works on the
-[tables](pipeline.md) and needs no content of records where it does not say so. A finding says who, when, how
-often, and which exchanges to look at; below stands what to change, with Kafka's own names of the settings.
+`klamm analyze` has these detectors. Each is a file in a folder of `pipeline/detectors`, works on the
+[tables](pipeline.md) and needs no content of records where it does not say so. A finding names the client,
+the time, the number of times, and exchanges to look at; the sections below name the settings of Kafka to
+change.
 
-Each has a client that sets it off, made of a real client library by a mistake that is easily made:
-`tests/pipeline/misbehaviour`. [detectors-confusion.md](detectors-confusion.md) says whom they named when all
-of these ran beside a healthy load. This page is made by `make docs`.
+Each has a client that sets it off with a real client library and a mistake that people make easily:
+`tests/pipeline/misbehaviour`. [detectors-confusion.md](detectors-confusion.md) lists the clients
+that they named when all of these ran beside a healthy load. This page is made by `make docs`.
 """
 
 

@@ -31,7 +31,7 @@ fi
 export DEBIAN_FRONTEND=noninteractive
 echo "Installing ${missing[*]}"
 apt-get update -qq </dev/null >/dev/null
-for package in "${!missing[@]}"; do             # what this release has no more is taken in its default version
+for package in "${!missing[@]}"; do             # packages that this release has dropped: take the default version
     if [[ ${missing[package]} == openjdk-* ]] && ! apt-cache show "${missing[package]}" >/dev/null 2>&1; then
         missing[package]=default-jdk-headless
     fi

@@ -19,7 +19,8 @@ BEGIN, END = "<!-- made by tools/rules_doc.py -->", "<!-- end -->"
 EXAMPLES = {  # of selectors and conditions
     "name": "leaderless", "api": "[Produce, '*Offset*']", "versions": "3+", "side": "response",
     "event": "connect", "topic": "[orders-*, '!orders-dlq']", "partition": "0, 2", "group": "billing",
-    "client": "legacy-*, 10.0.0.7", "broker": "2", "cluster": "eu-*", "where": "size > 1000 and acks == -1",
+    "client": "legacy-*, 10.0.0.7", "principal": "'User:CN=billing,O=Example'",
+    "broker": "2", "cluster": "eu-*", "where": "size > 1000 and acks == -1",
     "chance": "20%", "times": "3", "every": "10", "nth": "[3, 7]", "from": "30s",
     "until": "2030-01-31T09:30:00Z", "for": "1m", "since": "first match", "per": "client",
     "once_hit": "leaderless", "until_hit": "leaderless", "dry": "true",

@@ -61,7 +61,7 @@ def check_release(kafka: str) -> int:
 
 
 def print_summary(kafka: str, report: Report, wrong: int, expected: int) -> None:
-    """What was compared."""
+    """Prints the sizes of the comparison."""
     ours = sum(len(SIDES) * (api.versions.last - api.versions.first + 1) for api in API)
     verdict = "1 difference" if wrong == 1 else f"{wrong or 'no'} differences"
     verdict += f" but {expected} known" if expected else ""

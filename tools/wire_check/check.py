@@ -17,7 +17,7 @@ AFTER_THE_APIS = 100_000
 ERRORS_FILE, HEADERS_FILE = "decoders/error_codes.py", "decoders/headers.py"
 _CLIENT_ID = string("client_id", "1", null="1")
 _CLASSIC_CLIENT_ID = replace(string("client_id", "2+", null="2+"), kind="classic string")
-# What decoders/headers.py reads and writes by hand.
+# The headers, which decoders/headers.py reads and writes by hand.
 _HEADERS: dict[str, tuple[Versions, Versions, tuple[Field, ...]]] = {
     "RequestHeader": (
         version_range("0-2"),
@@ -49,7 +49,7 @@ class Finding:
 
 @dataclass(slots=True)
 class Report:
-    """What was compared, and what came out."""
+    """The result of a comparison, and its size."""
 
     apis: int = 0  # in the jar
     layouts: int = 0  # in the jar: sides times versions
@@ -117,7 +117,7 @@ def _versions(schema: Schema, api: Api) -> Iterator[Finding]:
 
 
 def _words(schema: Schema, api: Api) -> Iterator[Finding]:
-    """What is said of an API as a whole; Kafka says it beside its request."""
+    """The properties of a whole API, which Kafka has beside its request."""
     last, known = schema.versions.last, schema.name in (api.name, *api.aliases)
     if schema.name != api.name:
         text = f"called {schema.name}" + ("" if known else ": add the alias")
@@ -175,7 +175,7 @@ def _ours_only(bodies: list[Schema]) -> Iterator[str]:
 
 
 def _newer(known: dict[int, Versions], dropped: set[int]) -> Iterator[Finding]:
-    """What came after this Kafka, or was never there."""
+    """APIs and versions that are newer than this Kafka, or never existed."""
     for api in API:
         if api.key not in known and api.key not in dropped:
             text = "the API is not in Kafka"

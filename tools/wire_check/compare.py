@@ -1,4 +1,4 @@
-"""What differs between two layouts of one message: Kafka's and ours."""
+"""Compares two layouts of one message: Kafka's and ours."""
 
 from collections.abc import Iterator
 from difflib import SequenceMatcher
