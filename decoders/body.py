@@ -42,7 +42,7 @@ def decode(body: bytes, key: int | str, version: int, side: Side) -> dict[str, A
 
 
 def decode_prefix(body: bytes, key: int | str, version: int, side: Side) -> tuple[dict[str, Any], int]:
-    """The values of a body and how many bytes they took: as clients read, who ignore what is left over."""
+    """The values of a body, and the bytes they took: clients ignore the bytes behind."""
     reader = _reader(key, version, side)
     try:
         return reader(body, 0, len(body))

@@ -20,7 +20,7 @@ from collections.abc import Callable, Generator
 from struct import error
 from typing import Any
 
-from klamm.decoders.emit.pick import TAG_PATH, Locator, Path, Picker, Walker
+from klamm.decoders.emit.pick import TAG_PATH, Counter, Locator, Path, Picker, Walker
 from klamm.decoders.emit.read import Reader
 from klamm.decoders.emit.write import Writer
 from klamm.decoders.interpret import Layout
@@ -28,7 +28,7 @@ from klamm.decoders.tags import Malformed, long_uvarint, skip_tags, unknown_tags
 
 __all__ = [
     "TAG_PATH", "UNREADABLE", "UNWRITABLE", "Locate", "Malformed", "Path", "Pick", "Read", "Walk", "Write",
-    "locate", "long_uvarint", "pick", "read", "skip_tags", "unknown_tags", "walk", "write",
+    "beyond", "locate", "long_uvarint", "pick", "read", "skip_tags", "unknown_tags", "walk", "write",
 ]  # fmt: skip
 
 Read = Callable[[bytes, int, int], tuple[dict[str, Any], int]]
@@ -46,17 +46,25 @@ def read(layout: Layout) -> Read:
     return Reader(layout, "read").everything()
 
 
-def pick(layout: Layout, paths: tuple[Path, ...]) -> Pick:
-    """Paths that this version lacks give None."""
-    return Picker(layout, "pick", paths).made("data, pos, end")
+def pick(layout: Layout, paths: tuple[Path, ...], most: int | None = None) -> Pick:
+    """Paths that this version lacks give None. `most`: elements; where an array has more, the columns have
+    what was found before it, and the position is the end.
+    """
+    return Picker(layout, "pick", paths, most=most).made("data, pos, end")
 
 
-def walk(layout: Layout, paths: tuple[Path, ...], stop: str | None = None) -> Walk:
+def walk(layout: Layout, paths: tuple[Path, ...], stop: str | None = None, most: int | None = None) -> Walk:
     """Start the generator with next(), feed it the body in pieces with send(). Only wanted fields are kept.
 
     `stop` names a top-level field before which to return; for a tagged one that is before the tagged section.
+    `most`: elements to read, as of `pick`.
     """
-    return Walker(layout, "walk", paths, stop).made("")
+    return Walker(layout, "walk", paths, stop, most).made("")
+
+
+def beyond(layout: Layout, most: int) -> Callable[[bytes, int, int], bool]:
+    """Has a body more than `most` elements of arrays? Raises as `pick` does."""
+    return Counter(layout, most).made("data, pos, end")
 
 
 def locate(layout: Layout, paths: tuple[Path, ...]) -> Locate:

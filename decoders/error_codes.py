@@ -65,7 +65,7 @@ def _retry(code: int, name: str, meaning: str, *aliases: str) -> KafkaError:
 
 # fmt: off
 ERRORS = Errors([
-    _final(-1, "UNKNOWN_SERVER_ERROR", "an unexpected failure in the broker, told in its log", "UNKNOWN"),
+    _final(-1, "UNKNOWN_SERVER_ERROR", "an unexpected failure in the broker, see its log", "UNKNOWN"),
     _final(0, "NONE", "no error", "NO_ERROR"),
     _final(1, "OFFSET_OUT_OF_RANGE", "the log does not hold this offset: not any more, or not yet"),
     _retry(2, "CORRUPT_MESSAGE", "a record's checksum, size or key is not valid", "INVALID_MESSAGE"),
@@ -159,7 +159,7 @@ ERRORS = Errors([
     _retry(84, "ELECTION_NOT_NEEDED", "the partition is led by the right replica already"),
     _final(85, "NO_REASSIGNMENT_IN_PROGRESS", "the partition is not being moved"),
     _final(86, "GROUP_SUBSCRIBED_TO_TOPIC", "the group still consumes the topic"),
-    _final(87, "INVALID_RECORD", "the broker refuses a record for what is in it"),
+    _final(87, "INVALID_RECORD", "the broker refuses a record for its contents"),
     _retry(88, "UNSTABLE_OFFSET_COMMIT", "a transaction that commits these offsets is still open"),
     _retry(89, "THROTTLING_QUOTA_EXCEEDED", "a quota on this kind of request is used up"),
     _final(90, "PRODUCER_FENCED", "a newer producer uses the same transactional id"),
@@ -186,7 +186,7 @@ ERRORS = Errors([
     _final(111, "UNRELEASED_INSTANCE_ID", "another member still holds this instance id"),
     _final(112, "UNSUPPORTED_ASSIGNOR", "the group does not support this assignor"),
     _final(113, "STALE_MEMBER_EPOCH", "the member's epoch is old: try again after the next heartbeat"),
-    _final(114, "MISMATCHED_ENDPOINT_TYPE", "asked a broker what only a controller answers, or the reverse"),
+    _final(114, "MISMATCHED_ENDPOINT_TYPE", "a broker got a request for a controller, or the reverse"),
     _final(115, "UNSUPPORTED_ENDPOINT_TYPE", "the node does not know this type of endpoint"),
     _final(116, "UNKNOWN_CONTROLLER_ID", "no controller has this id"),
     _final(117, "UNKNOWN_SUBSCRIPTION_ID", "the client's metrics subscription is out of date"),

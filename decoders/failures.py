@@ -1,4 +1,4 @@
-"""What can go wrong between bytes and values; the attributes say where."""
+"""The errors between bytes and values; the attributes say where they are."""
 
 from __future__ import annotations
 

@@ -6,12 +6,16 @@ the broker may send nothing. So a frame from the client is a token for as long a
 
 from __future__ import annotations
 
+from klamm.decoders.framing import SIZE
+from klamm.decoders.schema import Side
+
 # the first byte of a GSS-API initial token (RFC 2743, 3.1); as a request it would be key 24576 or more
 GSSAPI_FIRST = 0x60
 SASL_HANDSHAKE = 0x0011
 LAST_KEY = (
-    0x00FF  # tokens of the other mechanisms begin with a letter or with 0x60, 0x05: never with a zero byte
+    0x00FF  # other mechanisms' tokens begin with a letter, or with 0x60 or 0x05: never with a zero byte
 )
+HEADERS: dict[Side, int] = {"request": 8, "response": 4}  # bytes, at least
 
 
 class Tokens:
@@ -25,7 +29,7 @@ class Tokens:
         self.awaited = 0  # tokens that the broker may still send
 
     def is_token(self, length: int, key: int) -> bool:
-        """Is a frame of the client, with these first two bytes after its size, a token?"""
+        """Whether a frame of the client, with these first two bytes after its size, is a token."""
         if length < 8:
             return True
         if (
@@ -40,3 +44,17 @@ class Tokens:
 
     def from_broker(self) -> None:
         self.awaited -= 1
+
+    def skip_short(self, data: bytes, pos: int, side: Side) -> int:
+        """Count whole tokens that are shorter than a Kafka header, and give the position behind them."""
+        header = HEADERS[side]
+        while len(data) - pos >= 4 and (side == "request" or self.awaited > 0):
+            (length,) = SIZE.unpack_from(data, pos)
+            if not 0 <= length < header or len(data) - pos < 4 + length:
+                break
+            if side == "request":
+                self.from_client()
+            else:
+                self.from_broker()
+            pos += 4 + length
+        return pos

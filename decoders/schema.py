@@ -20,12 +20,12 @@ from typing import Any, Literal, NamedTuple
 
 Side = Literal["request", "response"]
 
-# What a field means, whatever its name: rewriting, redaction, faults and metrics ask for marks, not for APIs.
+# Marks: the meaning of a field, whatever its name. Rewriting, redaction, faults and metrics use them.
 NODE_ID, HOST, PORT = "NODE_ID", "HOST", "PORT"  # of an endpoint that clients may connect to
 TOPIC, TOPIC_ID, PARTITION, GROUP, ERROR = "TOPIC", "TOPIC_ID", "PARTITION", "GROUP", "ERROR"
-SECRET, RECORDS, CLIENT_TEXT = "SECRET", "RECORDS", "CLIENT_TEXT"
+SECRET, RECORDS, TELEMETRY, CLIENT_TEXT = "SECRET", "RECORDS", "TELEMETRY", "CLIENT_TEXT"
 MARKS = frozenset(
-    {NODE_ID, HOST, PORT, TOPIC, TOPIC_ID, PARTITION, GROUP, ERROR, SECRET, RECORDS, CLIENT_TEXT}
+    {NODE_ID, HOST, PORT, TOPIC, TOPIC_ID, PARTITION, GROUP, ERROR, SECRET, RECORDS, TELEMETRY, CLIENT_TEXT}
 )
 
 NEWEST = 32767  # versions are an int16
@@ -154,6 +154,8 @@ class Api:
     response: tuple[Field, ...]
     aliases: tuple[str, ...] = ()
     unstable: Versions = NONE
+    request_headers: tuple[tuple[int, Versions], ...] = ()  # (header version, versions that have it), where
+    response_headers: tuple[tuple[int, Versions], ...] = ()  # they do not follow from `flexible`
 
     def fields(self, side: Side) -> tuple[Field, ...]:
         return self.request if side == "request" else self.response
@@ -169,12 +171,18 @@ def api(
     response: list[Field],
     aliases: tuple[str, ...] = (),
     unstable: str | None = None,
+    request_headers: dict[int, str] | None = None,
+    response_headers: dict[int, str] | None = None,
 ) -> Api:
     """Declare one API. Ranges are written "0-13", "9+" or "4"; `flexible=None` where no version is
-    (KIP-482).
+    (KIP-482). Headers are declared where they are not those of KIP-482: {header version: range}.
     """
     known, compact, early = version_range(versions), version_range(flexible), version_range(unstable)
-    return Api(key, name, known, compact, tuple(request), tuple(response), aliases, early)
+    headers = [
+        tuple((of, version_range(text)) for of, text in (given or {}).items())
+        for given in (request_headers, response_headers)
+    ]
+    return Api(key, name, known, compact, tuple(request), tuple(response), aliases, early, *headers)
 
 
 def present(fields: tuple[Field, ...], version: int) -> tuple[list[Field], list[Field]]:
@@ -203,7 +211,7 @@ def members(f: Field) -> tuple[Field, ...]:
     return f.of if isinstance(f.of, tuple) else ()
 
 
-def walk(
+def all_fields(
     fields: tuple[Field, ...], version: int, path: tuple[str, ...] = ()
 ) -> Iterator[tuple[tuple[str, ...], Field]]:
     """Every field of one version with its path, parents first, in wire order (tagged fields last in their
@@ -212,9 +220,9 @@ def walk(
     in_place, tagged = present(fields, version)
     for f in [*in_place, *tagged]:
         yield (*path, f.name), f
-        yield from walk(members(f), version, (*path, f.name))
+        yield from all_fields(members(f), version, (*path, f.name))
 
 
 def marked(fields: tuple[Field, ...], version: int, marks: frozenset[str]) -> list[tuple[str, ...]]:
     """Paths of the fields that carry one of the marks, in wire order."""
-    return [path for path, f in walk(fields, version) if f.mark in marks]
+    return [path for path, f in all_fields(fields, version) if f.mark in marks]

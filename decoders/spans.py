@@ -31,7 +31,7 @@ class Span:
 
     @property
     def own_end(self) -> int:
-        """Where its own bytes (a count, a mark of presence) end and its parts begin, if they stand in it."""
+        """The end of its own bytes (a count, a mark of presence), before its parts, if they stand in it."""
         return self.parts[0].start if self.parts and self.parts[0].start >= self.start else self.end
 
 

@@ -15,7 +15,7 @@ class Malformed(Exception):
 
 
 def long_uvarint(data: bytes, pos: int, value: int, shift: int = 7) -> tuple[int, int]:
-    """The rest of a varint whose first byte, or two where `shift` is 14, said that more follow."""
+    """The rest of a varint whose first byte, or two where `shift` is 14, is not the last."""
     value -= 1 << shift
     while True:
         byte = data[pos]

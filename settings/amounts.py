@@ -9,6 +9,7 @@ from klamm.settings.nearest import suggestion
 
 SIZES = {"": 1, "B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 """Units of bytes."""
+MOST = 2**63 - 1  # of the smallest unit: beyond it nothing keeps or waits for so much
 
 
 def amount(text: str, units: Mapping[str, float], what: str, example: str) -> float:
@@ -19,7 +20,10 @@ def amount(text: str, units: Mapping[str, float], what: str, example: str) -> fl
     number, unit = match.groups()
     if unit not in units:
         raise ValueError(f"unknown unit {unit!r}{suggestion(unit, [word for word in units if word])}")
-    return float(number) * units[unit]
+    found = float(number) * units[unit]
+    if found > MOST:
+        raise ValueError(f"{what} of {number[:9]}{'...' * (len(number) > 9)}{unit} is too large")
+    return found
 
 
 def whole(text: str) -> int:

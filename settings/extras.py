@@ -1,4 +1,4 @@
-"""How an extra of klamm is installed, where a command needs one that is not there."""
+"""The message that says how to install an extra of klamm that a command needs."""
 
 from __future__ import annotations
 

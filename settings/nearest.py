@@ -6,19 +6,22 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 
 LISTED = 12  # words; more than these are not worth reading in an error
+COMPARED = 1000  # words: among more than these, 20 ms of comparing, only a word of another case is found
 
 
 def nearest(word: str, words: Iterable[str]) -> str | None:
     """The closest of `words`, whatever its case; None where nothing comes close."""
     by_fold = {known.casefold(): known for known in words}
     meant = word.casefold()
+    if len(by_fold) > COMPARED:
+        return by_fold.get(meant)
     found = get_close_matches(meant, by_fold)
     swapped = [one for one in found if sorted(one) == sorted(meant)]  # acsk is acks rather than rack
     return by_fold[(swapped or found)[0]] if found else None
 
 
 def suggestion(word: str, words: Iterable[str], listing: str = "") -> str:
-    """What to say after an unknown word: the nearest one, else the short list, else the command that lists
+    """The hint after an unknown word: the nearest word, else the short list, else the command that lists
     them, if there is one.
     """
     known = list(words)

@@ -20,6 +20,8 @@ from typing import Any, Literal, NamedTuple, NewType, Union, get_args, get_origi
 import yaml
 
 from klamm.settings.nearest import nearest, suggestion
+from klamm.settings.printable import printable
+from klamm.settings.yaml_nodes import compose, entries_of, node_of, plain_of, why_not_yaml
 
 Path = tuple[str | int, ...]
 
@@ -28,25 +30,22 @@ EMPTY = {"", "~", "null"}
 NOTHING = EMPTY | {"none", "off"}  # of an optional that is not text
 FORMS = {yaml.ScalarNode: "one value", yaml.SequenceNode: "a list", yaml.MappingNode: "a mapping"}
 
-SYNTAX = {  # words of the YAML parser -> what to do about it
-    "found character '\\t'": "a tab: indent with spaces",
-    "mapping values are not allowed": "a second ': ' in a line: check the indentation, or quote the text",
-    "could not find expected ':'": "a key without ': '",
-    "expected <block end>": "the indentation does not fit, or text that starts with [ or { needs quotes",
-    "expected the node content": "text that starts with [ or { needs quotes",
-    "found undefined alias": "the text starts with *: put quotes around it",
-    "while scanning an alias": "the text starts with *: put quotes around it",
-    "while scanning an anchor": "the text starts with &: put quotes around it",
-    "found unexpected end of stream": "a quote is not closed",
-    "but found another document": "a second document: a file holds one, without ---",
-}
+MOST_MISTAKES, LONGEST = 1000, 1000  # of a file, and characters of one
+ENOUGH = f"there are {MOST_MISTAKES} mistakes up to here: what follows was not read"
+
+
+class TooMany(Exception):
+    """More mistakes than anybody reads; its argument is the last one."""
 
 
 class Scalar(NamedTuple):
-    """How one type is written as one scalar; `parse` raises ValueError with the reason."""
+    """How one type is written as one scalar; `parse` raises ValueError with the reason. `commas`: it may have
+    commas, so that `a,b` is one entry of a list and not two.
+    """
 
     parse: Callable[[str], Any]
     shape: str
+    commas: bool = False
 
 
 class Misplaced(ValueError):
@@ -58,11 +57,11 @@ class Misplaced(ValueError):
 
 
 class OutOfRange(ValueError):
-    """What a value must be; the key comes before it: `must be 0% to 100%`."""
+    """The allowed range of a value, worded to follow the key: `must be 0% to 100%`."""
 
 
 class Place(NamedTuple):
-    """Where something was written: a file, line and column from 1; or an option, line 0."""
+    """The place of a value: a file, line and column from 1; or an option, line 0."""
 
     source: str
     line: int = 0
@@ -73,7 +72,7 @@ class Place(NamedTuple):
 
 
 class Mistake(NamedTuple):
-    """One thing to correct."""
+    """One mistake."""
 
     place: Place
     path: Path
@@ -81,7 +80,8 @@ class Mistake(NamedTuple):
 
     def __str__(self) -> str:
         key = dotted(self.path) if self.place.line else ""
-        return ": ".join(part for part in (str(self.place), key, self.reason) if part)
+        reason = self.reason if len(self.reason) <= LONGEST else f"{self.reason[:LONGEST]}..."
+        return printable(": ".join(part for part in (str(self.place), key, reason) if part))
 
 
 class ConfigError(Exception):
@@ -94,17 +94,19 @@ class ConfigError(Exception):
 
 @dataclass
 class Document:
-    """What a file says: `value` has BROKEN where a mistake is, `places` every path that was written."""
+    """The contents of a file: `value` has BROKEN in place of mistakes, `places` every path that was
+    written.
+    """
 
     source: str
     value: Any = BROKEN
     places: dict[Path, Place] = field(default_factory=dict)
     mistakes: list[Mistake] = field(default_factory=list)
-    texts: dict[Path, yaml.ScalarNode] = field(default_factory=dict)  # those with places in them
+    texts: dict[Path, yaml.ScalarNode] = field(default_factory=dict)  # nodes whose text has places of its own
     node: yaml.Node | None = None
 
     def place_of(self, path: Path, column: int | None = None) -> Place:
-        """Where a path, or else the nearest thing around it, was written; or a column in its text, from 1."""
+        """The place of a path, or of the nearest path around it; or a column in its text, from 1."""
         if column is not None and path in self.texts:
             mark = _at(self.texts[path], column).start_mark
             return Place(self.source, mark.line + 1, mark.column + 1)
@@ -113,8 +115,9 @@ class Document:
 
     def written(self, key: str) -> tuple[Any, ...]:
         """The elements of a list as they stand there; every scalar is its text."""
-        plain = yaml.BaseLoader("").construct_document(self.node) if self.node is not None else {}
-        return tuple(plain.get(key) or ()) if isinstance(plain, dict) else ()
+        entries = self.node.value if isinstance(self.node, yaml.MappingNode) else ()
+        found = next((value for name, value in entries if name.value == key), None)
+        return tuple(map(plain_of, found.value)) if isinstance(found, yaml.SequenceNode) else ()
 
 
 def dotted(path: Path) -> str:
@@ -126,7 +129,7 @@ def dotted(path: Path) -> str:
 
 
 def read_file(file: str, kind: type, scalars: Mapping[Any, Scalar]) -> Document:
-    """What a file says as one dataclass. Raises nothing: look at `mistakes`."""
+    """The contents of a file as one dataclass. Raises nothing: see `mistakes`."""
     try:
         text = FilePath(file).read_bytes().decode()
     except OSError as problem:
@@ -143,11 +146,11 @@ def read(text: str, source: str, kind: type, scalars: Mapping[Any, Scalar]) -> D
     """Read a whole file as one dataclass. Raises nothing: look at `mistakes`."""
     document = Document(source)
     try:
-        node = yaml.compose(text, Loader=yaml.SafeLoader)
+        node = compose(text)
     except yaml.MarkedYAMLError as problem:
         mark = problem.problem_mark or problem.context_mark
         place = Place(source, mark.line + 1, mark.column + 1) if mark else Place(source, 1, 1)
-        document.mistakes.append(Mistake(place, (), _syntax(problem)))
+        document.mistakes.append(Mistake(place, (), why_not_yaml(problem)))
     except yaml.reader.ReaderError as problem:
         before = text[: problem.position]
         place = Place(source, before.count("\n") + 1, len(before) - before.rfind("\n"))
@@ -156,17 +159,26 @@ def read(text: str, source: str, kind: type, scalars: Mapping[Any, Scalar]) -> D
     except RecursionError:
         document.mistakes.append(Mistake(Place(source, 1, 1), (), "nested too deeply"))
     else:
-        document.node = node
-        if node is None:
-            document.value = kind()
-        else:
-            document.value = _Reading(document, scalars).value(node, kind, ())
+        _walk(document, node, kind, scalars)
     return document
 
 
-def _syntax(problem: yaml.MarkedYAMLError) -> str:
-    said = f"{problem.context or ''}: {problem.problem or ''}"
-    return next((advice for words, advice in SYNTAX.items() if words in said), f"not YAML: {problem.problem}")
+def read_json(value: Any, source: str, kind: type, scalars: Mapping[Any, Scalar]) -> Document:
+    """The same of JSON that was read already. Its places say nothing: see the paths of `mistakes`."""
+    document = Document(source)
+    try:
+        _walk(document, node_of(value), kind, scalars)
+    except RecursionError:
+        document.mistakes.append(Mistake(Place(source), (), "nested too deeply"))
+    return document
+
+
+def _walk(document: Document, node: yaml.Node | None, kind: type, scalars: Mapping[Any, Scalar]) -> None:
+    document.node = node
+    try:
+        document.value = kind() if node is None else _Reading(document, scalars).value(node, kind, ())
+    except TooMany as last:
+        document.mistakes.append(last.args[0])
 
 
 class _Reading:
@@ -178,6 +190,8 @@ class _Reading:
 
     def wrong(self, node: yaml.Node, path: Path, reason: str) -> Any:
         self.document.mistakes.append(Mistake(self.place(node), path, reason))
+        if len(self.document.mistakes) >= MOST_MISTAKES:
+            raise TooMany(Mistake(self.place(node), path, ENOUGH))
         return BROKEN
 
     def place(self, node: yaml.Node) -> Place:
@@ -238,7 +252,9 @@ class _Reading:
     def sequence(self, node: yaml.Node, hint: Any, path: Path) -> Any:
         element = get_args(hint)[0]
         if isinstance(node, yaml.ScalarNode) and node.value and self.is_scalar(element):
-            return tuple(self.scalar(part, element, path) for part in _parts(node))
+            known = self.scalars.get(element)
+            parts = (node,) if known is not None and known.commas else entries_of(node)
+            return tuple(self.scalar(part, element, path) for part in parts)
         if not isinstance(node, yaml.SequenceNode):
             return self.wrong(node, path, "must be a list: start each entry with '- '")
         return tuple(self.value(child, element, (*path, index)) for index, child in enumerate(node.value))
@@ -271,6 +287,8 @@ class _Reading:
         for key_node, value_node, name in self.entries(node, path):
             if name in hints:
                 found[name] = self.value(value_node, hints[name], (*path, name))
+            elif name == "<<":
+                self.wrong(key_node, (*path, name), "mappings are not merged with <<: write the keys out")
             else:
                 self.wrong(key_node, (*path, name), "unknown key" + _advice(name, hints))
         for key, f in zip(hints, _written(kind), strict=True):
@@ -314,7 +332,7 @@ def _at(node: yaml.ScalarNode, column: int) -> yaml.ScalarNode:
 
 
 def shape(hint: Any, scalars: Mapping[Any, Scalar]) -> str:
-    """What to write for a type, in words."""
+    """The valid values of a type, in words."""
     if hint in scalars or hint in BUILTIN:
         return (scalars.get(hint) or BUILTIN[hint]).shape
     if get_origin(hint) is Literal:
@@ -325,16 +343,6 @@ def shape(hint: Any, scalars: Mapping[Any, Scalar]) -> str:
     if get_origin(hint) is Mapping:
         return f"a mapping of {inner[0]}: {inner[1]}"
     return inner[0] if inner else "a mapping"
-
-
-def _parts(node: yaml.ScalarNode) -> Iterator[yaml.ScalarNode]:
-    """The entries of `a,b`, each where it stands if the scalar is plain and on one line."""
-    offset = 0
-    for part in node.value.split(","):
-        mark, skipped = node.start_mark, offset + len(part) - len(part.lstrip()) + (node.style is not None)
-        start = yaml.Mark(mark.name, 0, mark.line, mark.column + skipped, None, 0)
-        yield yaml.ScalarNode(node.tag, part.strip(), start, node.end_mark, style=node.style)
-        offset += len(part) + 1
 
 
 def _advice(name: str, hints: Mapping[str, Any]) -> str:

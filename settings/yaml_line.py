@@ -1,4 +1,4 @@
-"""What was written in YAML, as one line of YAML again."""
+"""Writes values of YAML as one line of YAML."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def flow(value: Any) -> str:
 
 
 def _text(text: str) -> str:
-    """In quotes where YAML, within braces, would read something else."""
+    """The text, in quotes where YAML, within braces, would read another value."""
     if text not in WORDS and text.isprintable() and _read(text) == text:
         return text
     if text.isprintable():

@@ -4,9 +4,11 @@ How the tables are marked:
 
     NODE_ID, HOST, PORT  endpoints that clients are told to connect to, and no others
     ERROR                every error code, of whatever part of an answer
-    SECRET               SASL tokens, salts and salted passwords, hmacs, configured values, forwarded requests
+    SECRET               SASL tokens, salts and salted passwords, hmacs, configured values and messages that
+                         repeat them, forwarded requests
+    TELEMETRY            metrics that clients push
     CLIENT_TEXT          what a client makes up and Kafka only carries: its software, client and instance ids,
-                         racks, reasons, tags; metadata, assignments and metrics for other clients' code
+                         racks, reasons, tags; metadata and assignments for other clients' code
     none                 ids that Kafka acts on and that lack a mark: members, transactional ids, principals
 """
 

@@ -44,8 +44,8 @@ ALTER_CONFIGS = api(
     response=[
         int32("throttle_time_ms"),
         array("responses", of=[
-            int16("error_code", mark=ERROR), string("error_message", null="0+"), int8("resource_type"),
-            string("resource_name"),
+            int16("error_code", mark=ERROR), string("error_message", null="0+", mark=SECRET),
+            int8("resource_type"), string("resource_name"),
         ]),
     ],
 )
@@ -64,8 +64,8 @@ INCREMENTAL_ALTER_CONFIGS = api(
     response=[
         int32("throttle_time_ms"),
         array("responses", of=[
-            int16("error_code", mark=ERROR), string("error_message", null="0+"), int8("resource_type"),
-            string("resource_name"),
+            int16("error_code", mark=ERROR), string("error_message", null="0+", mark=SECRET),
+            int8("resource_type"), string("resource_name"),
         ]),
     ],
 )

@@ -1,4 +1,4 @@
-"""What a client asks first: which versions, which brokers, which coordinator."""
+"""The first requests of a client: versions, brokers, coordinators."""
 
 from klamm.decoders.schema import (
     CLIENT_TEXT,
@@ -22,11 +22,11 @@ from klamm.decoders.schema import (
 )
 
 API_VERSIONS = api(
-    18, "ApiVersions", versions="0-5", flexible="3+",
+    18, "ApiVersions", versions="0-5", flexible="3+", response_headers={0: "0+"},
     request=[
         string("client_software_name", "3+", mark=CLIENT_TEXT),
         string("client_software_version", "3+", mark=CLIENT_TEXT),
-        string("cluster_id", "5+", null="5+", default=None),  # whom the client means to reach (KIP-1242)
+        string("cluster_id", "5+", null="5+", default=None),  # the cluster it means to reach (KIP-1242)
         int32("node_id", "5+", default=-1),
     ],
     response=[

@@ -20,7 +20,7 @@ from klamm.decoders.schema import (
     uuid,
 )
 
-# What controllers tell one another has no marks: clients hear of controllers from DescribeQuorum alone.
+# Requests between controllers have no marks: clients learn of controllers from DescribeQuorum only.
 NODE_ENDPOINT = [int32("node_id"), string("host"), uint16("port")]
 LISTENER = [string("name"), string("host"), uint16("port")]
 

@@ -1,4 +1,4 @@
-"""What the brokers' share coordinators keep about share groups (KIP-932)."""
+"""The state of share groups that the brokers' share coordinators keep (KIP-932)."""
 
 from klamm.decoders.schema import (
     ERROR,

@@ -85,7 +85,7 @@ STREAMS_GROUP_HEARTBEAT = api(
         string("error_message", null="0+", default=None), string("member_id"), int32("member_epoch"),
         int32("heartbeat_interval_ms"), int32("acceptable_recovery_lag_legacy", "0"),
         int32("task_offset_interval_ms"), int64("acceptable_recovery_lag", "1+", default=-1),
-        array("status", null="0+", of=[int8("status_code"), string("status_detail")]),
+        array("status", null="0+", of=[int8("status_code"), string("status_detail", mark=SECRET)]),
         array("active_tasks", null="0+", default=None, of=TASKS),
         array("standby_tasks", null="0+", default=None, of=TASKS),
         array("warmup_tasks", null="0+", default=None, of=TASKS),

@@ -1,8 +1,8 @@
 """Metrics that clients send (KIP-714)."""
 
 from klamm.decoders.schema import (
-    CLIENT_TEXT,
     ERROR,
+    TELEMETRY,
     api,
     array,
     boolean,
@@ -27,7 +27,7 @@ PUSH_TELEMETRY = api(
     72, "PushTelemetry", versions="0", flexible="0+",
     request=[
         uuid("client_instance_id"), int32("subscription_id"), boolean("terminating"),
-        int8("compression_type"), bytestring("metrics", mark=CLIENT_TEXT),
+        int8("compression_type"), bytestring("metrics", mark=TELEMETRY),
     ],
     response=[int32("throttle_time_ms"), int16("error_code", mark=ERROR)],
 )

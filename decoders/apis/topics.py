@@ -35,7 +35,7 @@ CREATE_TOPICS = api(
             string("name", mark=TOPIC),
             uuid("topic_id", "7+", mark=TOPIC_ID),
             int16("error_code", mark=ERROR),
-            string("error_message", "1+", null="1+"),
+            string("error_message", "1+", null="1+", mark=SECRET),
             int16("topic_config_error_code", "5+", tag=0, mark=ERROR),
             int32("num_partitions", "5+", default=-1), int16("replication_factor", "5+", default=-1),
             array("configs", "5+", null="5+", of=[

@@ -1,4 +1,4 @@
-"""What a controller of the ZooKeeper era told brokers, until Kafka 3.9."""
+"""Requests of the controller to brokers in the ZooKeeper era, until Kafka 3.9."""
 
 from klamm.decoders.schema import (
     ERROR,
@@ -130,7 +130,7 @@ UPDATE_METADATA = api(
 
 # The request header of v0 has no client id.
 CONTROLLED_SHUTDOWN = api(
-    7, "ControlledShutdown", versions="0-3", flexible="3+",
+    7, "ControlledShutdown", versions="0-3", flexible="3+", request_headers={0: "0"},
     request=[
         int32("broker_id"),
         int64("broker_epoch", "2+", default=-1),

@@ -68,7 +68,7 @@ class Source:
         return name
 
     def later(self, name: str, make: Callable[[], Callable[..., Any]]) -> str:
-        """The name of a function for what is rare."""
+        """The name of a function that is made when first called, for a rare case."""
         self.names[name] = Later(self.names, name, make)
         return name
 
@@ -93,7 +93,9 @@ class Fixed(NamedTuple):
 
 
 class Scan(Source):
-    """Emits what moves over bytes: fixed runs, lengths, varints; over one buffer or resumable over chunks."""
+    """Emits code that moves over bytes: fixed runs, lengths, varints; over one buffer or resumable over
+    chunks.
+    """
 
     resumable = False
 
@@ -164,7 +166,7 @@ class Scan(Source):
                 self.refuse_if(f"{variable} > {LONGEST_STRING + 1}")
 
     def length(self, variable: str, kind: str, null: bool) -> None:
-        """What tells the length or count of a `kind` into `variable`; null, which any negative one is, is
+        """Reads the raw length or count of a `kind` into `variable`; null, which is any negative one, is
         refused unless allowed.
         """
         if self.flexible:
@@ -180,7 +182,7 @@ class Scan(Source):
                 self.refuse_if(f"{variable} < 0")
 
     def amount(self, told: str) -> str:
-        """The length or count of which `told` was read; -1 for null."""
+        """The length or count that the raw value `told` stands for; -1 for null."""
         return f"{told} - 1" if self.flexible else told
 
     def is_null(self, told: str) -> str:
@@ -206,7 +208,7 @@ class Scan(Source):
 
     @contextmanager
     def unless_null(self, condition: str, variable: str, null: bool) -> Iterator[None]:
-        """What is emitted within reads `variable`; where it may be null, `condition` makes it None."""
+        """The code emitted within reads `variable`; where it may be null, `condition` makes it None."""
         if null:
             with self.block(f"if {condition}:"):
                 self.line(f"{variable} = None")

@@ -23,9 +23,9 @@ FEW = 5  # elements for which a shape is not worth looking for
 MOST_SHAPES = 32  # kept per array; elements of other shapes are read one by one
 MOST_VALUES = 64
 MOST_ROWS = 64
-LONGEST = 126  # bytes or elements: what a varint of one byte can tell
+LONGEST = 126  # bytes or elements: the most that a varint of one byte holds
 
-Want = dict[str, Any]  # field name -> index of a path, or the Want of what is below
+Want = dict[str, Any]  # field name -> index of a path, or the Want of its members
 Shape = tuple[int, ...]
 Alike = Callable[..., tuple[int, int]]
 
@@ -39,7 +39,7 @@ class _Unfit(Exception):
 
 
 class Alikes(dict[Shape, Alike | None]):
-    """By shape, made when first asked for; None where there is none to make. With `want` they are picks."""
+    """Readers by shape, made on first use; None for shapes without one. With `want` they are picks."""
 
     def __init__(self, layout: Layout, fields: tuple[Field, ...], want: Want | None = None) -> None:
         self.layout, self.fields, self.want = layout, fields, want
@@ -78,7 +78,7 @@ class Shaped(Scan):
 
     @contextmanager
     def apart(self) -> Iterator[None]:
-        """What is emitted within may not be there, or often: its lengths tell no shape."""
+        """The code emitted within may run never or often: its lengths are no part of a shape."""
         shape, self.shape = self.shape, []
         yield
         self.shape = shape
@@ -123,10 +123,10 @@ class _Alike(Source):
         super().__init__(layout, "alike")
         self.shape = shape
         self.lengths: Iterator[int] = iter(shape)
-        self.size = 0  # of what has been walked over
+        self.size = 0  # of the bytes walked over
         self.codes: list[str] = []
         self.variables: list[str] = []
-        self.fixed_bytes: list[tuple[int, int]] = []  # (offset, byte) of what tells the shape
+        self.fixed_bytes: list[tuple[int, int]] = []  # (offset, byte) of the lengths and counts of the shape
 
     def reading(self, fields: tuple[Field, ...], want: Want | None) -> Alike:
         columns: dict[int, str] = {}
@@ -235,7 +235,7 @@ class _Alike(Source):
         self.same(there.to_bytes(1, "big", signed=True))
 
     def columns(self, fields: tuple[Field, ...], want: Want, columns: dict[int, str]) -> None:
-        """Skips all but what is wanted; the expressions of its values go into `columns`."""
+        """Skips all but the wanted fields; the expressions of their values go into `columns`."""
         in_place, tagged = present(fields, self.version)
         if any(f.name in want for f in tagged):
             raise _Unfit

@@ -11,7 +11,7 @@ from klamm.decoders.schema import FIXED, SIZED, Field, members, present
 
 Path = tuple[str, ...]
 
-# In what `locate` finds: a tagged field on the way, as (TAG_PATH, size_start, value_start, value_end).
+# In the result of `locate`: a tagged field on the path, as (TAG_PATH, size_start, value_start, value_end).
 TAG_PATH = -1
 
 
@@ -36,16 +36,25 @@ class Kept(NamedTuple):
 
 
 class Picker(Shaped):
-    """Skips, and keeps what is wanted.
-
-    `columns` are the lists that wanted fields go to, by path; `lefts` are the counters of the loops around,
-    0 in the last turn, and None once something wanted follows.
+    """Skips fields, and keeps the wanted ones. `columns` are the lists that wanted fields go to, by path;
+    `lefts` are the counters of the loops around, 0 in the last turn, and None once a wanted field follows.
+    `most`: elements to read; where an array has more, the result is what was found before it.
     """
 
     spans = False
 
-    def __init__(self, layout: Layout, goal: str, paths: tuple[Path, ...], stop: str | None = None) -> None:
+    def __init__(
+        self,
+        layout: Layout,
+        goal: str,
+        paths: tuple[Path, ...],
+        stop: str | None = None,
+        most: int | None = None,
+    ) -> None:
         super().__init__(layout, goal)
+        self.most = most
+        if most is not None:
+            self.line(f"room = {most}")
         self.kept: list[Kept] = []
         self.begun: list[tuple[str, int]] = []  # where a length in the run begins: a variable, and its offset
         self.result = "".join(f"out{i}, " for i in range(len(paths)))
@@ -223,10 +232,12 @@ class Picker(Shaped):
                 )
         with self.block(f"if {self.is_some(count)}:"), self.apart():
             if isinstance(f.of, str) and f.of in FIXED:
+                self.charge_fixed(self.amount(count))
                 self.advance(f"({self.amount(count)}) * {FIXED[f.of][1]}")
                 return
             if not self.resumable:
                 self.refuse_many(count, least_size(f, self.version, self.flexible))
+            self.charge(self.amount(count))
             if isinstance(f.of, str):
                 with self.block(f"for _ in range({self.amount(count)}):"):
                     self.skip_sized(f.of, False)
@@ -235,6 +246,19 @@ class Picker(Shaped):
             left = self.fresh("left")
             with self.turns(f.of, want, count, left, below, inner):
                 self.struct(f.of, want, None if below is None else [*below, left], inner)
+
+    def charge(self, elements: str) -> None:
+        """Return what was found so far where so many more elements are too many."""
+        if self.most is None:
+            return
+        self.line(f"room -= {elements}")
+        with self.block("if room < 0:"):
+            if not self.resumable:
+                self.line("pos = end")
+            self.finish()
+
+    def charge_fixed(self, elements: str) -> None:
+        """Numbers are skipped at once, however many they are."""
 
     def turns(
         self,
@@ -278,6 +302,7 @@ class Picker(Shaped):
         self.shape.append(self.amount(size))
         with self.unless_null(self.is_null(size), variable, null):
             self.slice_of(kind, size, variable, '"utf-8", "surrogateescape"')
+            self.charge(f"{self.amount(size)} >> 8")  # long text takes the memory of many elements
 
     def keep_array(self, kind: str, variable: str, null: bool) -> None:
         count, element = self.fresh("count"), self.fresh("element")
@@ -286,6 +311,9 @@ class Picker(Shaped):
         self.line(f"{variable} = " + (f"None if {self.is_null(count)} else []" if null else "[]"))
         if not self.resumable:
             self.refuse_many(count, 1)
+        with self.block(f"if {self.is_some(count)}:"):
+            self.charge(self.amount(count))
+            self.line("pass")
         with self.block(f"for _ in range({self.amount(count)}):"), self.apart():
             if kind in FIXED:
                 self.fixed(FIXED[kind][0], element)
@@ -301,3 +329,28 @@ class Walker(Picker):
 
 class Locator(Picker):
     spans = True
+
+
+class Counter(Picker):
+    """Tells whether there are more than `most` elements. Stops nowhere before."""
+
+    def __init__(self, layout: Layout, most: int) -> None:
+        super().__init__(layout, "count", (), "-", most)
+
+    def finish(self) -> None:
+        self.flush()
+        self.line("return room < 0")
+
+    def charge_fixed(self, elements: str) -> None:
+        self.charge(elements)
+
+    def turns(
+        self,
+        fields: tuple[Field, ...],
+        want: Want,
+        count: str,
+        left: str,
+        lefts: list[str] | None,
+        columns: dict[int, str],
+    ) -> AbstractContextManager[None]:
+        return self.block(f"for {left} in range({self.amount(count)}):")

@@ -12,20 +12,22 @@ from typing import Any
 
 from klamm.decoders.emit.alike import Alikes, Rows, Shaped
 from klamm.decoders.interpret import Layout, least_size
-from klamm.decoders.schema import FIXED, SIZED, Field, default_of, members, present, walk
+from klamm.decoders.schema import FIXED, SIZED, Field, all_fields, default_of, members, present
 
 _ARRAYS = {kind: Rows(code) for kind, (code, _) in FIXED.items()}
 
 
 class Reader(Shaped):
-    """What is rare is read by functions of its own, made when first met: tagged fields, structs that may be
+    """Rare parts are read by functions of their own, made on first use: tagged fields, structs that may be
     null, and arrays whose elements other arrays have too (`often`).
     """
 
     def __init__(self, layout: Layout, goal: str) -> None:
         super().__init__(layout, goal)
-        arrays = Counter(members(f) for _, f in walk(layout.fields, layout.version) if f.kind == "array")
-        self.often = [fields for fields, count in arrays.items() if fields and count > 1]
+        arrays = Counter(
+            members(f) for _, f in all_fields(layout.fields, layout.version) if f.kind == "array"
+        )
+        self.often = [element for element, count in arrays.items() if element and count > 1]
 
     def everything(self) -> Callable[..., Any]:
         result = self.struct(self.layout.fields)

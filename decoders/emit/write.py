@@ -99,7 +99,7 @@ class Writer(Source):
     def struct(self, fields: tuple[Field, ...], name: str) -> None:
         in_place, tagged = present(fields, self.version)
         with self.block(f"if len({name}) != {len(in_place) + len(tagged)}:"):
-            self.line("raise Malformed")  # a field too many or too few: the interpreter knows what to do
+            self.line("raise Malformed")  # a field too many or too few: the interpreter explains it
         for f in in_place:
             self.value(f, f"{name}[{f.name!r}]")
         if not self.flexible:

@@ -1,4 +1,5 @@
-"""What Kafka puts inside its own fields and topics, by name: `PAYLOADS["ConsumerProtocolSubscription"]`.
+"""Payloads: the layouts of the bytes that Kafka puts inside its own fields and topics, by name:
+`PAYLOADS["ConsumerProtocolSubscription"]`.
 
     decode_payload(name, data) -> Decoded        by the version or type that its first bytes tell
     encode_payload(name, values) -> bytes        by values["version"]

@@ -49,7 +49,7 @@ def decode_payload(name: str, data: bytes) -> Decoded:
     UnknownApi.
     """
     payload = PAYLOADS[name]
-    told = _told(payload, data)
+    told = _version(payload, data)
     if told is None:
         return _newest_that_fits(payload, data)
     version = min(told, payload.versions.last) if payload.newer_as_newest else told
@@ -107,7 +107,7 @@ def control_record(key: bytes | None, value: bytes | None) -> tuple[Decoded, Dec
 
 
 def group_payload(protocol_type: str | None, part: Part, data: bytes | None) -> Decoded | None:
-    """What a member of a classic group says as it joins ("metadata"), or its "assignment"; None where it is
+    """The metadata of a joining member of a classic group ("metadata"), or its "assignment"; None where it is
     empty, or of no protocol type that Kafka's own programs use. Raises DecodeError.
     """
     return _decoded_if(GROUP_PAYLOADS.get((protocol_type or "", part)), data)
@@ -124,7 +124,7 @@ def _decoded_if(payload: Payload | None, data: bytes | None) -> Decoded | None:
     return decode_payload(payload.name, data) if payload and data else None
 
 
-def _told(payload: Payload, data: bytes) -> int | None:
+def _version(payload: Payload, data: bytes) -> int | None:
     """The version that the first bytes tell; None where they tell none."""
     leads = payload.leads
     if leads is None:

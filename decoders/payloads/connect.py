@@ -1,5 +1,5 @@
-"""What the workers of Kafka Connect tell each other: version 0 is eager, 1 cooperative (KIP-415), 2 signs its
-requests (KIP-507).
+"""The metadata and assignments of the workers of Kafka Connect: version 0 is eager, 1 cooperative (KIP-415),
+2 signs its requests (KIP-507).
 """
 
 from klamm.decoders.payloads.declaration import VERSION, payload

@@ -1,4 +1,5 @@
-"""What members of classic consumer groups tell each other: in JoinGroup, SyncGroup and DescribeGroups.
+"""The metadata and assignments of members of classic consumer groups, in JoinGroup, SyncGroup and
+DescribeGroups.
 
 Kafka reads versions to come as the newest that it knows. User data is the assignor's own: those of the Java
 client's sticky assignors (KIP-54, KIP-429) stand here, those of Kafka Streams in `streams`.

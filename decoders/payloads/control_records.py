@@ -1,5 +1,5 @@
-"""What control batches hold: the ends of transactions (KIP-98), and the words of the metadata quorum
-(KIP-595, KIP-630, KIP-853). Kafka reads versions to come as the newest that it knows.
+"""The contents of control batches: the ends of transactions (KIP-98), and those of the metadata quorum
+(KIP-595, KIP-630, KIP-853).
 """
 
 from klamm.decoders.payloads.declaration import VERSION, payload
@@ -56,7 +56,7 @@ KRAFT_VOTERS = payload(
     ],
 )
 
-# By the type that a control record's key tells: a name and what its value is.
+# By the type in a control record's key: a name and the layout of its value.
 CONTROL_TYPES = {
     0: ("ABORT", END_TXN_MARKER),
     1: ("COMMIT", END_TXN_MARKER),

@@ -1,4 +1,4 @@
-"""How payloads are declared: a table of fields as of an API, with the version or type that leads it."""
+"""Declares payloads: a table of fields as of an API, with the version or type that leads it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who sent the request that a broker forwards to the controller in an Envelope (KIP-590)."""
+"""The sender of a request that a broker forwards to the controller in an Envelope (KIP-590)."""
 
 from klamm.decoders.payloads.declaration import VERSION, payload
 from klamm.decoders.schema import boolean, string

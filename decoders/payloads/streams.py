@@ -53,7 +53,7 @@ PARTITIONS_BY_HOST = [
     array("partitions", "5+", of=[int32("topic_index"), int32("partition", mark=PARTITION)]),
 ]
 
-# Written by hand in Streams, so without a schema: the only source is what its AssignmentInfo writes.
+# Written by hand in Streams, so without a schema: the only source is the code of its AssignmentInfo.
 ASSIGNMENT_INFO = payload(
     "AssignmentInfo", versions="1-11", flexible=None,
     fields=[

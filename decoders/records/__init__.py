@@ -10,12 +10,12 @@ valid_bytes(data). Control records are read by klamm.decoders.payloads.control_r
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from struct import Struct, error
 
 from klamm.decoders.records import legacy as records_legacy
 from klamm.decoders.records import v2 as records_v2
-from klamm.decoders.records.codecs import MissingCodec
+from klamm.decoders.records.codecs import MissingCodec, uncounted
 from klamm.decoders.records.shapes import (
     CODECS,
     CREATE_TIME,
@@ -49,7 +49,7 @@ def batches(data: bytes) -> Iterator[Batch]:
 
 
 def valid_bytes(data: bytes) -> int:
-    """Where the last whole batch ends. Raises RecordsError."""
+    """The end of the last whole batch. Raises RecordsError."""
     return max((end for _, end, _ in spans(data, 0, len(data))), default=0)
 
 
@@ -70,12 +70,18 @@ def spans(data: bytes, pos: int, there: int) -> Iterator[tuple[int, int, int]]:
         pos = end
 
 
-def records(batch: Batch, limit: int = LIMIT) -> Iterator[Record]:
-    """The records of a batch that was read, of at most `limit` bytes when decompressed. The caller looks at
+def records(
+    batch: Batch,
+    limit: int = LIMIT,
+    most_headers: int = LIMIT,
+    decompressed: Callable[[int], None] = uncounted,
+) -> Iterator[Record]:
+    """The records of a batch that was read, of at most `limit` bytes when decompressed, with at most so many
+    headers each. `decompressed` is told the bytes as they come, and may raise. The caller looks at
     `batch.crc_ok`, or does not. Raises RecordsError, at once or on the way, and MissingCodec.
     """
     try:
-        return RECORDS[batch.magic](batch, limit)
+        return RECORDS[batch.magic](batch, limit, most_headers, decompressed)
     except RecordsError as wrong:
         raise RecordsError(wrong.reason, batch.start) from wrong
 

@@ -21,15 +21,23 @@ INT32 = Struct(">i")
 XERIAL = b"\x82SNAPPY\0" + bytes([0, 0, 0, 1, 0, 0, 0, 1])  # the framing of snappy-java, as Kafka writes it
 XERIAL_BLOCK = 1 << 15
 SNAPPY_RATIO = 24  # three bytes can stand for 64, no more
-ZSTD_WINDOW = 1 << 27  # the most that a frame may make its reader keep, which is what Kafka takes
+ZSTD_WINDOW = 1 << 27  # the largest window that Kafka accepts
 
 
 class MissingCodec(ImportError):
     """A codec's package is not installed."""
 
 
-def decompress(codec: str, data: bytes, limit: int, magic: int = 2) -> bytes:
-    """Raises RecordsError for wrong bytes, and for such that yield more than `limit`; MissingCodec."""
+def uncounted(size: int) -> None:
+    """Nobody is told how many bytes are decompressed."""
+
+
+def decompress(
+    codec: str, data: bytes, limit: int, magic: int = 2, decompressed: Callable[[int], None] = uncounted
+) -> bytes:
+    """`decompressed` is told the bytes as they come, and may raise. Raises RecordsError for wrong bytes, and
+    for such that yield more than `limit`; MissingCodec.
+    """
     if codec not in READERS:
         raise RecordsError(f"compressed with {codec}, which is none of {', '.join(READERS)}")
     if codec == "lz4" and magic == 0:
@@ -39,6 +47,7 @@ def decompress(codec: str, data: bytes, limit: int, magic: int = 2) -> bytes:
         for piece in READERS[codec](data, limit):
             if out.tell() + len(piece) > limit:
                 raise RecordsError(f"{codec} yields more than {limit:,} bytes")
+            decompressed(len(piece))
             out.write(piece)
     except (OSError, EOFError, RuntimeError, zlib.error) as reason:
         raise RecordsError(f"wrong {codec}: {reason}") from reason
@@ -46,7 +55,9 @@ def decompress(codec: str, data: bytes, limit: int, magic: int = 2) -> bytes:
 
 
 def compress(codec: str, data: bytes, magic: int = 2) -> bytes:
-    """As Kafka's own clients do. Raises RecordsError where this magic has no such codec; MissingCodec."""
+    """Compresses as Kafka's own clients do. Raises RecordsError where this magic has no such codec;
+    MissingCodec.
+    """
     if codec not in WRITERS or (codec == "zstd" and magic < 2):
         raise RecordsError(f"records of magic {magic} cannot be compressed with {codec}")
     written = WRITERS[codec](data)

@@ -7,7 +7,7 @@ last message inside, where offsets are absolute in magic 0, and count from any s
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from struct import Struct
 
 from msgspec.structs import replace
@@ -26,7 +26,7 @@ from klamm.decoders.records.shapes import (
     RecordsError,
 )
 
-PLACE, CRC = Struct(">qi"), Struct(">I")  # offset and size; then what `size` counts
+PLACE, CRC = Struct(">qi"), Struct(">I")  # offset and size; then the bytes that `size` counts
 HEADERS = Struct(">bb"), Struct(">bbq")  # magic, attributes and, in magic 1, a timestamp
 LENGTH = Struct(">i")  # of a key, of a value: -1 for null
 LEAST_SIZES = tuple(PLACE.size + CRC.size + header.size + 2 * LENGTH.size for header in HEADERS)
@@ -49,13 +49,15 @@ def header(data: bytes, start: int, end: int) -> Batch:
     )  # fmt: skip
 
 
-def records(batch: Batch, limit: int) -> Iterator[Record]:
+def records(
+    batch: Batch, limit: int, most_headers: int, decompressed: Callable[[int], None]
+) -> Iterator[Record]:
     key, value = _key_and_value(batch, batch.data, batch.magic, batch.start, batch.end)
     if batch.codec == "none":
         return iter([Record(batch.last_offset, batch.max_timestamp, key, value)])
     if value is None:
         raise RecordsError("a compressed message without a value", batch.start)
-    return _inside(batch, decompress(batch.codec, value, limit, batch.magic))
+    return _inside(batch, decompress(batch.codec, value, limit, batch.magic, decompressed))
 
 
 def _key_and_value(
@@ -76,8 +78,8 @@ def _key_and_value(
 
 
 def _inside(batch: Batch, data: bytes) -> Iterator[Record]:
-    """As Kafka does: at least one message, none of them compressed. With magic 1 some producers leave 0 for
-    the offset outside.
+    """The messages inside a compressed one, as Kafka reads them: at least one, none of them compressed. With
+    magic 1 some producers leave 0 for the offset outside.
     """
     last = UNKNOWN
     for offset, _, _ in _messages(batch, data):
@@ -111,7 +113,7 @@ def _messages(batch: Batch, data: bytes) -> Iterator[tuple[int, int, int]]:
 
 
 def write(batch: Batch, records: Sequence[Record]) -> bytes:
-    """`base_timestamp` and what only magic 2 has are not written."""
+    """Does not write `base_timestamp` and the other fields that only magic 2 has."""
     if any(record.headers for record in records) or batch.is_control or batch.is_transactional:
         raise RecordsError(f"headers, transactions and control records need magic 2, not {batch.magic}")
     magic, appended = batch.magic, batch.timestamp_type == LOG_APPEND_TIME

@@ -1,4 +1,4 @@
-"""What a batch and a record are, whatever their format, and how they can be wrong."""
+"""Batches and records of all formats, and their errors."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import msgspec
 from crc32c import crc32c
 
 CODECS = "none", "gzip", "snappy", "lz4", "zstd", "codec 5", "codec 6", "codec 7"  # by id
-UNKNOWN = -1  # an offset, a count or a timestamp that is not told; `write` takes it from the records
+UNKNOWN = -1  # an unknown offset, count or timestamp; `write` takes it from the records
 
 # Kafka's names of a timestamp's type; messages of magic 0 have no timestamp.
 NO_TIMESTAMP, CREATE_TIME, LOG_APPEND_TIME = "NoTimestampType", "CreateTime", "LogAppendTime"
@@ -74,7 +74,7 @@ class Batch(NamedTuple):
 
     @property
     def crc_ok(self) -> bool:
-        """Are the bytes those that the checksum was taken of? Reads all of them."""
+        """Whether the checksum fits the bytes. Reads all of them."""
         if self.magic == 2:
             return crc32c(memoryview(self.data)[self.start + 21 : self.end]) == self.crc
         return zlib.crc32(memoryview(self.data)[self.start + 16 : self.end]) == self.crc

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from struct import Struct
 
 from crc32c import crc32c
@@ -45,15 +45,19 @@ def header(data: bytes, start: int, end: int) -> Batch:
     )  # fmt: skip
 
 
-def records(batch: Batch, limit: int) -> Iterator[Record]:
+def records(
+    batch: Batch, limit: int, most_headers: int, decompressed: Callable[[int], None]
+) -> Iterator[Record]:
     data, start, end = batch.data, batch.start + LEAST_SIZE, batch.end
     if batch.codec == "none":
-        return _records(batch, data, start, end, "")
-    data = decompress(batch.codec, data[start:end], limit)
-    return _records(batch, data, 0, len(data), f" of what was in {batch.codec}")
+        return _records(batch, data, start, end, "", most_headers)
+    data = decompress(batch.codec, data[start:end], limit, 2, decompressed)
+    return _records(batch, data, 0, len(data), f" of what was in {batch.codec}", most_headers)
 
 
-def _records(batch: Batch, data: bytes, pos: int, end: int, where: str) -> Iterator[Record]:
+def _records(
+    batch: Batch, data: bytes, pos: int, end: int, where: str, most_headers: int
+) -> Iterator[Record]:
     """Varints of one and two bytes are read in place: nearly all are."""
     base_offset, base_timestamp = batch.base_offset, batch.base_timestamp
     appended = batch.timestamp_type == LOG_APPEND_TIME
@@ -122,7 +126,7 @@ def _records(batch: Batch, data: bytes, pos: int, end: int, where: str) -> Itera
                 value = data[pos : (pos := pos + (size >> 1))]
 
             if data[pos]:
-                headers, pos = _headers(data, pos, stop)
+                headers, pos = _headers(data, pos, stop, most_headers)
             else:
                 headers = ()
                 pos += 1
@@ -136,9 +140,9 @@ def _records(batch: Batch, data: bytes, pos: int, end: int, where: str) -> Itera
         raise RecordsError(told, batch.start)
 
 
-def _headers(data: bytes, pos: int, stop: int) -> tuple[Headers, int]:
+def _headers(data: bytes, pos: int, stop: int, most: int) -> tuple[Headers, int]:
     count, pos = _varint(data, pos)
-    if not 0 <= count <= (stop - pos) // 2:
+    if not 0 <= count <= min(most, (stop - pos) // 2):
         raise Malformed
     found = []
     for _ in range(count):

@@ -1,0 +1,1 @@
+"""Messages as people are shown them: values in words, contents of fields of bytes, layouts side by side."""
