@@ -1,1 +1,1 @@
-"""What to do with a frame: pure decisions from (frame, exchange, now, random)."""
+"""Decisions of rules about frames: pure functions of (frame, exchange, now, random)."""

@@ -12,7 +12,7 @@ PER_MATCH = 1024  # draws that one match may take
 
 
 def stream(seed: int, rule: str, connection: str) -> int:
-    """Where the numbers of one rule on one connection begin."""
+    """The first number of one rule on one connection."""
     return int.from_bytes(blake2b(f"{seed}\0{rule}\0{connection}".encode(), digest_size=8).digest(), "big")
 
 

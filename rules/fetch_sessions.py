@@ -1,4 +1,4 @@
-"""What the fetch sessions of a connection hold (KIP-227): a steady request names no topics."""
+"""The contents of the fetch sessions of a connection (KIP-227): a steady request names no topics."""
 
 from __future__ import annotations
 
@@ -20,12 +20,14 @@ class FetchSessions:
         self.asked: set[Key] = set()
 
     def unknown(self, frame: Frame) -> bool:
-        """Does a request go on with a session whose beginning klamm has not read?"""
+        """Whether a request continues a session whose beginning klamm has not read."""
         values = frame.values
         return values.get("session_epoch", -1) > 0 and values.get("session_id", 0) not in self.by_id
 
-    def held(self, frame: Frame) -> Iterator[Part]:
-        """What a request is about: what its session holds, with what it adds and without what it forgets."""
+    def parts(self, frame: Frame) -> Iterator[Part]:
+        """The partitions of a request: those of its session, with the added and without the forgotten
+        ones.
+        """
         values = frame.values
         now = set(self.by_id.get(values.get("session_id", 0), ()))
         now |= set(_partitions(values["topics"]))
@@ -39,12 +41,12 @@ class FetchSessions:
         epoch, session = values.get("session_epoch", -1), values.get("session_id", 0)
         if epoch == -1:
             self.by_id.pop(session, None)
-        self.asked = {(p["topic"], p["topic_id"], p["partition"]) for p in self.held(frame)}
+        self.asked = {(p["topic"], p["topic_id"], p["partition"]) for p in self.parts(frame)}
         if epoch > 0 and session in self.by_id:
             self.by_id[session] = self.asked
 
     def answers(self, frame: Frame) -> None:
-        """Its answer: the session that now holds what was asked."""
+        """Takes the answer: the session now holds the requested partitions."""
         session = frame.values.get("session_id", 0)
         if session and frame.request is not None and frame.request.values.get("session_epoch") == 0:
             values: dict[str, Any] = frame.request.values

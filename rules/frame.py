@@ -1,4 +1,4 @@
-"""What a rule sees: one frame, and the exchange it belongs to."""
+"""One frame and its exchange, as rules see them."""
 
 from __future__ import annotations
 
@@ -10,14 +10,29 @@ from klamm.decoders.body import decode_prefix
 from klamm.decoders.headers import answered_version
 from klamm.decoders.schema import Api, Side
 
-# One of the things that a frame is about, as far as it tells: "topic", "topic_id", "partition", "group".
+
+class Treatment:
+    """What rules have done to a frame: the names of those that acted, and the time for which they held it.
+    `withheld`: nothing of it went on.
+    """
+
+    __slots__ = ("delay_ns", "rules", "withheld")
+
+    def __init__(self) -> None:
+        self.rules: list[str] = []
+        self.delay_ns = 0
+        self.withheld = False
+
+
+# One subject of a frame, by its known keys: "topic", "topic_id", "partition", "group".
 Part = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Peer:
-    """Who is at the two ends of a connection. `key` names it the same in every run: cluster, broker, and
-    which of the connections from one client host it is. `number` is that of `klamm connections` and captures.
+    """The two ends of a connection. `key` is the same in every run: cluster, broker, and the number of the
+    connection among those from one client host. `number` is that of `klamm connections` and captures.
+    `instance_id` is the client's (KIP-1313), once it has sent one; `principal` that of its certificate.
     """
 
     cluster: str
@@ -25,6 +40,8 @@ class Peer:
     client_address: str  # host:port
     key: str
     number: int = 0
+    instance_id: str | None = None
+    principal: str | None = None
 
     @property
     def client_host(self) -> str:
@@ -36,13 +53,15 @@ class Frame:
     """`body` is what follows the header. `arrived_ns` is monotonic. `request` is that of a response.
 
     `only` says which parts (topic, partition, group) the rule that acts has selected; None: all. `names`
-    tells the names of topic ids. `held`: what a Fetch request is about, its session included.
-    `header_bytes` are those before the body, the size field included.
+    tells the names of topic ids. `session_parts`: what a Fetch request is about, its session included.
+    `header_bytes` are those before the body, the size field included. `work`: steps of expressions. `came` is
+    the body before klamm replaced addresses in it, None where it did not. A copy shares the `treatment`, and
+    is a copy `of` a frame that rules may still change.
     """
 
     __slots__ = (
-        "api", "arrived_ns", "body", "client_id", "header_bytes", "held", "names", "only", "peer", "read",
-        "request", "side", "version",
+        "api", "arrived_ns", "body", "came", "client_id", "header_bytes", "names", "of", "only", "peer",
+        "read", "request", "session_parts", "side", "treatment", "version", "work",
     )  # fmt: skip
 
     def __init__(
@@ -60,11 +79,15 @@ class Frame:
             version = answered_version(api.key, version, body)
         self.api, self.version, self.side, self.body = api, version, side, body
         self.client_id, self.peer, self.arrived_ns, self.request = client_id, peer, arrived_ns, request
-        self.held: tuple[Part, ...] = ()
+        self.session_parts: tuple[Part, ...] = ()
         self.only: Callable[[Part], bool] | None = None
         self.names: Callable[[bytes], str | None] = _unnamed
         self.header_bytes = 0
+        self.came: bytes | None = None
+        self.of: Frame | None = None
         self.read: dict[str, Any] | None = None
+        self.work = 0
+        self.treatment = Treatment()
 
     @property
     def values(self) -> dict[str, Any]:
@@ -75,8 +98,16 @@ class Frame:
             self.read, _ = decode_prefix(self.body, self.api.key, self.version, self.side)
         return self.read
 
+    def copy(self, body: bytes, request: Frame | None = None) -> Frame:
+        """A copy with this body, which changes of rules to this frame do not reach; it leads to them."""
+        of = self.api, self.version, self.side, body, self.client_id, self.peer, self.arrived_ns
+        copy = Frame(*of, request)
+        copy.names, copy.header_bytes, copy.treatment = self.names, self.header_bytes, self.treatment
+        copy.came, copy.of, copy.read = self.came, self, self.read if body is self.body else None
+        return copy
+
     def become(self, values: dict[str, Any] | None, body: bytes) -> None:
-        """What an earlier rule has made of it."""
+        """Takes the result of an earlier rule."""
         self.read, self.body = values, body
 
 

@@ -7,21 +7,26 @@ what is large, is told as its size; left as it was told, it stays what it is.
 from __future__ import annotations
 
 import binascii
-from base64 import b64decode, b64encode, urlsafe_b64decode, urlsafe_b64encode
+from base64 import b64decode, b64encode, urlsafe_b64decode
 from collections.abc import Mapping, Sequence
 from functools import cache
 from math import isfinite
 from typing import Any
 
-from klamm.decoders.schema import RECORDS, SECRET, UNKNOWN_TAGS, Field, members
+from klamm.decoders.schema import RECORDS, SECRET, TELEMETRY, UNKNOWN_TAGS, Field, members
+from klamm.decoders.text import uuid_text, valid_text
 
-HIDDEN = frozenset({SECRET, RECORDS})
-HIDDEN_BYTES = "bytes"  # the field that tells their size
+__all__ = [
+    "HIDDEN", "HIDDEN_BYTES", "NotThat", "field_to_json", "from_json", "plain_json", "to_json", "uuid_text",
+]  # fmt: skip
+
+HIDDEN = frozenset({SECRET, RECORDS, TELEMETRY})
+HIDDEN_BYTES = "bytes"  # the field with their size
 NO_NUMBERS = {"nan", "inf", "-inf"}
 
 
 class NotThat(ValueError):
-    """A value that was edited into what cannot be. `path` is as in EncodeError."""
+    """An edited value that is not valid. `path` is as in EncodeError."""
 
     def __init__(self, path: str, reason: str) -> None:
         super().__init__(f"{path}: {reason}")
@@ -48,8 +53,8 @@ def from_json(
     before: Mapping[str, Any],
     hidden: frozenset[str] = HIDDEN,
 ) -> dict[str, Any]:
-    """What was made of `to_json(fields, version, before, hidden)`, as values again. Raises NotThat; whether
-    the layout can carry them is for `encode` to say.
+    """Converts the edited form of `to_json(fields, version, before, hidden)` back into values. Raises
+    NotThat; whether the layout can hold them is checked by `encode`.
     """
     return _struct(fields, version, said, before, hidden, "")
 
@@ -82,17 +87,7 @@ def plain_json(value: Any, kind: str) -> Any:
         return uuid_text(value) if kind == "uuid" else _base64(value)
     if isinstance(value, float) and not isfinite(value):
         return str(value)
-    return plain_text(value) if isinstance(value, str) else value
-
-
-def plain_text(text: str) -> str:
-    """Bytes that are no text are told as such."""
-    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
-
-
-def uuid_text(value: bytes | memoryview) -> str:
-    """Kafka's own form: base64 for URLs, without padding."""
-    return urlsafe_b64encode(value).decode().rstrip("=")
+    return valid_text(value) if isinstance(value, str) else value
 
 
 def _base64(data: bytes | memoryview) -> str:

@@ -1,6 +1,5 @@
-"""What actions ask for: orders, as data. The edge carries them out, in the order in which rules give them.
-
-An order that ends a frame is the last one heard: what later rules of the file would have said is not asked.
+"""Orders of rules, as data. An order that ends a frame is the last one: later rules of the file are not
+asked.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ FOREVER = 2**63 - 1  # ns
 
 
 class Delay(NamedTuple):
-    """The frame goes on `ns` after it came; what follows it on its side waits behind it."""
+    """The frame goes on `ns` after it came; the bytes behind it on its side wait."""
 
     ns: int
 
@@ -50,7 +49,7 @@ class Answer(NamedTuple):
 
 
 class OnAnswer(NamedTuple):
-    """When the answer to this request comes, ask this function what to do with it."""
+    """When the answer to this request comes, this function gives the orders for it."""
 
     act: Callable[[Frame], Iterable[Order]]
 
@@ -75,8 +74,8 @@ class MuteChannel(NamedTuple):
 
 
 class Silence(NamedTuple):
-    """This connection's client hears nothing more, and nothing more of it is heard. Ends it. The connection
-    is closed after so long; 0: never.
+    """The client gets no more bytes on this connection, and its bytes are not read any more. Ends the frame.
+    The connection is closed after so long; 0: never.
     """
 
     close_after_ns: int = 0
@@ -87,7 +86,7 @@ class Twice(NamedTuple):
 
 
 class Shape(NamedTuple):
-    """From here on the bytes of one direction flow like this. 0 leaves a trait as it is."""
+    """The way in which the bytes of one direction flow from here on. 0 leaves a trait as it is."""
 
     direction: Direction
     bytes_per_s: int = 0
@@ -95,7 +94,7 @@ class Shape(NamedTuple):
     slice_spread: int = 0  # plus or minus this,
     slice_gap_ns: int = 0  # with so much between two slices
     limit_bytes: int = 0  # then the connection is closed
-    close_after_ns: int = 0  # an end that closes is told of so much later
+    close_after_ns: int = 0  # the other end is closed this much later
     loss: float = 0.0  # the share of segments that stall for a retransmission
     loss_ns: int = 0  # which takes so long, doubled for each further loss in a row
     loss_correlation: float = 0.0  # how much each chance of a loss is that of the one before
@@ -120,3 +119,14 @@ Reply = Answer | OnAnswer
 Ending = Drop | Cut | Silence
 Order = Delay | Pause | Edit | Raw | Reply | Ending | MuteChannel | Twice | Shape | Log | Keep
 ENDING = (Answer, Drop, Cut, Silence)
+
+
+def edited_by(orders: Iterable[Order]) -> dict[str, Any] | None:
+    """The values as the last edit left them. The body may have been corrupted after it."""
+    edits = [order.values for order in orders if isinstance(order, Edit)]
+    return edits[-1] if edits else None
+
+
+def pause_of(orders: Iterable[Order]) -> Pause | None:
+    """The first order that pauses the frame."""
+    return next((order for order in orders if isinstance(order, Pause)), None)

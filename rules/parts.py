@@ -1,12 +1,12 @@
-"""What a frame is about: its topics, partitions and groups, one `Part` each, found by their marks."""
+"""The topics, partitions and groups of a frame, one `Part` each, found by their marks."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from functools import cache
 from typing import Any
 
-from klamm.decoders.schema import GROUP, PARTITION, TOPIC, TOPIC_ID, Field, members, present, walk
+from klamm.decoders.schema import GROUP, PARTITION, TOPIC, TOPIC_ID, Field, all_fields, members, present
 from klamm.rules.frame import Part
 
 MARKS = {TOPIC: "topic", TOPIC_ID: "topic_id", PARTITION: "partition", GROUP: "group"}
@@ -28,7 +28,7 @@ def parts(
 
 
 def names_all(fields: tuple[Field, ...], version: int, values: dict[str, Any]) -> bool:
-    """Does the request ask for every topic there is, by a null, or by an empty list in Metadata 0?"""
+    """Whether the request asks for every topic, by a null, or by an empty list in Metadata 0."""
     for f in _telling(fields, version)[1]:
         if f.kind == "array" and any(m.mark in (TOPIC, TOPIC_ID) for m in members(f)):
             value = values.get(f.name)
@@ -57,7 +57,7 @@ def _struct(fields: tuple[Field, ...], version: int, values: dict[str, Any], abo
 def _telling(
     fields: tuple[Field, ...], version: int
 ) -> tuple[tuple[tuple[str, str], ...], tuple[Field, ...]]:
-    """Of a struct: (field, what it tells) for each that tells something, and the fields with such in them."""
+    """Of a struct: its fields with marks, as (field, mark), and the fields with such fields in them."""
     in_place, tagged = present(fields, version)
     asked = [f for f in [*in_place, *tagged] if f.name not in UNASKED]
     told = tuple((f.name, MARKS[f.mark]) for f in asked if f.mark in MARKS and f.kind != "array")
@@ -65,7 +65,7 @@ def _telling(
         f
         for f in asked
         if f.kind in ("array", "struct")
-        and (f.mark in MARKS or any(inner.mark in MARKS for _, inner in walk(members(f), version)))
+        and (f.mark in MARKS or any(inner.mark in MARKS for _, inner in all_fields(members(f), version)))
     )
     return told, below
 
@@ -80,3 +80,9 @@ def _below(f: Field, version: int, value: Any, about: Part) -> Iterator[Part]:
     else:
         for each in value:
             yield {**about, MARKS[f.mark or ""]: each}
+
+
+def place_of(part: Part) -> tuple[Hashable, Hashable]:
+    """Its topic and partition, to be hashed. The hash of None is not the same in all processes."""
+    topic, partition = part.get("topic"), part.get("partition")
+    return "" if topic is None else topic, "" if partition is None else partition

@@ -1,19 +1,20 @@
-"""What each frame needs, decided before it is touched: one place, from subscriptions that are data.
+"""Decides what each frame needs, before it is touched, from subscriptions that are data.
 
 PASS   the bytes go on as they come; at most the header is looked at.
-WATCH  so too, while `request_pick` / `response_pick` read what metering and log want.
-HOLD   what may change the frame: `hold` says why; `tail` names the field at a frame's end that may have to be
+WATCH  so too, while `request` and `response` of the plan pick the fields that metering and log want.
+HOLD   the frame may be changed: `hold` is set; `tail` names the field at a frame's end that may have to be
        rewritten.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from klamm.decoders import API
-from klamm.decoders.compile import Locate, Path, Pick, Walk, locate, pick, walk
+from klamm.decoders.compile import UNREADABLE, Locate, Path, Pick, Walk, beyond, locate, pick, walk
 from klamm.decoders.failures import UnknownApi
 from klamm.decoders.headers import request_header_version, response_header_version
 from klamm.decoders.interpret import Layout
@@ -30,9 +31,9 @@ from klamm.decoders.schema import (
     Api,
     Field,
     Side,
+    all_fields,
     marked,
 )
-from klamm.decoders.schema import walk as walk_fields
 
 if TYPE_CHECKING:
     from klamm.rules.expressions import Expression
@@ -50,13 +51,16 @@ ALWAYS: dict[tuple[int, Side], tuple[Path, ...]] = {
     (METADATA, "response"): (("topics", "name"), ("topics", "topic_id")),
 }
 
+# The addresses in a response to Metadata, which are picked where they are not rewritten.
+BROKERS: tuple[Path, ...] = (("brokers", "node_id"), ("brokers", "host"), ("brokers", "port"))
+
 # Topics that a request names without asking anything of them: metering does not count them, and need not read
 # on to them.
 UNASKED = {"forgotten_topics_data"}
 
 
 class ListenerWish(NamedTuple):
-    """Somebody who wants to hear of the exchanges whose requests are so; None: of all. `sink` is theirs."""
+    """A listener that wants the exchanges whose requests meet a condition; None: all. `sink` takes them."""
 
     where: Expression | None
     sink: Any
@@ -64,7 +68,7 @@ class ListenerWish(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Wishes:
-    """What metering, log and listeners have asked for. `logged` holds API names; None logs every API."""
+    """The wishes of metering, log and listeners. `logged` holds API names; None logs every API."""
 
     metering: Literal["header", "full"] = "full"
     logged: frozenset[str] | None = frozenset()
@@ -76,7 +80,7 @@ class Wishes:
 
 @dataclass(frozen=True, slots=True)
 class Picked:
-    """A pick with the paths it answers, in order, and what their fields mean."""
+    """A pick with its paths, in order, and the marks of their fields."""
 
     paths: tuple[Path, ...]
     marks: tuple[str | None, ...]
@@ -89,7 +93,7 @@ class Picked:
 
 @dataclass(frozen=True, slots=True)
 class Endpoints:
-    """Where addresses stand in a response: spans in wire order, and the kind of node each is of."""
+    """The addresses in a response: spans in wire order, and the kind of node of each."""
 
     locate: Locate
     marks: tuple[str | None, ...]
@@ -100,13 +104,12 @@ class Endpoints:
 
 @dataclass(slots=True, eq=False)
 class Plan:
-    """One (API key, version). `unknown` and `refuse` say what is wrong with it, in a line."""
+    """The plan for one (API key, version). `unknown` and `refuse` say in a line what is wrong with it."""
 
     key: int
     name: str
     version: int
-    has_client_id: bool = True
-    request_tags: bool = False
+    request_header: int = 1  # its version
     response_tags: bool = False
     logged: bool = False
     listeners: tuple[
@@ -125,17 +128,35 @@ class Plan:
         None  # of such a response: the values that change while everything else says the same
     )
     walks: dict[str, Walk] = field(default_factory=dict)
+    beyond: Callable[[bytes, int, int], bool] | None = None
+
+    def too_many(self, body: bytes) -> bool:
+        """Has a request more elements than rules may look at? They take some 4 us for each."""
+        if len(body) <= FEW_BYTES or self.unknown is not None:
+            return False
+        if self.beyond is None:
+            api = API[self.key]
+            layout = Layout(api.name, self.version, "request", self.version in api.flexible, api.request)
+            self.beyond = beyond(layout, MOST_RULED)
+        try:
+            return self.beyond(body, 0, len(body))
+        except UNREADABLE:
+            return False
+
+    def numbers(self) -> dict[str, Any]:
+        """Log fields of an API or version that klamm does not know."""
+        return {"key": self.key, "version": self.version}
 
     @property
-    def told(self) -> bool:
-        """May somebody be told of its exchanges?"""
+    def observed(self) -> bool:
+        """Whether the log or a listener may want its exchanges."""
         return self.logged or bool(self.listeners)
 
     def request_walk(self) -> Walk:
         """Made when a request is split over reads and its pick does not fit in the first."""
         assert self.request is not None
         if "request" not in self.walks:
-            self.walks["request"] = walk(self.request.layout, self.request.paths)
+            self.walks["request"] = walk(self.request.layout, self.request.paths, most=MOST_ELEMENTS)
         return self.walks["request"]
 
     def response_walk(self) -> Walk:
@@ -154,26 +175,49 @@ class Plan:
         return self.walks["tail"], paths
 
 
-class Planner:
-    """Plans by (key, version), made on first use. One per process: plans hold no state of a connection."""
+MOST_ELEMENTS = 10_000  # of a request: topics, partitions and so on; beyond them it is not read
+MOST_RULED = 5000  # of a request that rules read
+FEW_BYTES = 4096  # of a request that has not so many
+MOST_UNKNOWN = 1024  # plans of versions that a client may have made up
 
-    def __init__(self, wishes: Wishes) -> None:
-        self.wishes = wishes
+
+class Planner:
+    """Plans by (key, version), made on first use. One per process: plans hold no state of a connection.
+    `changes` False: its plans hold no response, and leave each as it is.
+    """
+
+    def __init__(self, wishes: Wishes, changes: bool = True) -> None:
+        self.wishes, self.changes = wishes, changes
+        self._unchanging: Planner | None = None
         self.revision = 0  # goes up when the wishes change: plans made before are of no more use
-        self._plans: dict[tuple[int, int], Plan] = {}
+        self._plans: dict[tuple[int, int], Plan] = {}  # at most one for each layout of the tables
+        self._unknown: dict[tuple[int, int], Plan] = {}
+
+    def unchanging(self) -> Planner:
+        """The planner with the same wishes, now and later, whose plans leave each response as it is."""
+        if self._unchanging is None:
+            self._unchanging = Planner(self.wishes, changes=False)
+        return self._unchanging
 
     def wish(self, wishes: Wishes) -> None:
-        """From now on these."""
+        """Replaces the wishes."""
+        if self._unchanging is not None:
+            self._unchanging.wish(wishes)
         self.wishes = wishes
         self.revision += 1
         self._plans.clear()
+        self._unknown.clear()
 
     def plan(self, key: int, version: int) -> Plan:
-        made = self._plans.get((key, version))
+        made = self._plans.get((key, version)) or self._unknown.get((key, version))
         if made is None:
-            if len(self._plans) > 4096:  # made-up versions of a hostile client
-                self._plans.clear()
-            made = self._plans[key, version] = self._make(key, version)
+            made = self._make(key, version)
+            if made.unknown is None:
+                self._plans[key, version] = made
+            else:
+                if len(self._unknown) >= MOST_UNKNOWN:
+                    self._unknown.clear()
+                self._unknown[key, version] = made
         return made
 
     def _make(self, key: int, version: int) -> Plan:
@@ -182,28 +226,29 @@ class Planner:
         except UnknownApi:
             return Plan(key, "unknown", version, unknown=f"API key {key} is not known")
         plan = Plan(key, api.name, version, logged=self.wishes.logs(api.name))
+        plan.listeners = tuple((None, wish.sink) for wish in self.wishes.listeners if wish.where is None)
         if version not in api.versions:
             plan.unknown = f"{api.name} v{version} is not known, only {api.versions}"
             plan.answer = key == API_VERSIONS
-            if not plan.answer and bears_addresses(api):
+            if self.changes and not plan.answer and bears_addresses(api):
                 plan.refuse = f"{plan.unknown}, and its answer may carry broker addresses"
             return plan
         plan.listeners = tuple(
             (None if wish.where is None else wish.where.on(api, version, "request"), wish.sink)
             for wish in self._listeners(api, version)
         )
-        plan.has_client_id = request_header_version(api, version) > 0
-        plan.request_tags = request_header_version(api, version) == 2
+        plan.request_header = request_header_version(api, version)
         plan.response_tags = response_header_version(api, version) == 1
         if api.request:
-            plan.request = self._picked(api, version, "request", plan.told)
+            plan.request = self._picked(api, version, "request", plan.observed)
         if api.response:
-            plan.endpoints = endpoints(api, version)
-            plan.tail = tail_of(api, version)
-            plan.tail_tagged = any(f.name == plan.tail and f.tag is not None for f in api.response)
-            plan.hold = key == API_VERSIONS or (plan.endpoints is not None and plan.tail is None)
-            plan.response = self._picked(api, version, "response", plan.told)
-            if plan.tail is not None:
+            if self.changes:
+                plan.endpoints = endpoints(api, version)
+                plan.tail = tail_of(api, version)
+                plan.tail_tagged = any(f.name == plan.tail and f.tag is not None for f in api.response)
+                plan.hold = key == API_VERSIONS or (plan.endpoints is not None and plan.tail is None)
+            plan.response = self._picked(api, version, "response", plan.observed)
+            if tail_of(api, version) is not None:
                 plan.shape = _volatile(api, version)
         return plan
 
@@ -213,21 +258,22 @@ class Planner:
             if where is None or (where.by_request(api) and where.fits(api, version, "request") is None):
                 yield wish
 
-    def _picked(self, api: Api, version: int, side: Side, told: bool) -> Picked | None:
+    def _picked(self, api: Api, version: int, side: Side, observed: bool) -> Picked | None:
         fields = api.fields(side)
         wanted: list[Path] = []
-        if self.wishes.metering == "full" or told:
+        if self.wishes.metering == "full" or observed:
             marks = {TOPIC, TOPIC_ID} if side == "request" else {ERROR}
             if side == "response" and any(marked(fields, version, frozenset({ERROR}))):
                 marks |= {TOPIC, TOPIC_ID}
-            if told:
+            if observed:
                 marks |= {PARTITION, GROUP}
             wanted = [path for path in marked(fields, version, frozenset(marks)) if path[0] not in UNASKED]
-        there = dict(walk_fields(fields, version))
+        there = dict(all_fields(fields, version))
         always = ALWAYS.get((api.key, side), ())
         if side == "response":
-            tail = tail_of(api, version)
+            tail = tail_of(api, version) if self.changes else None
             always = ((tail, "node_id"),) if tail else always if self.wishes.metering == "full" else ()
+            always += BROKERS if api.key == METADATA and not self.changes else ()
         if side == "request":
             tested = [wish.where for wish in self._listeners(api, version) if wish.where is not None]
             always += tuple(path for where in tested for path in where.paths(api, version, side))
@@ -236,11 +282,12 @@ class Planner:
             return None
         layout = Layout(api.name, version, side, version in api.flexible, fields)
         paths = tuple(wanted)
-        return Picked(paths, tuple(there[path].mark for path in paths), pick(layout, paths), layout)
+        most = MOST_ELEMENTS if side == "request" else None
+        return Picked(paths, tuple(there[path].mark for path in paths), pick(layout, paths, most), layout)
 
 
 def bears_addresses(api: Api) -> bool:
-    """Does a response of any version carry addresses that clients connect to?"""
+    """Whether a response of any version has addresses that clients connect to."""
 
     def deep(fields: tuple[Field, ...]) -> bool:
         return any(f.mark == HOST or (isinstance(f.of, tuple) and deep(f.of)) for f in fields)
@@ -249,9 +296,9 @@ def bears_addresses(api: Api) -> bool:
 
 
 def endpoints(api: Api, version: int) -> Endpoints | None:
-    """Where the addresses stand in a response of this version, if anywhere."""
+    """The addresses in a response of this version, or None."""
     found = marked(api.response, version, frozenset({NODE_ID, HOST, PORT}))
-    fields = dict(walk_fields(api.response, version))
+    fields = dict(all_fields(api.response, version))
     if not any(fields[path].mark == HOST for path in found):
         return None
     paths = tuple(
@@ -277,44 +324,37 @@ def tail_of(api: Api, version: int) -> str | None:
 
 
 def _volatile(api: Api, version: int) -> Locate:
-    """Offsets, times and records of a response: they say nothing of its layout, nor of what metering
-    wants.
-    """
+    """Offsets, times and records of a response, which change neither its layout nor the wanted fields."""
     paths = [
         path
-        for path, f in walk_fields(api.response, version)
+        for path, f in all_fields(api.response, version)
         if f.kind in ("int64", "records") and f.tag is None and f.mark in (None, RECORDS)
     ]
-    tagged = {path for path, f in walk_fields(api.response, version) if f.tag is not None}
+    tagged = {path for path, f in all_fields(api.response, version) if f.tag is not None}
     kept = tuple(path for path in paths if not any(path[:n] in tagged for n in range(1, len(path))))
     return locate(Layout(api.name, version, "response", version in api.flexible, api.response), kept)
 
 
-def flat(column: Any) -> Iterator[Any]:
+def flat(column: Any) -> Sequence[Any]:
     """The values of a column, whatever its nesting; nulls left out."""
-    if isinstance(column, list):
-        for below in column:
-            yield from flat(below)
-    elif column is not None:
-        yield column
+    found = column if isinstance(column, list) else [column]
+    while isinstance(next((one for one in found if one is not None), None), list):
+        found = list(chain.from_iterable(filter(None, found)))
+    return [one for one in found if one is not None] if None in found else found
 
 
-def values(picked: Picked, columns: tuple[Any, ...], mark: str) -> list[Any]:
-    """All values of the fields with this mark, in wire order per field."""
-    return [value for i, m in enumerate(picked.marks) if m == mark for value in flat(columns[i])]
+def values(picked: Picked, columns: tuple[Any, ...], mark: str) -> Iterator[Any]:
+    """All values of the fields with this mark, in wire order for each field."""
+    return (value for i, m in enumerate(picked.marks) if m == mark for value in flat(columns[i]))
 
 
-def errors(picked: Picked, columns: tuple[Any, ...]) -> list[tuple[Any, int]]:
+def errors(picked: Picked, columns: tuple[Any, ...]) -> Iterator[tuple[Any, int]]:
     """(topic name, topic id or None, error code) for every error code that is not 0."""
-    found = []
     for i, mark in enumerate(picked.marks):
         if mark == ERROR and any(flat(columns[i])):
-            found += [
-                (topic, code)
-                for topic, code in _beside(_topics_of(picked, columns, picked.paths[i]), columns[i])
-                if code
-            ]
-    return found
+            for topic, code in _beside(_topics_of(picked, columns, picked.paths[i]), columns[i]):
+                if code:
+                    yield topic, code
 
 
 def _topics_of(picked: Picked, columns: tuple[Any, ...], error: Path) -> Any:

@@ -12,6 +12,7 @@ ApiName = NewType("ApiName", str)  # its newest name
 FieldPath = NewType("FieldPath", str)  # names of the wire table with dots: topics.partitions.error_code
 NamePattern = NewType("NamePattern", str)
 Number = NewType("Number", int)  # from 0
+PrincipalPattern = NewType("PrincipalPattern", str)
 TopicPattern = NewType("TopicPattern", str)
 BrokerLabel = NewType("BrokerLabel", str)
 Ordinal = NewType("Ordinal", int)  # from 1

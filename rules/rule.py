@@ -47,7 +47,7 @@ class Action(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class When:
-    """Which of the matches are hits. Counted `per` what is named."""
+    """Decides which matches are hits. They are counted `per` client, topic, ..."""
 
     chance: float = 1.0
     times: int | None = None
@@ -76,6 +76,7 @@ class Rule:
     partition: frozenset[int] = frozenset()
     group: Glob | None = None
     client: Glob | None = None
+    principal: Glob | None = None
     broker: frozenset[str] = frozenset()
     cluster: Glob | None = None
     where: Expression | None = None
@@ -86,7 +87,7 @@ class Rule:
 
     @property
     def reads(self) -> bool:
-        """Does the match need more than the header?"""
+        """Whether the match needs more than the header."""
         return self.when.per in ("topic", "group") or any(
             (self.topic, self.partition, self.group, self.where)
         )

@@ -1,20 +1,36 @@
-"""What a rule has seen and done so far, and what follows from that for the next match."""
+"""Counts of one rule so far, which decide about its next match."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
+from typing import Protocol
 
+from klamm.decoders import DecodeError
+from klamm.rules.expressions.work import OverLimit
 from klamm.rules.rule import Moment, Rule
 
+HITS = "hits"  # of all keys together
 KEYS_KEPT = 10_000  # of a rule that counts per something; beyond it all are forgotten and counted anew
 
 
+class SharedCounts(Protocol):
+    """Counts of one rule that several processes share. Keys are hashed: `hash` of one has to be the same in
+    all of them.
+    """
+
+    def add(self, what: Hashable, more: int) -> int:
+        """Add to a count; gives it as it is then. With 0 it is read."""
+
+    def first(self, now: int) -> int:
+        """The time of the first match (ns): this one, if there was none before."""
+
+
 @dataclass(slots=True)
-class Tally:
-    """Counts of one rule. Times are monotonic ns, but for `wall_offset_ns`, which added to one gives the time
-    since 1970.
+class CountedRule:
+    """A rule and its counts. Times are monotonic ns, but for `wall_offset_ns`, which added to one gives the
+    time since 1970.
     """
 
     rule: Rule
@@ -23,9 +39,13 @@ class Tally:
     first_match_ns: int | None = None
     matches: int = 0
     hits: int = 0
-    failures: int = 0  # actions that raised
+    failures: int = 0  # actions that raised, conditions that took too much work
+    limited: bool = False  # it was said that the condition takes too much work
+    place: int = 0  # among all rules, in the order in which they are asked
     matches_per: Counter[Hashable] = field(default_factory=Counter)
     hits_per: Counter[Hashable] = field(default_factory=Counter)
+    shared: SharedCounts | None = None  # decides, where processes count together
+    spent: bool = False  # as `shared` said, the rule has hit as often as it may
     timed: bool = field(init=False)  # has it times at all,
     conditional: bool = field(init=False)  # on times, or on other rules,
     reads: bool = field(init=False)  # more than headers,
@@ -46,20 +66,36 @@ class Tally:
             when.times is not None and when.per == "rule" and self.hits >= when.times
         )
 
+    def used_up(self) -> bool:
+        """Has it hit as often as it may? Only for a rule whose matches the header and the count decide."""
+        when = self.rule.when
+        if self.reads or self.conditional or when.times is None or when.per != "rule":
+            return False
+        return self.spent or self.hits >= when.times
+
+    def has_hit(self) -> bool:
+        """Has it hit ever, in any of the processes?"""
+        return self.hits > 0 or (self.shared is not None and self.shared.add(HITS, 0) > 0)
+
     def open(self, now: int) -> bool:
-        """Is this its time? Before its first match a rule that counts from there is open."""
+        """Whether now is within the rule's times. Before its first match a rule that counts from there is
+        open.
+        """
         when = self.rule.when
         begin, end = self._at(when.after), self._end()
         return (begin is None or now >= begin) and (end is None or now < end)
 
     def count(self, key: Hashable, now: int) -> bool:
-        """One more match: may it be a hit, but for its chance?"""
+        """Counts one more match: may it be a hit, but for its chance?"""
         self.matches += 1
         if self.first_match_ns is None:
-            self.first_match_ns = now
+            self.first_match_ns = now if self.shared is None else self.shared.first(now)
         if not self.counts:
             return True
         when = self.rule.when
+        if (shared := self._together()) is not None:
+            nth = shared.add(("match", key), 1)
+            return self.open(now) and (not when.nth or nth in when.nth) and nth % when.every == 0
         if len(self.matches_per) > KEYS_KEPT:
             self.matches_per.clear()
             self.hits_per.clear()
@@ -71,20 +107,49 @@ class Tally:
             return False
         return (not when.nth or nth in when.nth) and nth % when.every == 0
 
-    def hit(self, key: Hashable) -> None:
-        self.hits += 1
-        if self.counts:
-            self.hits_per[key] += 1
+    def hit(self, key: Hashable) -> bool:
+        """Counts a hit. False if another process had the last one that the rule may have."""
+        when, together = self.rule.when, self._together()
+        if together is not None and when.times is not None and together.add(("hit", key), 1) > when.times:
+            together.add(("hit", key), -1)
+            self.spent = when.per == "rule"
+            return False
+        self._add_hit(key, 1)
+        return True
 
     def give_back(self, key: Hashable) -> None:
         """A hit that came to nothing, since a rule before this one has ended the frame; it was a match."""
-        self.hits -= 1
-        if self.counts:
-            self.hits_per[key] -= 1
+        together = self._together()
+        if together is not None and self.rule.when.times is not None:
+            together.add(("hit", key), -1)
+        self._add_hit(key, -1)
+
+    def _add_hit(self, key: Hashable, more: int) -> None:
+        self.hits += more
+        if self.shared is not None:
+            self.shared.add(HITS, more)
+        if self.counts and self._together() is None:
+            self.hits_per[key] += more
+
+    def _together(self) -> SharedCounts | None:
+        """Where matches are counted with other processes; a connection is of one process."""
+        return None if self.rule.when.per == "connection" else self.shared
+
+    def unread(self, reason: DecodeError) -> Iterator[str]:
+        """Counts a frame that does not match since the condition takes too much work on it. Gives a sentence
+        about that, once.
+        """
+        if not isinstance(reason, OverLimit):
+            return
+        self.failures += 1
+        if not self.limited:
+            self.limited = True
+            yield f"its condition does not match where it {reason.reason}, as on a {reason.api} {reason.side}"
 
     def reset(self, now: int) -> None:
         self.started_ns, self.first_match_ns = now, None
         self.matches = self.hits = self.failures = 0
+        self.spent = False
         self.matches_per.clear()
         self.hits_per.clear()
 

@@ -1,4 +1,4 @@
-"""What an exchange is about: its topics, groups and errors, as its frames tell."""
+"""The topics, groups and errors of an exchange, read from its frames."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from klamm.decoders import DecodeError
 from klamm.decoders.schema import ERROR, Field, marked
+from klamm.decoders.text import valid_text
 from klamm.rules.frame import Frame
 from klamm.rules.parts import parts
 
@@ -23,7 +24,7 @@ class Subjects(NamedTuple):
 
 
 def subjects(request: Frame | None, response: Frame | None) -> Subjects:
-    """A frame that cannot be read tells nothing."""
+    """A frame that cannot be read adds nothing."""
     found = Subjects({}, [], {})
     for frame in (request, response):
         if frame is not None:
@@ -39,11 +40,11 @@ def _add(frame: Frame, found: Subjects) -> None:
     for part in parts(fields, frame.version, values, frame.names):
         name, partition, group = part.get("topic"), part.get("partition"), part.get("group")
         if name is not None:
-            partitions = found.topics.setdefault(name, [])
+            partitions = found.topics.setdefault(valid_text(name), [])
             if partition is not None and partition not in partitions:
                 partitions.append(partition)
-        if group is not None and group not in found.groups:
-            found.groups.append(group)
+        if group is not None and valid_text(group) not in found.groups:
+            found.groups.append(valid_text(group))
     if frame.side == "response":
         for code in error_codes(fields, frame.version, values):
             found.errors[code] = found.errors.get(code, 0) + 1
@@ -60,7 +61,7 @@ def _error_paths(fields: tuple[Field, ...], version: int) -> list[Path]:
 
 
 def at(values: Any, path: Path) -> Iterator[Any]:
-    """What stands at a path, in each element of the arrays on the way."""
+    """The values at a path, in each element of the arrays on it."""
     if isinstance(values, list):
         for each in values:
             yield from at(each, path)

@@ -1,4 +1,4 @@
-"""What rules can do, one class each: its fields are its parameters, its docstring what the help says."""
+"""The actions of rules, one class each: the fields are its parameters, the docstring is its help."""
 
 from __future__ import annotations
 

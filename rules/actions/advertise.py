@@ -28,9 +28,9 @@ class Clamp:
     apis: ClassVar[Sequence[str]] = ("ApiVersions",)
 
     api: ApiName
-    """Of which."""
+    """The API."""
     versions: Versions
-    """At most these, such as 0-8."""
+    """The highest range that is offered, such as 0-8."""
 
     def act(self, frame: Frame, draw: Draw) -> Iterable[Order]:
         return [OnAnswer(lambda answer: advertised(answer, API[self.api].key, self.versions))]
@@ -38,14 +38,14 @@ class Clamp:
 
 @dataclass(frozen=True, slots=True)
 class Hide:
-    """Leave an API out of what is advertised: to the client the broker does not have it."""
+    """Do not offer an API: to the client the broker does not have it."""
 
     name: ClassVar[str] = "hide"
     sides: ClassVar[Sequence[str]] = ("request",)
     apis: ClassVar[Sequence[str]] = ("ApiVersions",)
 
     api: ApiName
-    """Which."""
+    """The API."""
 
     def act(self, frame: Frame, draw: Draw) -> Iterable[Order]:
         return [OnAnswer(lambda answer: advertised(answer, API[self.api].key, Versions(0, -1)))]

@@ -6,5 +6,5 @@ from klamm.rules.frame import Frame
 
 
 def is_answered(request: Frame) -> bool:
-    """All are but Produce with acks=0. Raises DecodeError."""
+    """Whether the request gets an answer: all do but Produce with acks=0. Raises DecodeError."""
     return request.api.name != "Produce" or request.values["acks"] != 0

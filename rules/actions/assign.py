@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Any, ClassVar
 
 from klamm.decoders import ERRORS
-from klamm.decoders.schema import ERROR, FIXED, Api, Field, Side, members, walk
+from klamm.decoders.schema import ERROR, FIXED, Api, Field, Side, all_fields, members
 from klamm.rules.actions.leaves import Path, edited
 from klamm.rules.expressions import ExpressionError, parse
 from klamm.rules.frame import Frame
@@ -45,7 +45,9 @@ class Set:
             on = next((each for each in (side, ANSWER) if _find(api.fields(each), version, path)), None)
             if on is None:
                 words = [
-                    ".".join(known) for each in (side, ANSWER) for known, _ in walk(api.fields(each), version)
+                    ".".join(known)
+                    for each in (side, ANSWER)
+                    for known, _ in all_fields(api.fields(each), version)
                 ]
                 return f"{api.name} v{version} has no field {path}{suggestion(path, words)}"
             try:
@@ -72,7 +74,7 @@ class Set:
 
 
 def constant(text: str, field: Field, version: int) -> Any:
-    """Text as a value of a field's type. Raises ValueError with what would do."""
+    """Converts text to a value of a field's type. Raises ValueError with the valid values."""
     if text == "null":
         if version not in field.null:
             raise ValueError(f"cannot be null in version {version}")
@@ -126,7 +128,7 @@ def _number(text: str, kind: str) -> int:
 
 
 def _uuid(text: str) -> bytes:
-    """As Kafka prints it, or in hexadecimal digits."""
+    """Reads a uuid as Kafka prints it, or in hexadecimal digits."""
     digits = text.replace("-", "") if len(text) in (32, 36) else ""
     try:
         made = bytes.fromhex(digits) if digits else urlsafe_b64decode(text + "==")
@@ -139,7 +141,7 @@ def _uuid(text: str) -> bytes:
 
 def _find(fields: tuple[Field, ...], version: int, dotted: str) -> Mapping[Path, Field]:
     """The field of a path, if this version has it."""
-    return {path: field for path, field in walk(fields, version) if ".".join(path) == dotted}
+    return {path: field for path, field in all_fields(fields, version) if ".".join(path) == dotted}
 
 
 _parsed = lru_cache(1024)(parse)

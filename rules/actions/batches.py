@@ -58,7 +58,7 @@ def with_value(record: Record, value: bytes | None) -> Record:
 
 
 def random_bytes(draw: Draw, count: int) -> bytes:
-    """None of them 0: what they are added to changes."""
+    """Random bytes without a 0, so that adding them always changes a byte."""
     made = shake_128(repr(draw()).encode()).digest(count)
     return bytes(byte or 1 for byte in made)
 

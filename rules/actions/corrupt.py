@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from klamm.decoders.records import Batch, Record
-from klamm.decoders.schema import FIXED, Api, Field, Side, default_of, walk
+from klamm.decoders.schema import FIXED, Api, Field, Side, all_fields, default_of
 from klamm.rules.actions.batches import carriers, random_bytes, rewritten, scrambled, with_records, with_value
 from klamm.rules.actions.leaves import Path, edited
 from klamm.rules.frame import Frame
@@ -16,15 +16,15 @@ from klamm.rules.quantities import Bytes, FieldPath, Share
 from klamm.rules.rule import Draw
 
 What = Literal["crc", "records", "value", "schema id", "field", "body", "truncate"]
-CRC_AT = {0: 12, 1: 12, 2: 17}  # by magic; then the CRC's 4 bytes,
-RECORDS_AT = {0: 18, 1: 18, 2: 61}  # and where what it is of may be changed and still be found
+CRC_AT = {0: 12, 1: 12, 2: 17}  # by magic: the CRC's 4 bytes
+RECORDS_AT = {0: 18, 1: 18, 2: 61}  # the first byte that may change without hiding the batch
 SCHEMA_ID = 5  # bytes: a 0, and the id in 4 (the wire format of schema registries)
 
 
 @dataclass(frozen=True, slots=True)
 class Corrupt:
-    """Change what is on its way: record batches, a field, or any bytes. Lengths around it stay right, so that
-    it is found where it is looked for. Of records it is the request's if it has any, else the answer's.
+    """Change a frame on its way: record batches, a field, or any bytes. Lengths around it stay right, so that
+    clients find the damage itself. Of records it is the request's if it has any, else the answer's.
     """
 
     name: ClassVar[str] = "corrupt"
@@ -35,15 +35,15 @@ class Corrupt:
     bytes after each record's value, under a right one; schema id: another schema id in each value; field: a
     random value of `field`; body: random bytes anywhere; truncate: the end is missing."""
     size: Bytes = Bytes(10)
-    """How many bytes are changed, added or missing."""
+    """The number of bytes that are changed, added or missing."""
     schema_id: int = 0
-    """What stands in place of the schema's."""
+    """The schema id to put in place of the real one."""
     field: FieldPath = FieldPath("")
-    """Of the wire table, such as topics.partitions.leader_id."""
+    """A field of the wire table, such as topics.partitions.leader_id."""
     share: Share = Share(1.0)
-    """Of the records whose value changes."""
+    """The share of the records whose value changes."""
     of: Literal["answer", "request"] = "answer"
-    """Whose body is changed or truncated."""
+    """The body that is changed or truncated: the request's or the answer's."""
 
     def fits(self, api: Api, version: int, side: Side) -> str | None:
         """Why this cannot be done to such frames."""
@@ -73,7 +73,7 @@ class Corrupt:
     def _paths(self, fields: tuple[Field, ...], version: int) -> list[Path]:
         if self.what != "field":
             return carriers(fields, version)
-        return [path for path, _ in walk(fields, version) if ".".join(path) == self.field]
+        return [path for path, _ in all_fields(fields, version) if ".".join(path) == self.field]
 
     def _raw(self, frame: Frame, draw: Draw) -> list[Order]:
         body = frame.body
@@ -103,7 +103,7 @@ def _wrong_crc(batch: Batch) -> bytes:
 
 
 def _random(field: Field, version: int, draw: Draw) -> Any:
-    """Any value of a field's type; of what holds others, its default."""
+    """Any value of a field's type; for arrays and structs, the default."""
     if field.kind in ("array", "struct"):
         return default_of(field, version)
     if field.kind == "boolean":

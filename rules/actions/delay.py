@@ -28,14 +28,15 @@ class Delay:
     sides: ClassVar[Sequence[str]] = ("request", "response")
 
     time: Duration
-    """How long, from its arrival; the mean of it where there is jitter."""
+    """The delay, from the frame's arrival; with jitter, the mean delay."""
     jitter: Duration = Duration(0)
-    """At most so much more or less (uniform), or the standard deviation (normal)."""
+    """The largest deviation (uniform), or the standard deviation (normal)."""
     distribution: Distribution = "uniform"
     """uniform, normal, or exponential with `time` as its mean."""
     of: Literal["answer", "request"] = "answer"
-    """Which is late: the answer to what matched, or the request on its way to the broker, as is one that is
-    not answered (acks=0)."""
+    """The frame that is late: the answer to the request that matched, or the request on its way to the
+    broker. A request without an answer (acks=0) is late itself.
+    """
 
     def act(self, frame: Frame, draw: Draw) -> Iterable[Order]:
         later = Later(max(0, round(self._time(draw))))

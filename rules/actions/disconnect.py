@@ -12,7 +12,7 @@ from klamm.rules.orders import Cut, Delay, Drop, How, OnAnswer, Order, Silence
 from klamm.rules.quantities import Duration
 from klamm.rules.rule import Draw
 
-# Where a connection is cut -> is the request sent, and how much of the answer is heard
+# Where a connection is cut -> is the request sent, and how much of the answer does the client get
 Moment = Literal["before", "after", "answered", "mid frame"]
 
 
@@ -32,13 +32,15 @@ class Dropping:
 
 @dataclass(frozen=True, slots=True)
 class Blackhole:
-    """From this frame on the client hears nothing more on its connection, and nothing it says arrives."""
+    """From this frame on the client gets no more answers on its connection, and its requests do not
+    arrive.
+    """
 
     name: ClassVar[str] = "blackhole"
     sides: ClassVar[Sequence[str]] = ("request", "response", "connect")
 
     time: Duration = Duration(0)
-    """Until the connection is closed; 0: it is left open."""
+    """Time until the connection is closed; 0: it stays open."""
 
     def act(self, frame: Frame, draw: Draw) -> Iterable[Order]:
         return [Silence(self.time)]
@@ -46,13 +48,13 @@ class Blackhole:
 
 @dataclass(frozen=True, slots=True)
 class Stall:
-    """A connection that opens, and no more: it leads nowhere, and nothing is heard on it."""
+    """Accept a connection and nothing more: it leads nowhere, and its bytes are not read."""
 
     name: ClassVar[str] = "stall"
     sides: ClassVar[Sequence[str]] = ("connect",)
 
     time: Duration = Duration(0)
-    """Until it is closed; 0: it is left open."""
+    """Time until it is closed; 0: it stays open."""
 
     def act(self, frame: Frame, draw: Draw) -> Iterable[Order]:
         return [Silence(self.time)]
@@ -86,13 +88,13 @@ class Disconnect:
 
 @dataclass(frozen=True, slots=True)
 class Reset:
-    """Reset a connection that opens, at once or later. Until then its client hears nothing."""
+    """Reset a new connection, at once or later. Until then its client gets no answer."""
 
     name: ClassVar[str] = "reset"
     sides: ClassVar[Sequence[str]] = ("connect",)
 
     time: Duration = Duration(0)
-    """Until it is reset."""
+    """Time until the reset."""
 
     def act(self, frame: Frame, draw: Draw) -> Iterable[Order]:
         return [Delay(self.time), Cut("rst")] if self.time else [Cut("rst")]

@@ -16,7 +16,7 @@ from klamm.rules.rule import Draw
 
 @dataclass(frozen=True, slots=True)
 class Duplicate:
-    """The broker gets the request twice, and the client hears the first answer; or records stand twice in
+    """The broker gets the request twice, and the client gets the first answer; or records stand twice in
     their batch.
     """
 
@@ -28,7 +28,7 @@ class Duplicate:
     any, for its numbers would not fit; one of a transaction is left alone. What is fetched twice has one
     offset: clients that look at offsets (Java's) skip the second."""
     share: Share = Share(1.0)
-    """Of the records that come twice."""
+    """The share of the records that come twice."""
 
     def act(self, frame: Frame, draw: Draw) -> Iterable[Order]:
         if not self.records:

@@ -27,7 +27,9 @@ class Error:
     code: ErrorCode
     """A name or code of Kafka's errors."""
     at: FieldPath = FieldPath("")
-    """Where in the answer, such as topics.partitions.error_code; by default where Kafka itself puts it."""
+    """The place in the answer, such as topics.partitions.error_code; by default the one where Kafka itself
+    puts it.
+    """
     applied: bool = False
     """The broker does what is asked, and the client hears the error all the same: how duplicates are made."""
 
@@ -37,7 +39,7 @@ class Error:
         only = frame.only
         if self.applied:
             return [OnAnswer(lambda answer: [self._edited(answer, only)])]
-        if only is not None and frame.held:
+        if only is not None and frame.session_parts:
             return self._in_session(frame)
         way = "whole" if only is None else partial(frame.api, frame.version)
         try:
@@ -62,10 +64,10 @@ class Error:
         )
 
     def _in_session(self, frame: Frame) -> Iterable[Order]:
-        """A Fetch: within a session answers have only what changed, so refused parts may have to be added."""
+        """Of a Fetch: within a session answers have only changes, so refused parts may have to be added."""
         api, version, only = frame.api, frame.version, frame.only
         assert only is not None
-        whole = {**frame.values, "session_id": 0, "session_epoch": -1, "topics": _topics(frame.held)}
+        whole = {**frame.values, "session_id": 0, "session_epoch": -1, "topics": _topics(frame.session_parts)}
         refused = error_answer(api, version, whole, self.code, self._place(), only)
         assert refused is not None
         return [
@@ -89,10 +91,10 @@ class Error:
         ]
 
 
-def _topics(held: tuple[Part, ...]) -> list[dict[str, Any]]:
+def _topics(parts: tuple[Part, ...]) -> list[dict[str, Any]]:
     """The topics of a Fetch request that names these parts."""
     topics: dict[tuple[Any, Any], list[dict[str, Any]]] = {}
-    for part in held:
+    for part in parts:
         topics.setdefault((part["topic"], part["topic_id"]), []).append({"partition": part["partition"]})
     return [
         {name: value for name, value in (("topic", topic), ("topic_id", topic_id)) if value is not None}

@@ -13,8 +13,8 @@ from klamm.rules.rule import Draw
 
 @dataclass(frozen=True, slots=True)
 class Keeping:
-    """Keep the exchange in the capture that runs, though its filter does not hold: with the filter `False`
-    only what rules choose is kept.
+    """Keep the exchange in the running capture even if its filter does not hold: with the filter `False` a
+    capture holds only the exchanges that rules choose.
     """
 
     name: ClassVar[str] = "capture"

@@ -1,4 +1,4 @@
-"""How policies refuse a request: with an error that clients understand, and ever more slowly."""
+"""Refusals by policies: an error that clients understand, more slowly each time."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 from klamm.decoders import ERRORS
-from klamm.decoders.schema import GROUP, TOPIC, TOPIC_ID, walk
+from klamm.decoders.schema import GROUP, TOPIC, TOPIC_ID, all_fields
 from klamm.rules.actions.refusals import Refusals
 from klamm.rules.frame import Frame
 from klamm.rules.orders import Cut, Log, Order, Silence
@@ -15,7 +15,7 @@ from klamm.rules.quantities import ErrorCode
 from klamm.rules.rule import Draw
 
 POLICY_VIOLATION = ErrorCode(ERRORS["POLICY_VIOLATION"].code)
-# What a request is about -> the error of who may not do it, in the order in which it is asked.
+# Subject of a request -> its authorization error, in the order in which they are checked.
 UNAUTHORIZED: tuple[tuple[frozenset[str], str], ...] = (
     (frozenset({"transactional_id"}), "TRANSACTIONAL_ID_AUTHORIZATION_FAILED"),
     (frozenset({GROUP}), "GROUP_AUTHORIZATION_FAILED"),
@@ -23,7 +23,7 @@ UNAUTHORIZED: tuple[tuple[frozenset[str], str], ...] = (
 )
 BY_TOPIC = {"Produce", "Fetch", "Metadata", "ListOffsets"}  # though they may name something else first
 TRANSACTION = 1  # FindCoordinator's key type; else a group's
-OPEN = {"ApiVersions", "SaslHandshake", "SaslAuthenticate"}  # asked before anybody knows who asks
+OPEN = {"ApiVersions", "SaslHandshake", "SaslAuthenticate"}  # sent before the client is authenticated
 
 
 def unauthorized(frame: Frame) -> ErrorCode:
@@ -31,7 +31,7 @@ def unauthorized(frame: Frame) -> ErrorCode:
     if frame.api.name == "FindCoordinator":
         of = "TRANSACTIONAL_ID" if frame.values.get("key_type") == TRANSACTION else "GROUP"
         return ErrorCode(ERRORS[f"{of}_AUTHORIZATION_FAILED"].code)
-    fields = [f for _, f in walk(frame.api.request, frame.version)]
+    fields = [f for _, f in all_fields(frame.api.request, frame.version)]
     about = {f.name for f in fields} | {f.mark for f in fields}
     if frame.api.name in BY_TOPIC:
         return ErrorCode(ERRORS["TOPIC_AUTHORIZATION_FAILED"].code)
@@ -104,7 +104,7 @@ class Say:
     observes: ClassVar[bool] = True
 
     message: str = "seen"
-    """What it says."""
+    """The message."""
 
     def act(self, frame: Frame, draw: Draw) -> Iterable[Order]:
         return [Log(self.message, {"version": frame.version, "client_id": frame.client_id})]

@@ -24,8 +24,8 @@ ALL_ACKS = {"all": "-1"}
 
 @dataclass(frozen=True, slots=True)
 class Require:
-    """Requests must be like this, or are answered with an error. What is not said is not asked for; what is
-    said of records is asked of Produce alone. Clients that ask again and again are slowed down as by `block`.
+    """Answer requests with an error unless they meet these conditions. Only the given ones are checked; those
+    about records only in Produce. Clients that ask again and again are slowed down as by `block`.
     """
 
     name: ClassVar[str] = "require"
@@ -34,9 +34,9 @@ class Require:
     client_id: tuple[NamePattern, ...] = ()
     """Patterns that client ids follow."""
     acks: tuple[Acks, ...] = ()
-    """Which acks producers may ask for."""
+    """The acks that producers may ask for."""
     compression: tuple[Codec, ...] = ()
-    """Which codecs batches may have."""
+    """The codecs that batches may have."""
     max_batch: Bytes = Bytes(0)
     """The largest batch."""
     max_request: Bytes = Bytes(0)
@@ -44,7 +44,7 @@ class Require:
     oldest: Number = Number(0)
     """The oldest version of the API."""
     error: ErrorCode = POLICY_VIOLATION
-    """What those are answered that are not like this: a name or code of Kafka's errors."""
+    """The error for all other requests: a name or code of Kafka's."""
     refusals: Refusals = field(default_factory=Refusals, init=False, compare=False, repr=False)
 
     def act(self, frame: Frame, draw: Draw) -> Iterable[Order]:
@@ -56,7 +56,7 @@ class Require:
         return [said, *self.refusals.refuse(frame, self.error)]
 
     def _wrong(self, frame: Frame) -> Iterator[str]:
-        """What is not as it must be."""
+        """The condition that the request does not meet."""
         if self.client_id and not Glob(*self.client_id)(frame.client_id or ""):
             yield f"client id {frame.client_id or ''!r}, the rule requires {_or(self.client_id)}"
         if frame.version < self.oldest:

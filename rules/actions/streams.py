@@ -18,7 +18,7 @@ Directions = Literal["request", "response", "both"]
 
 
 def shaped(directions: Directions, shape: Shape) -> list[Order]:
-    """The same for each of the directions; `shape` is that of responses."""
+    """The same shape for each of the directions; `shape` is that of responses."""
     ways: tuple[Direction, ...] = ("request", "response") if directions == "both" else (directions,)
     return [shape._replace(direction=way) for way in ways]
 
@@ -33,7 +33,7 @@ class Bandwidth:
     rate: Bytes
     """Bytes a second."""
     side: Directions = "response"
-    """What requests or responses flow in, or both."""
+    """The direction: that of requests, that of responses, or both."""
 
     def act(self, frame: Frame, draw: Draw) -> Iterable[Order]:
         return shaped(self.side, Shape("response", bytes_per_s=self.rate))
@@ -47,13 +47,13 @@ class Slicer:
     sides: ClassVar[Sequence[str]] = EVERYWHERE
 
     size: Bytes
-    """Of a piece, on average."""
+    """The average size of a piece."""
     variation: Bytes = Bytes(0)
-    """At most so much more or less."""
+    """The largest deviation from it."""
     pause: Duration = Duration(0)
     """Between two pieces."""
     side: Directions = "response"
-    """What requests or responses flow in, or both."""
+    """The direction: that of requests, that of responses, or both."""
 
     def act(self, frame: Frame, draw: Draw) -> Iterable[Order]:
         return shaped(
@@ -70,9 +70,9 @@ class LimitData:
     sides: ClassVar[Sequence[str]] = EVERYWHERE
 
     size: Bytes
-    """Of what passes before the end."""
+    """The bytes that pass before the end."""
     side: Directions = "response"
-    """What requests or responses flow in, or both."""
+    """The direction: that of requests, that of responses, or both."""
 
     def act(self, frame: Frame, draw: Draw) -> Iterable[Order]:
         return shaped(self.side, Shape("response", limit_bytes=self.size))
@@ -80,7 +80,7 @@ class LimitData:
 
 @dataclass(frozen=True, slots=True)
 class SlowClose:
-    """An end that closes is told of so much later."""
+    """Close an end this much later than the other end closed."""
 
     name: ClassVar[str] = "slow_close"
     sides: ClassVar[Sequence[str]] = EVERYWHERE
@@ -88,7 +88,7 @@ class SlowClose:
     delay: Duration
     """Between the end and its being told."""
     side: Directions = "response"
-    """What requests or responses flow in, or both."""
+    """The direction: that of requests, that of responses, or both."""
 
     def act(self, frame: Frame, draw: Draw) -> Iterable[Order]:
         return shaped(self.side, Shape("response", close_after_ns=self.delay))
@@ -104,11 +104,13 @@ class PacketLoss:
     loss: Share
     """The share of segments that are lost."""
     timeout: Duration = Duration(200_000_000)
-    """Until a lost one is sent again; doubled for each further loss in a row. Linux begins with 200 ms."""
+    """Time until a lost segment is sent again; doubled for each further loss in a row. Linux begins with 200
+    ms.
+    """
     correlation: Share = Share(0.0)
-    """How much each chance is that of the segment before: losses come in bursts."""
+    """The weight of the previous segment's chance in each chance: losses come in bursts."""
     side: Directions = "response"
-    """What requests or responses flow in, or both."""
+    """The direction: that of requests, that of responses, or both."""
 
     def act(self, frame: Frame, draw: Draw) -> Iterable[Order]:
         return shaped(

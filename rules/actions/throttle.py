@@ -1,4 +1,4 @@
-"""throttle and rate: clients are told to wait, and made to, as by a broker's quotas."""
+"""throttle and rate: clients have to wait, as with a broker's quotas."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 from klamm.rules.actions.answers import is_answered
-from klamm.rules.actions.quota import Quota
+from klamm.rules.actions.quota import Quotas
 from klamm.rules.frame import Frame, Part
 from klamm.rules.orders import Edit, MuteChannel, OnAnswer, Order
 from klamm.rules.parts import parts
@@ -15,7 +15,6 @@ from klamm.rules.quantities import Bytes, Duration
 from klamm.rules.rule import Draw
 
 MS, S = 1_000_000, 1_000_000_000
-KEPT = 10_000  # of those who are limited; beyond it all are forgotten, and begin anew
 FETCHING = frozenset({"Fetch", "ShareFetch"})
 FIELD = "throttle_time_ms"
 
@@ -28,7 +27,9 @@ def announced(answer: Frame, ns: int) -> list[Order]:
 
 
 def throttled(frame: Frame, ns: int) -> list[Order]:
-    """The client is told to wait, and its next request on the connection is read when the time is over."""
+    """Orders that make the client wait, and that delay reading its next request on the connection until
+    then.
+    """
     if frame.side == "response":
         return [MuteChannel(ns), *announced(frame, ns)]
     told = [OnAnswer(lambda answer: throttled(answer, ns))] if is_answered(frame) else []
@@ -45,7 +46,7 @@ class Throttle:
     sides: ClassVar[Sequence[str]] = ("request", "response")
 
     time: Duration
-    """How long: throttle_time_ms."""
+    """The throttle_time_ms of the answer."""
 
     def act(self, frame: Frame, draw: Draw) -> Iterable[Order]:
         return throttled(frame, self.time)
@@ -70,7 +71,7 @@ class Rate:
     window: Duration = Duration(10 * S)
     """The time over which the rate is measured. After a pause a client may use the limit of a whole window at
     once. 10s is a broker's default (quota.window.num=11, quota.window.size.seconds=1)."""
-    quotas: dict[Hashable, Quota] = field(default_factory=dict, init=False, compare=False, repr=False)
+    quotas: Quotas = field(default_factory=Quotas, init=False, compare=False, repr=False)
 
     def act(self, frame: Frame, draw: Draw) -> Iterable[Order]:
         said: list[Order] = []
@@ -86,18 +87,13 @@ class Rate:
         return throttled(answer, wait) if wait else []
 
     def _wait(self, frame: Frame, what: str, limit: float, taken: float, now: int) -> int:
-        """The throttle time (ns) of a frame; several topics or groups share what it takes."""
+        """The throttle time (ns) of a frame; several topics or groups share the amount that it takes."""
         if not limit:
             return 0
-        if len(self.quotas) > KEPT:
-            self.quotas.clear()
         who = self._who(frame)
         at = None if self.per == "rule" else (frame.peer.cluster, frame.peer.broker)
         share = taken / len(who) if what == "bytes" else taken
-        return max(
-            self.quotas.setdefault((what, at, each), Quota(limit, self.window)).take(share, now)
-            for each in who
-        )
+        return max(self.quotas.take((what, at, each), limit, self.window, share, now) for each in who)
 
     def _who(self, frame: Frame) -> set[Hashable]:
         if self.per == "rule":

@@ -54,7 +54,7 @@ BESIDE_ERROR: dict[str, Values] = {
     },
 }  # fmt: skip
 
-# What an edited answer keeps beside an error, besides the throttle time and what tells the part.
+# Fields that an edited answer keeps beside an error, besides the throttle time and the part's keys.
 REPLICAS = {"replica_nodes", "isr_nodes", "offline_replicas", "is_internal"}
 KEPT: dict[str, set[str]] = {
     "Fetch": {"session_id"},  # a refused request's too
@@ -63,10 +63,10 @@ KEPT: dict[str, set[str]] = {
     "DeleteAcls": {"pattern_type", "principal", "host", "operation", "permission_type"},
 }
 
-# Codes of a side matter: what else their part says stays true.
+# Codes of a side matter: the other fields of their part stay valid.
 ASIDE = {"topic_config_error_code", "acknowledge_error_code"}
 
-# APIs where Kafka says in words too what the error means; elsewhere the message is null.
+# APIs where Kafka adds the meaning of the error in words; elsewhere the message is null.
 SPEAKING = {
     "FindCoordinator", "DescribeConfigs", "AlterClientQuotas", "DescribeQuorum", "UnregisterBroker",
     "UnregisterController",
@@ -79,7 +79,7 @@ SESSION_EPOCHS = {"Fetch": "session_epoch", "ShareFetch": "share_session_epoch"}
 
 
 class NoPlace(LookupError):
-    """The error cannot be told there: the text says why. `edit`: it can, in the broker's own answer."""
+    """The answer has no place for this error: the text says why. `edit`: the broker's own answer has one."""
 
     def __init__(self, reason: str, *, edit: bool) -> None:
         super().__init__(reason)
@@ -144,7 +144,7 @@ def edit_answer(
 
 
 def names_in(request: Values, api: Api, version: int) -> Values:
-    """What the top level of a request says of all its parts."""
+    """The names in the top level of a request, which hold for all its parts."""
     fields = tuple(f for f in api.request if version in f.versions and f.kind != "array")
     return {part: request[name] for name, part in names_of(fields).items() if name in request}
 
@@ -182,7 +182,7 @@ class _Error:
         return [place.path[-1] for place in self.places if place.path[:-1] == node.path]
 
     def refused(self, node: Node, asked: Values, known: Values, scope: Values) -> Values:
-        """The response, or an element of it, from what was asked for there."""
+        """The response, or an element of it, made from the request."""
         parts = {n.path[-1]: list(self._parts(n, asked, scope)) for n in self.below(node)}
         return self.failed(node, known) | parts
 
@@ -215,7 +215,7 @@ class _Error:
         return out
 
     def failed(self, node: Node, known: Values) -> Values:
-        """One element with its code, what is known of it, and the rest as on any error."""
+        """One element with its code, its known fields, and the rest as on any error."""
         values = {f.name: self._beside(f, known) for f in node.fields}
         for name in self.codes(node):
             self.placed += 1

@@ -1,4 +1,4 @@
-"""Which errors Kafka names for an API that clients call.
+"""The errors that Kafka names for an API that clients call.
 
 They are named in the comments of its response schemas (4.3), in the lists of possible codes at its response
 classes, and where its clients handle them. Versions are not told apart.

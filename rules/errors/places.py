@@ -1,4 +1,4 @@
-"""Where an error code can stand in a response, and which array of the request each part of it answers.
+"""The places of error codes in a response, and the array of the request that each part of it answers.
 
 It follows from the tables: codes are marked ERROR, and what tells one part from another has the same mark, or
 the same name, in request and response.
@@ -13,14 +13,14 @@ from typing import Any, NamedTuple
 
 from klamm.decoders import API
 from klamm.decoders.failures import UnknownApi
-from klamm.decoders.schema import ERROR, GROUP, PARTITION, TOPIC, TOPIC_ID, Api, Field, members, walk
+from klamm.decoders.schema import ERROR, GROUP, PARTITION, TOPIC, TOPIC_ID, Api, Field, all_fields, members
 
 Path = tuple[str, ...]
 Values = dict[str, Any]
 Fields = tuple[Field, ...]
 Names = dict[str, str]  # of fields, with their names in a Part
 
-# What tells one part of a message from another, with its name in a Part: by mark, or by the field's name.
+# The keys of a message's parts, with their names in a Part: by mark, or by the field's name.
 PART_MARKS = {TOPIC: "topic", TOPIC_ID: "topic_id", PARTITION: "partition", GROUP: "group"}
 OWN_NAMES = (
     "resource_type", "resource_name", "transactional_id", "producer_id", "member_id", "group_instance_id",
@@ -34,7 +34,7 @@ PART_NAMES = {
     "resource_type_filter": "resource_type",
     "resource_name_filter": "resource_name",
 }
-# What a place is of, where that is not the name of its part's last key.
+# The name for the parts of a place, if it is not that of their last key.
 CALLED = {
     "topic_id": "topic", "resource_name": "resource", "transactional_id": "transaction",
     "member_id": "member", "group_instance_id": "member",
@@ -64,7 +64,9 @@ class Place:
 
 
 class Step(NamedTuple):
-    """An array of a request: what its elements (the value itself, if `scalar`) are called in a Part."""
+    """An array of a request, with the names of its elements' fields in a Part (`scalar`: of the value
+    itself).
+    """
 
     array: str
     scalar: str | None
@@ -75,7 +77,7 @@ class Step(NamedTuple):
             return {self.scalar: element}
         return {part: element[name] for name, part in self.names}
 
-    def told(self) -> set[str]:
+    def part_names(self) -> set[str]:
         return {self.scalar} if self.scalar is not None else {part for _, part in self.names}
 
 
@@ -137,12 +139,12 @@ def _node(
 ) -> Node:
     inner = []
     for f in fields:
-        if not any(below.mark == ERROR for _, below in walk(members(f), version)):
+        if not any(below.mark == ERROR for _, below in all_fields(members(f), version)):
             continue
         parts = in_version(members(f), version)
         own = names_of(parts)
         found = list(_sources(asked, version, frozenset(own.values())))
-        told = {name for steps, _ in found for step in steps for name in step.told()}
+        told = {name for steps, _ in found for step in steps for name in step.part_names()}
         shared = {name: part for name, part in own.items() if part in told or not found}
         asked_there = found[0][1] if found else ()
         steps_to = tuple(steps for steps, _ in found)
@@ -154,13 +156,15 @@ def _node(
 def _sources(
     asked: Fields, version: int, wanted: frozenset[str], before: Steps = ()
 ) -> Iterator[tuple[Steps, Fields]]:
-    """The arrays that name what is wanted (any, if nothing is), each with the fields of its elements."""
+    """The arrays that have the wanted names (any, if nothing is wanted), each with the fields of its
+    elements.
+    """
     for f in asked:
         if f.kind != "array" or f.name == FORGOTTEN:
             continue
         parts = in_version(members(f), version)
         step = Step(f.name, None if parts else part_name(f) or f.name, tuple(names_of(parts).items()))
-        steps, here = (*before, step), step.told()
+        steps, here = (*before, step), step.part_names()
         deeper = list(_sources(parts, version, wanted - here, steps)) if wanted - here else []
         if deeper:
             yield from deeper
@@ -183,7 +187,7 @@ def _places(key: int, version: int) -> tuple[Place, ...]:
             visit(below, arrays)
 
     visit(tree(key, version), ())
-    wire_order = (path for path, f in walk(API[key].response, version) if f.mark == ERROR)
+    wire_order = (path for path, f in all_fields(API[key].response, version) if f.mark == ERROR)
     return tuple(found[path] for path in wire_order)
 
 
@@ -197,7 +201,7 @@ def key_of(api: Api | int | str) -> int:
 
 
 def elements(values: Values, steps: Steps, scope: Values) -> Iterator[tuple[Any, Values]]:
-    """What a request names with these arrays, each with its Part; nothing where an array is null."""
+    """The elements of these arrays in a request, each with its Part; none where an array is null."""
     step, *rest = steps
     for element in values.get(step.array) or ():
         part = scope | step.part(element)

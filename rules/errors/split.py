@@ -12,8 +12,8 @@ from klamm.rules.errors.places import Node, Steps, Values, elements, key_of, pla
 
 Asked = Callable[[Steps], Iterator[tuple[Any, Values]]]
 
-# What the broker does part by part, and must not do to a part that is refused. Everything else only reads
-# (or, as Fetch, belongs to a session, from which no part may be taken): there the broker's answer is edited.
+# APIs with which the broker changes each part by itself; it must not get a part that is refused. All others
+# only read (or, as Fetch, belong to a session that needs all parts): there the broker's answer is edited.
 SPLITS = frozenset({
     "Produce", "OffsetCommit", "TxnOffsetCommit", "OffsetDelete", "AddPartitionsToTxn", "WriteTxnMarkers",
     "LeaveGroup", "DeleteGroups", "CreateTopics", "DeleteTopics", "CreatePartitions", "DeleteRecords",
@@ -26,8 +26,8 @@ SPLITS = frozenset({
 
 
 def partial(api: Api | int | str, version: int) -> Literal["split", "edit", "whole"]:
-    """How part of a request is refused: the request is split, or the answer edited; "whole": it cannot be,
-    since the only code of this version is that of the whole response.
+    """The way in which part of a request is refused: the request is split, or the answer edited; "whole": it
+    is not possible, since the only code of this version is that of the whole response.
     """
     of = API[key_of(api)]
     if not any(place.arrays for place in places(of, version)):
@@ -38,10 +38,10 @@ def partial(api: Api | int | str, version: int) -> Literal["split", "edit", "who
 def split_request(
     api: Api | int | str, version: int, request: Values, only: Only
 ) -> tuple[Values | None, Values | None]:
-    """What the broker still gets of a request, and what is refused.
+    """Splits a request into the part that the broker still gets, and the part that is refused.
 
-    Refused are the innermost parts for which `only` is true. None for a side on which nothing is left.
-    Raises UnknownApi, and NoPlace where the request has no parts, or asks for all by a null.
+    Refused are the innermost parts for which `only` is true. None for a side without any parts. Raises
+    UnknownApi, and NoPlace where the request has no parts, or asks for all by a null.
     """
     of = API[key_of(api)]
     rest, refused, any_rest, any_refused = request, request, False, False
@@ -108,9 +108,9 @@ def _merged(node: Node, served: Values, refused: Values, asked: Asked, only: Onl
             sides = [ours if only(part) else theirs for _, part in asked(inner.sources[0])]
             out[name] = [side.pop(0) for side in sides if side]
             continue
-        at = {_told(inner, element): index for index, element in enumerate(theirs)}
+        at = {_element_text(inner, element): index for index, element in enumerate(theirs)}
         for element in ours:
-            index = at.get(_told(inner, element))
+            index = at.get(_element_text(inner, element))
             if index is None:
                 theirs.append(element)
             else:
@@ -120,5 +120,5 @@ def _merged(node: Node, served: Values, refused: Values, asked: Asked, only: Onl
     return out
 
 
-def _told(node: Node, element: Values) -> str:
+def _element_text(node: Node, element: Values) -> str:
     return repr([element[name] for name in node.keys])

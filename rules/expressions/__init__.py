@@ -12,12 +12,13 @@ from typing import Any
 from klamm.decoders import API, DecodeError
 from klamm.decoders.compile import Path
 from klamm.decoders.schema import Api, Side
-from klamm.rules.expressions import unknown
+from klamm.rules.expressions import unknown, work
 from klamm.rules.expressions.failure import Absent, ExpressionError
 from klamm.rules.expressions.meaning import Fitted, fitted
 from klamm.rules.expressions.syntax import parsed
 from klamm.rules.expressions.tree import Node
 from klamm.rules.expressions.varying import mentions, varies
+from klamm.rules.expressions.work import OverLimit
 from klamm.rules.frame import Frame
 
 __all__ = ["SIDES", "Expression", "ExpressionError", "Fitted", "parse"]
@@ -27,28 +28,38 @@ SIDES: tuple[Side, ...] = ("request", "response")
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """A tree, and what it means for each API, version and side that was asked for so far."""
+    """A tree, compiled for each API, version and side on first use. An evaluation of more than `limit` steps
+    raises OverLimit, which is a DecodeError. `secrets`: they may be compared.
+    """
 
     tree: Node
+    limit: int = work.LIVE
+    secrets: bool = False
     _made: dict[tuple[int, int, Side, bool], Fitted | ExpressionError] = field(
         default_factory=dict, compare=False, repr=False
     )
+    _unjudged: list[int] = field(default_factory=lambda: [0], compare=False, repr=False)
 
     def __str__(self) -> str:
         return str(self.tree)
 
+    def __reduce__(self) -> tuple[type[Expression], tuple[Node, int, bool]]:
+        return Expression, (self.tree, self.limit, self.secrets)
+
     def on(self, api: Api, version: int, side: Side) -> Callable[[Frame], bool | None]:
-        """Does it hold? None: unknown. Raises ExpressionError where it does not fit. What is returned raises
-        DecodeError.
+        """A function that tells whether it holds; None: unknown. Raises ExpressionError where it does not
+        fit. The function raises DecodeError.
         """
         return self.fitted(api, version, side).of
 
     def value_on(self, api: Api, version: int, side: Side) -> Callable[[Frame], Any]:
-        """Its value, None where unknown; errors as above."""
+        """A function that gives its value, None where unknown; errors as above."""
         return self.fitted(api, version, side, condition=False).of
 
     def holds(self, *frames: Frame | None) -> bool:
-        """For any of the frames of an exchange; not for one that is absent, or cannot be read."""
+        """For any of the frames of an exchange; not for one that is absent, or cannot be read, or takes too
+        much work.
+        """
         for frame in frames:
             if frame is None or self.fits(frame.api, frame.version, frame.side) is not None:
                 continue
@@ -58,6 +69,11 @@ class Expression:
             except DecodeError:
                 continue
         return False
+
+    @property
+    def unjudged(self) -> int:
+        """Evaluations that took too much work."""
+        return self._unjudged[0]
 
     def apis(self) -> frozenset[int]:
         """The APIs for which it can hold; empty: all. Raises ExpressionError for none."""
@@ -69,8 +85,8 @@ class Expression:
         return frozenset() if len(found) == len(API) else frozenset(found)
 
     def nowhere(self, apis: Iterable[Api]) -> ExpressionError:
-        """Why it can hold for none of these: the mistake that is one wherever the names fit, else what is
-        missing where the most of it fits.
+        """The reason why it can hold for none of these APIs: a mistake wherever the names fit, else the names
+        that are missing where most of them fit.
         """
         try:
             unknown.check(self.tree, fields=True)
@@ -79,7 +95,7 @@ class Expression:
         misfits = (self.misfit(api, api.versions.last, side) for api in apis for side in SIDES)
         reasons = [reason for reason in misfits if reason is not None]
         for comparison, reason in unknown.unquoted(self.tree):
-            alone = Expression(comparison)
+            alone = Expression(comparison, self.limit, self.secrets)
             if all(alone.misfit(api, api.versions.last, side) for api in API for side in SIDES):
                 return reason
         found = max(reasons, key=lambda one: (not isinstance(one, Absent), one.column, bool(one.advice)))
@@ -89,11 +105,11 @@ class Expression:
 
     @property
     def reads_records(self) -> bool:
-        """Does it ask for the content of records?"""
+        """Whether it reads the content of records."""
         return mentions(self.tree, {"record"})
 
     def by_request(self, api: Api) -> bool:
-        """Does what a request says up to its records decide it, whatever comes after, in every version?"""
+        """Whether the request up to its records decides it, in every version."""
         if varies(self.tree):
             return False
         for version in range(api.versions.first, api.versions.last + 1):
@@ -108,7 +124,7 @@ class Expression:
         return None if wrong is None else str(wrong)
 
     def misfit(self, api: Api, version: int, side: Side) -> ExpressionError | None:
-        """The same as an error."""
+        """The reason why it does not fit there, as an error."""
         try:
             self.fitted(api, version, side)
         except ExpressionError as wrong:
@@ -116,11 +132,11 @@ class Expression:
         return None
 
     def paths(self, api: Api, version: int, side: Side) -> tuple[Path, ...]:
-        """What is picked of the body. Of the request of a response: `fitted(...).request_paths`."""
+        """The paths that are picked from the body."""
         return self.fitted(api, version, side).paths
 
     def sides(self, api: Api, version: int) -> tuple[Side, ...]:
-        """Where it fits, and nothing that it names is absent."""
+        """The sides on which it fits, and which have all its names."""
         return tuple(
             side
             for side in SIDES
@@ -128,12 +144,14 @@ class Expression:
         )
 
     def fitted(self, api: Api, version: int, side: Side, condition: bool = True) -> Fitted:
-        """All that is known of it there, made on first use. Raises ExpressionError."""
+        """The expression for one side of one version, made on first use. Raises ExpressionError."""
         key = api.key, version, side, condition
         made = self._made.get(key)
         if made is None:
             try:
-                made = fitted(self.tree, api, version, side, condition)
+                made = self._counted(
+                    fitted(self.tree, api, version, side, condition, self.limit, self.secrets)
+                )
             except ExpressionError as wrong:
                 made = wrong
             self._made[key] = made
@@ -141,9 +159,21 @@ class Expression:
             raise type(made)(made.wrong, made.column, made.advice)
         return made
 
+    def _counted(self, made: Fitted) -> Fitted:
+        of, unjudged = made.of, self._unjudged
 
-def parse(text: str) -> Expression:
+        def counted(frame: Frame) -> Any:
+            try:
+                return of(frame)
+            except OverLimit:
+                unjudged[0] += 1
+                raise
+
+        return made._replace(of=counted)
+
+
+def parse(text: str, limit: int = work.LIVE, secrets: bool = False) -> Expression:
     """Raises ExpressionError, and nothing else, in bounded time."""
     tree = parsed(text)
     unknown.check(tree, fields=False)
-    return Expression(tree)
+    return Expression(tree, limit, secrets)

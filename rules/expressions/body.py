@@ -1,19 +1,23 @@
-"""What an expression reads of a body: paths of the wire table, picked as columns when first needed."""
+"""Reads the fields of a body that an expression names: paths of the wire table, picked as columns on first
+use.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
+from itertools import islice
 from typing import Any, NamedTuple
 
 from klamm.decoders import layout
 from klamm.decoders.compile import UNREADABLE, Path, Pick, pick
-from klamm.decoders.schema import Api, Field, Side, default_of, members, present, walk
+from klamm.decoders.schema import SECRET, Api, Field, Side, all_fields, default_of, members, present
 from klamm.rules.expressions.failure import Absent, ExpressionError
 from klamm.rules.expressions.kinds import OF_FIELDS, SAID, Kind
 from klamm.rules.expressions.logic import Get
 from klamm.rules.expressions.tree import Member, Node
 from klamm.rules.expressions.unknown import is_field
+from klamm.rules.expressions.work import OverLimit
 from klamm.rules.frame import Frame
 from klamm.settings.nearest import suggestion
 
@@ -21,14 +25,18 @@ Elements = Callable[[Any], range | None]
 
 
 class Looking:
-    """One frame being asked. `at`: where the variables stand; `record`: the one asked about, if any."""
+    """One frame that an expression is evaluated on, in at most `limit` steps. `at`: the values of variables;
+    `record`: the current record, if any. `named`: the values of `topic` and such, once they are read.
+    """
 
-    __slots__ = ("at", "bodies", "columns", "frame", "record")
+    __slots__ = ("at", "bodies", "columns", "frame", "left", "limit", "named", "record")
 
-    def __init__(self, frame: Frame, bodies: tuple[Body, Body], variables: int) -> None:
+    def __init__(self, frame: Frame, bodies: tuple[Body, Body], variables: int, limit: int) -> None:
         self.frame, self.bodies = frame, bodies
+        self.limit = self.left = limit
         self.columns: list[tuple[Any, ...] | None] = [None, None]
         self.at: list[Any] = [None] * variables
+        self.named: dict[str, list[Any]] = {}
         self.record: Any = None
 
     def read(self, source: int) -> tuple[Any, ...]:
@@ -36,10 +44,23 @@ class Looking:
         found = self.columns[source] = self.bodies[source].read(of)
         return found
 
+    def spend(self, steps: int) -> None:
+        """Raises OverLimit."""
+        self.left -= steps
+        if self.left < 0:
+            raise OverLimit(self.frame, self.limit)
+
+    def listed(self, values: Iterable[Any]) -> list[Any]:
+        """The values, if there are no more than steps are left. Raises OverLimit."""
+        found = list(islice(values, self.left + 1))
+        if len(found) > self.left:
+            raise OverLimit(self.frame, self.limit)
+        return found
+
 
 class Place(NamedTuple):
-    """A field, or an array's element, that an expression means. `there`: this version has it. `default`: what
-    stands for it where its tag is absent. `variables`: one for each array on the way.
+    """A field, or an array's element, that an expression names. `there`: this version has it. `default`: its
+    value where its tag is absent. `variables`: one for each array on the path.
     """
 
     source: int
@@ -50,6 +71,7 @@ class Place(NamedTuple):
     variables: tuple[int, ...] = ()
     there: bool = True
     default: Any = None
+    secret: bool = False
 
     def __str__(self) -> str:
         return ".".join(self.path)
@@ -65,7 +87,7 @@ class Mark(NamedTuple):
 
 
 class Body:
-    """One side of an API's version: `wanted` is what is to be picked, in order."""
+    """One side of an API's version: `wanted` are the paths to pick, in order."""
 
     def __init__(self, source: int, api: Api, version: int, side: Side) -> None:
         self.source, self.api, self.version, self.side = source, api, version, side
@@ -86,7 +108,7 @@ class Body:
             return tuple(_column(frame.values, path) for path in self.wanted)
 
     def step(self, place: Place, name: str, node: Node, words: Iterable[str] = ()) -> Place:
-        """The field of this name in a struct, as `node` asks. `words`: what else could have been meant."""
+        """The field of this name in a struct. `words`: other names that `node` could mean."""
         at, said = node.column, node.of if isinstance(node, Member) else place
         if place.kind == "array":
             how = f"write any(x.{name} ... for x in {said})"
@@ -105,16 +127,15 @@ class Body:
         if not there:
             self.absent.append(path)
         element: Kind = OF_FIELDS[f.of] if isinstance(f.of, str) and f.of else "struct"
-        return Place(
-            self.source, path, OF_FIELDS[f.kind], members(f), element, place.variables, there, default
-        )
+        kind, secret = OF_FIELDS[f.kind], place.secret or f.mark == SECRET
+        return Place(self.source, path, kind, members(f), element, place.variables, there, default, secret)
 
     def _absent(self, place: Place, name: str, column: int, words: Iterable[str]) -> Absent:
         said = f"{self.api.name} {self.side}s have no {'.'.join((*place.path, name))}"
         if not place.path and not is_field(name):
             said = f'unknown field "{name}"'
         newest = min(self.api.versions.last, max(self.version, self.api.versions.first))
-        below = [path for path, _ in walk(self.api.fields(self.side), newest) if path[-1] == name]
+        below = [path for path, _ in all_fields(self.api.fields(self.side), newest) if path[-1] == name]
         if below and not place.path:
             return Absent(f"{said}, only {'.'.join(below[0])}", column)
         return Absent(
@@ -171,7 +192,7 @@ class Body:
 
     def marked(self, mark: str) -> list[Mark]:
         """The fields of this mark in this version."""
-        fields = dict(walk(self.api.fields(self.side), self.version))
+        fields = dict(all_fields(self.api.fields(self.side), self.version))
         found = []
         for path, f in fields.items():
             if f.mark == mark:
@@ -207,7 +228,9 @@ def _leaf(fields: tuple[Field, ...], version: int) -> Path:
 
 
 def _column(values: Any, path: Path) -> Any:
-    """What a pick finds, taken from values that were read in full: a list for each array on the way."""
+    """The same column as a pick gives, taken from values that were read in full: a list for each array on the
+    path.
+    """
     if isinstance(values, list) and path:
         return [_column(each, path) for each in values]
     if values is None or not path:

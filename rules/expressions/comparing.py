@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from klamm.rules.expressions import logic
+from klamm.rules.expressions import logic, work
 from klamm.rules.expressions.failure import ExpressionError
 from klamm.rules.expressions.kinds import AS, OF_JSON, ORDERED, SAID, Kind, meeting, text_of
 from klamm.rules.expressions.logic import Get
@@ -23,12 +23,14 @@ class Made(NamedTuple):
     get: Get
 
     def read_as(self, kind: Kind, otherwise: str = "") -> Get:
-        """`otherwise`: what to say after what it is, if it cannot be."""
+        """Reads it as another kind. `otherwise` follows the message where that is not possible."""
         if self.kind == kind:
             return self.get
         turn = AS.get((self.kind, kind))
         if turn is None:
             raise ExpressionError(f"{self.node} is {SAID[self.kind]}{otherwise}", self.node.column)
+        if self.kind == "bytes":
+            return logic.sized(turn, self.get, work.TEXT)
         return logic.through(turn, self.get)
 
 
@@ -65,14 +67,14 @@ def contained(one: Made, operator: str, many: Made, element: Kind | None) -> Get
         turn = AS.get((element, kind))
         if turn is not None:
             do = _turned(do, turn)
-        return logic.both(do, one.read_as(kind), many.get)
+        return logic.searched(do, one.read_as(kind), many.get, 1)
     if many.kind == "json":
-        return logic.both(_in_json(do), one.get, many.get)
+        return logic.searched(_in_json(do), one.get, many.get, 1)
     if isinstance(many.node, Constant) and many.kind == "number":
         equal = "!=" if operator == "not in" else "=="
         raise ExpressionError(f"`in` is for lists: write {one.node} {equal} {many.node}", one.node.column)
     wrong = ": `in` is for lists, arrays of values, and text in text"
-    return logic.both(do, one.read_as("text", wrong), many.read_as("text", wrong))
+    return logic.searched(do, one.read_as("text", wrong), many.read_as("text", wrong), work.TEXT)
 
 
 def _met(one: Made, other: Made) -> Kind:
@@ -97,7 +99,7 @@ def _apart(one: Made, other: Made) -> str:
 
 
 def _is_number(text: str) -> bool:
-    """Without its quotes: digits, or the name of an error."""
+    """Whether the text without its quotes is digits, or the name of an error."""
     named = constant(text)
     return text.isdecimal() or (named is not None and named[1] == "number")
 
@@ -107,7 +109,7 @@ def _turned(do: Do, turn: Callable[[Any], Any]) -> Do:
 
 
 def _alike(do: Do, equality: bool) -> Callable[[Any, Any], bool | None]:
-    """Of two values from JSON: unknown unless they are of one kind."""
+    """Compares two values from JSON: unknown unless they are of one kind."""
 
     def made(one: Any, other: Any) -> bool | None:
         kind = OF_JSON.get(type(one))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 
 class ExpressionError(ValueError):
-    """`column` counts from 1; `advice` says what to write instead, where `wrong` does not. An expression may
-    be right for one API and version, and wrong for another.
+    """`column` counts from 1; `advice` says how to write it, where `wrong` does not. An expression may be
+    right for one API and version, and wrong for another.
     """
 
     def __init__(self, wrong: str, column: int, advice: str = "") -> None:
@@ -14,12 +14,16 @@ class ExpressionError(ValueError):
 
     @property
     def reason(self) -> str:
-        """Without the column."""
+        """The message without the column."""
         return self.at("")
 
     def at(self, place: str) -> str:
-        """With another place than the column."""
+        """The same error with another place than the column."""
         return f"{self.wrong}{place}{self.advice}"
+
+
+class Secret(ExpressionError):
+    """A secret would be told, letter by letter, by what an expression finds."""
 
 
 class Absent(ExpressionError):

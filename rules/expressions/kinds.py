@@ -1,4 +1,4 @@
-"""What sorts of values there are, and how one is read as another."""
+"""The kinds of values, and how a value of one kind is read as another."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def text_of(value: bytes) -> str:
 
 
 def only(kind: Kind) -> Callable[[Any], Any]:
-    """What JSON has, if it is of this kind; else unknown."""
+    """The JSON value, if it is of this kind; else unknown."""
 
     def checked(value: Any) -> Any:
         return value if OF_JSON.get(type(value)) == kind else None
@@ -48,7 +48,7 @@ AS: dict[tuple[Kind, Kind], Callable[[Any], Any]] = {
 
 
 def meeting(one: Kind, other: Kind) -> Kind | None:
-    """As what two values are compared; None: they cannot be."""
+    """The kind as which two values are compared; None: they cannot be compared."""
     if one == other:
         return None if one in ("array", "struct", "records", "headers") else one
     if (one, other) in AS:

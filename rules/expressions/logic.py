@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Sized
 from typing import Any
 
 Get = Callable[[Any], Any]  # from a Looking to a value
@@ -21,7 +21,7 @@ ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def both(do: Callable[[Any, Any], Any], left: Get, right: Get) -> Get:
-    """None if either is."""
+    """None if either is None."""
 
     def made(looking: Any) -> Any:
         one = left(looking)
@@ -83,13 +83,53 @@ def every(terms: Sequence[Get], last: bool) -> Get:
     return made
 
 
-def turns(slot: int, elements: Callable[[Any], Sequence[Any] | range | None], term: Get, last: bool) -> Get:
-    """The same over what a variable goes through: `any` with `last` True, `all` with False."""
+def sized(do: Callable[[Any], Any], get: Get, bytes_for_a_step: int) -> Get:
+    """The same as `through`, for what takes time in proportion to the length."""
+
+    def made(looking: Any) -> Any:
+        value = get(looking)
+        if value is None:
+            return None
+        if len(value) >= bytes_for_a_step:
+            looking.spend(len(value) // bytes_for_a_step)
+        return do(value)
+
+    return made
+
+
+def searched(do: Callable[[Any, Any], Any], one: Get, many: Get, values_for_a_step: int) -> Get:
+    """The same as `both`, for what looks at all that is on the right."""
+
+    def made(looking: Any) -> Any:
+        value = one(looking)
+        if value is None:
+            return None
+        found = many(looking)
+        if found is None:
+            return None
+        if isinstance(found, Sized):
+            looking.spend(len(found) // values_for_a_step)
+        return do(value, found)
+
+    return made
+
+
+def turns(
+    slot: int,
+    elements: Callable[[Any], Sequence[Any] | range | None],
+    term: Get,
+    last: bool,
+    steps: int,
+) -> Get:
+    """The same for each element that a variable stands for: `any` with `last` True, `all` with False.
+    `steps`: the price of an element. All are paid for before the first is looked at.
+    """
 
     def made(looking: Any) -> bool | None:
         through = elements(looking)
         if through is None:
             return None
+        looking.spend(len(through) * steps)
         found: bool | None = not last
         at = looking.at
         for at[slot] in through:

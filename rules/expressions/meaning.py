@@ -1,4 +1,4 @@
-"""What a tree means for one side of one version of an API: checked, and made into closures."""
+"""Checks a tree for one side of one version of an API, and turns it into closures."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from klamm.decoders.compile import Path
 from klamm.decoders.schema import Api, Side
-from klamm.rules.expressions import logic, names
+from klamm.rules.expressions import logic, names, work
 from klamm.rules.expressions.body import Looking
 from klamm.rules.expressions.comparing import Made, compared, contained, listed
 from klamm.rules.expressions.content import for_any_record
@@ -37,35 +37,46 @@ WHOLE = frozenset({"array", "struct", "records", "headers"})  # no values of the
 
 
 class Fitted(NamedTuple):
-    """An expression for one side of one version. `paths` and `request_paths` are what is picked of a frame's
-    body and of its request's; `absent` what this version lacks, where the expression is unknown.
+    """An expression for one side of one version. `paths` are picked from a frame's body; `absent` are the
+    paths that this version lacks, where the expression is unknown.
     """
 
     kind: Kind
     of: Callable[[Frame], Any]
     paths: tuple[Path, ...]
-    request_paths: tuple[Path, ...]
     absent: tuple[Path, ...]
 
 
-def fitted(tree: Node, api: Api, version: int, side: Side, condition: bool) -> Fitted:
-    """Raises ExpressionError."""
-    scope = Scope(api, version, side)
+def fitted(
+    tree: Node,
+    api: Api,
+    version: int,
+    side: Side,
+    condition: bool,
+    limit: int = work.LIVE,
+    secrets: bool = False,
+) -> Fitted:
+    """`limit`: the steps of an evaluation. `secrets`: they may be compared. Raises ExpressionError."""
+    scope = Scope(api, version, side, secrets and condition)
     making = _Making(scope)
     made = Made(tree, "boolean", making.condition(tree)) if condition else making.make(tree)
     if made.kind in WHOLE:
         raise ExpressionError(f"{tree} is {SAID[made.kind]}, not one value", tree.column)
     if scope.records and not condition:
         raise ExpressionError("a frame may hold many records: ask in a condition", tree.column)
-    get = for_any_record(made.get, scope.bodies[0]) if scope.records else made.get
+    get = for_any_record(made.get, scope.bodies[0], work.price(tree)) if scope.records else made.get
     bodies, variables = scope.bodies, scope.variables
 
     def of(frame: Frame) -> Any:
-        return get(Looking(frame, bodies, variables))
+        looking = Looking(frame, bodies, variables, limit)
+        try:
+            return get(looking)
+        finally:
+            frame.work += limit - looking.left
 
     own, asked = bodies
     absent = tuple(dict.fromkeys(own.absent + asked.absent))
-    return Fitted(made.kind, of, tuple(own.wanted), tuple(asked.wanted), absent)
+    return Fitted(made.kind, of, tuple(own.wanted), absent)
 
 
 class _Making:
@@ -133,6 +144,8 @@ class _Making:
                 place = self.scope.place(of)
                 if place is not None and place.kind == "array":
                     return logic.through(len, self.scope.bodies[place.source].elements(place))
+                if place is not None and place.secret and place.kind == "bytes":
+                    return logic.through(len, self.scope.bodies[place.source].get(place))
                 made = self.make(of)
                 if made.kind not in ("text", "bytes", "records", "json"):
                     raise ExpressionError(f"{of} is {SAID[made.kind]}, and has no length", of.column)
@@ -147,7 +160,7 @@ class _Making:
         if node.name == "json":
             if made.kind not in ("bytes", "text"):
                 raise ExpressionError(f"{first} is {SAID[made.kind]}, not bytes or text", first.column)
-            return Made(node, "json", logic.through(function.do, made.get))
+            return Made(node, "json", logic.sized(function.do, made.get, work.JSON))
         wrong = f": {node.name} is for text"
         get = made.read_as("text", wrong)
         if function.prepare is not None:
@@ -155,14 +168,14 @@ class _Making:
         elif others:
             other = self.make(others[0]).read_as("text", wrong)
             return Made(node, function.gives, logic.both(do, get, other))
-        return Made(node, function.gives, logic.through(do, get))
+        return Made(node, function.gives, logic.sized(do, get, work.TEXT))
 
     def _for_any(self, node: Node, make: Callable[[], Get]) -> Get:
         """True if it is for any of the values that `topic`, `error` and such stand for."""
         outer, self.scope.compared = self.scope.compared, {}
         get = make()
         compared, self.scope.compared = self.scope.compared, outer
-        return self.scope.for_any(get, compared, node.column)
+        return self.scope.for_any(get, compared, node)
 
     def _pair(self, left: Node, operator: str, right: Node) -> Get:
         one = self.make(left)
@@ -182,7 +195,9 @@ class _Making:
         return (lambda looking: get(looking) is not None) if no else (lambda looking: get(looking) is None)
 
     def _quantified(self, node: Quantified) -> Get:
-        """From the inside out: an array's length is that of any column in it that is read anyway."""
+        """Works from the inside out: the length of an array is that of any of its columns that is read
+        anyway.
+        """
         is_any, loops = node.word == "any", []
         with self.scope.inner():
             for loop in node.loops:
@@ -190,16 +205,21 @@ class _Making:
                 given = [self.condition(condition) for condition in loop.conditions]
                 loops.append((variable, place, given))
             get = self.condition(node.holds)
+            steps = (
+                work.ELEMENT
+                + work.price(node.holds)
+                + work.price(tuple(loop.conditions for loop in node.loops))
+            )
             for variable, place, given in reversed(loops):
                 terms = given if is_any else [logic.negation(condition) for condition in given]
                 get = logic.every([*terms, get], not is_any)
                 elements = self.scope.bodies[place.source].elements(place)
-                get = logic.turns(variable, elements, get, is_any)
+                get = logic.turns(variable, elements, get, is_any, steps)
         return get
 
 
 def _as_condition(made: Made) -> str:
-    """How to write what was meant by a value that stands where a condition should."""
+    """The condition that was probably meant by a value in the place of a condition."""
     node, kind = made.node, made.kind
     match node:
         case Constant(_, "text", name) if name:
@@ -217,7 +237,7 @@ def _as_condition(made: Made) -> str:
 
 
 def _inside(value: Any, key: str | int) -> Any:
-    """What a JSON object or array has there."""
+    """The value of a key in a JSON object or array."""
     if isinstance(value, dict):
         return value.get(key)
     return value[key] if isinstance(value, list) and isinstance(key, int) and key < len(value) else None

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import msgspec
-import re2  # type: ignore[import-untyped]
 
 from klamm.decoders import API, ERRORS
 from klamm.decoders.schema import ERROR, GROUP, PARTITION, TOPIC, Side
@@ -20,7 +19,7 @@ LONGEST_PATTERN = 1000  # characters
 
 
 class Known(NamedTuple):
-    """Of every frame on these sides."""
+    """A property of every frame on these sides."""
 
     kind: Kind
     of: Callable[[Frame], Any]
@@ -56,26 +55,27 @@ EXCHANGE = {
     "version": Known("number", lambda frame: frame.version),
     "side": Known("text", lambda frame: frame.side),
     "client_id": Known("text", lambda frame: frame.client_id),
+    "client_instance_id": Known("text", lambda frame: frame.peer.instance_id),
     "client": Known("text", lambda frame: frame.peer.client_address.rpartition(":")[0]),
     "client_port": Known("number", _client_port),
     "connection": Known("number", lambda frame: frame.peer.number),
     "broker": Known("text", lambda frame: frame.peer.broker),
     "cluster": Known("text", lambda frame: frame.peer.cluster),
-    "principal": Known("text", lambda frame: None),
+    "principal": Known("text", lambda frame: frame.peer.principal),
     "size": Known("number", lambda frame: len(frame.body)),
     "request_size": Known("number", _request_size),
     "response_size": Known("number", lambda frame: len(frame.body), ("response",)),
     "latency_ms": Known("number", _latency_ms, ("response",)),
     "duration": Known("number", _latency_ms, ("response",)),
 }
-# What a frame may name several times: the mark of its fields, and their kind.
+# Names of which a frame may have several values: the mark of the fields, and their kind.
 MARKED: dict[str, tuple[str, Kind]] = {
     "error": (ERROR, "number"),
     "topic": (TOPIC, "text"),
     "partition": (PARTITION, "number"),
     "group": (GROUP, "text"),
 }
-# How to ask for what is no condition by itself.
+# How to write a condition with values that are none by themselves.
 AS_CONDITION = {
     "error": "error != NONE",
     "topic": 'topic == "orders"',
@@ -107,6 +107,8 @@ def constants() -> list[str]:
 def _search(pattern: str) -> Callable[[str], bool]:
     if len(pattern) > LONGEST_PATTERN:
         raise ValueError(f"the pattern has more than {LONGEST_PATTERN} characters")
+    import re2  # type: ignore[import-untyped]  # 2 MiB, which few rules need
+
     options = re2.Options()
     options.log_errors = False
     try:

@@ -1,4 +1,6 @@
-"""What a name means at one point of an expression: a variable, a field of a body, or what is always known."""
+"""The meaning of a name at one point of an expression: a variable, a field of a body, or a word that is
+always known.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +8,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from klamm.decoders.schema import RECORDS, Api, Side
-from klamm.rules.expressions import logic, names, several
+from klamm.rules.expressions import logic, names, several, work
 from klamm.rules.expressions.body import Body, Place
 from klamm.rules.expressions.comparing import Made
 from klamm.rules.expressions.content import header, of_record
-from klamm.rules.expressions.failure import Absent, ExpressionError
+from klamm.rules.expressions.failure import Absent, ExpressionError, Secret
 from klamm.rules.expressions.kinds import SAID
 from klamm.rules.expressions.logic import Get
 from klamm.rules.expressions.tree import Item, Loop, Member, Name, Node
@@ -19,11 +21,12 @@ from klamm.rules.expressions.unknown import LITERALS
 
 class Scope:
     """`bodies` are the frame's and its request's. `compared`: those names of the comparison at hand that
-    stand for several values; each is a variable too.
+    stand for several values; each is a variable too. `secrets`: they may be compared.
     """
 
-    def __init__(self, api: Api, version: int, side: Side) -> None:
+    def __init__(self, api: Api, version: int, side: Side, secrets: bool = False) -> None:
         self.side: Side = side
+        self.secrets = secrets
         self.bodies = (Body(0, api, version, side), Body(1, api, version, "request"))
         self.places: dict[str, Place] = {}
         self.compared: dict[str, int] | None = None
@@ -31,7 +34,7 @@ class Scope:
         self.records = False
 
     def place(self, node: Node) -> Place | None:
-        """Where in a body this is; None for what is in none."""
+        """The place in a body; None for names outside of bodies."""
         match node:
             case Name(name) if name in self.places:
                 return self.places[name]
@@ -47,12 +50,14 @@ class Scope:
 
     def at(self, node: Node, place: Place) -> Made:
         """The value at a place. A struct, or an array of structs, has none."""
+        if place.secret and not self.secrets:
+            raise Secret(f"{node} is a secret: rules of files may compare it, nothing else may", node.column)
         if place.kind == "struct" or (place.kind == "array" and place.element == "struct"):
             return Made(node, place.kind, lambda looking: None)
         return Made(node, place.kind, self.bodies[place.source].get(place))
 
     def known(self, node: Node) -> Made | None:
-        """What needs no field: of the exchange, of all fields with a mark, of a record."""
+        """Words that are no fields: of the exchange, of all fields with a mark, of a record."""
         match node:
             case Name("record"):
                 raise ExpressionError(f"record has fields: {', '.join(names.RECORD)}", node.column)
@@ -97,10 +102,11 @@ class Scope:
         yield
         self.places = outer
 
-    def for_any(self, get: Get, compared: dict[str, int], column: int) -> Get:
+    def for_any(self, get: Get, compared: dict[str, int], node: Node) -> Get:
         """A comparison, over all values of the names in it that stand for several."""
+        steps = work.NAMED + work.price(node)
         for name, variable in compared.items():
-            get = logic.turns(variable, several.values(self.bodies, name, column), get, True)
+            get = logic.turns(variable, several.values(self.bodies, name, node.column), get, True, steps)
         return get
 
     def _one_of(self, name: str, column: int) -> Get:

@@ -33,11 +33,17 @@ def values(bodies: Sequence[Body], name: str, at: int) -> Callable[[Looking], li
                 columns.setdefault(beside, []).append((get, found.arrays, found.default))
 
     def made(looking: Looking) -> list[Any]:
+        found = looking.named.get(name)
+        if found is None:
+            found = looking.named[name] = read(looking)
+        return found
+
+    def read(looking: Looking) -> list[Any]:
         if body.source == 1 and looking.frame.request is None:
             return [None]
         found: list[Any] = []
         for pair in columns.values():
-            told = [list(spread(get(looking), arrays, default)) for get, arrays, default in pair]
+            told = [looking.listed(spread(get(looking), arrays, default)) for get, arrays, default in pair]
             for each in zip(*told, strict=True):
                 found += _one(each, looking)
         return found if columns else [None]
@@ -46,7 +52,7 @@ def values(bodies: Sequence[Body], name: str, at: int) -> Callable[[Looking], li
 
 
 def _one(told: tuple[Any, ...], looking: Looking) -> Iterator[Any]:
-    """A value; of a topic's name and id the name, else what the id stands for."""
+    """One value; of a topic's name and id the name, else the name that the id stands for."""
     for value in told:
         if value is UNKNOWN:
             yield None

@@ -1,4 +1,4 @@
-"""From text to a tree: Python's own parser, and of what it understands only what is named here."""
+"""Parses text into a tree with Python's own parser, and accepts only the syntax that is listed here."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ COMPARE: dict[type[ast.cmpop], str] = {
 ARITHMETIC: dict[type[ast.operator], str] = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%",
 }  # fmt: skip
-HOLDERS = (ast.Name, ast.Attribute, ast.Subscript, ast.Call)  # of what has fields
+HOLDERS = (ast.Name, ast.Attribute, ast.Subscript, ast.Call)  # values that have fields
 METHODS = ("lower", "startswith", "endswith")
 KINDS: dict[type, Kind] = {
     bool: "boolean", int: "number", float: "number", str: "text", bytes: "bytes",
@@ -54,7 +54,7 @@ MEANT = {
     "=": "==",
     "!": "not",
     "<>": "!=",
-}  # by what was written
+}  # by the written operator
 REFUSED: dict[type, str] = {
     ast.Lambda: "a lambda", ast.NamedExpr: ":=", ast.JoinedStr: "an f-string", ast.IfExp: "if else",
     ast.Dict: "a dict", ast.Starred: "*", ast.Await: "await", ast.Yield: "yield", ast.Slice: "a slice",

@@ -23,7 +23,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Constant(Node):
-    """`name` is what was written, where it is a name of Kafka's: NOT_COORDINATOR, Metadata."""
+    """`name` is the written name, if it is one of Kafka's: NOT_COORDINATOR, Metadata."""
 
     value: Any
     kind: Kind
@@ -106,7 +106,7 @@ class Arithmetic(Node):
 
 @dataclass(frozen=True, slots=True)
 class Compare(Node):
-    """first < second == third: `rest` are operators and what they compare with."""
+    """first < second == third: `rest` are the operators with their right sides."""
 
     first: Node
     rest: tuple[tuple[str, Node], ...]

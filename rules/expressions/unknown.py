@@ -57,8 +57,8 @@ def is_field(name: str) -> bool:
 
 
 def unquoted(tree: Node) -> Iterator[tuple[Node, ExpressionError]]:
-    """Comparisons of text with what may be a word without quotes, though there are fields of that name, as in
-    `topic == users`; and what to say if such a one can hold nowhere.
+    """Comparisons of text with a word that probably lacks its quotes, though there are fields of that name,
+    as in `topic == users`; and the message for a comparison that never holds.
     """
     for pair in _pairs(tree):
         for word, other in ((pair.right, pair.left), (pair.left, pair.right)):
@@ -123,7 +123,7 @@ def _check(node: Node, bound: Bound, fields: bool) -> None:
 
 
 def _check_pair(pair: Pair, bound: Bound) -> None:
-    """Raises ExpressionError for a bare word whose meaning the other side tells."""
+    """Raises ExpressionError for a bare word that the other side shows to be text."""
     for word, other in ((pair.right, pair.left), (pair.left, pair.right)):
         root, text = _root(word), _bare(word)
         if root is None or text is None or _is_known(root.name, bound):
@@ -148,7 +148,7 @@ def _check_apis(node: Node) -> None:
 
 
 def in_list(first: Node, operator: str, item: Node) -> ExpressionError:
-    """What is wrong with an item of a list that is no constant."""
+    """The mistake of a list item that is no constant."""
     text = _bare(item)
     if text is None:
         return ExpressionError(f"{item} is not a constant; a list holds constants only", item.column)
@@ -198,7 +198,9 @@ def _in_quotes(pair: Pair, word: Node, text: str) -> str:
 
 
 def _bare(node: Node) -> str | None:
-    """The words of orders, orders.eu, orders-eu and orders-1; None for what cannot be text without quotes."""
+    """The words of orders, orders.eu, orders-eu and orders-1; None for nodes that cannot be text without
+    quotes.
+    """
     match node:
         case Name(name) | Constant(_, _, name) if name:
             return name
@@ -228,7 +230,7 @@ def _root(node: Node) -> Name | None:
 
 
 def _is_text(node: Node) -> bool:
-    """Is it text by its name, whatever the API?"""
+    """Whether its name shows that it is text, for every API."""
     kind: Kind | None = None
     match node:
         case Name(name) | Member(_, name) if _kinds().get(name) == {"string"}:
@@ -247,7 +249,7 @@ def _is_text(node: Node) -> bool:
 
 
 def _pairs(node: Node) -> Iterator[Pair]:
-    """Those outside of any() and all()."""
+    """The comparisons outside of any() and all()."""
     match node:
         case Compare(first, rest):
             left = first

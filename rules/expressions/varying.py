@@ -12,12 +12,12 @@ VARYING = {"size", "request_size", "response_size", "latency_ms", "duration", "r
 
 
 def varies(tree: Node) -> bool:
-    """Does an expression use one of them?"""
+    """Whether an expression uses a word whose value varies."""
     return mentions(tree, VARYING)
 
 
 def mentions(tree: Any, words: Set[str]) -> bool:
-    """Does an expression use one of these?"""
+    """Whether an expression uses one of these words."""
     if isinstance(tree, Name):
         return tree.name in words
     if isinstance(tree, Node):

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import fields
-from ipaddress import ip_address
+from ipaddress import ip_address, ip_network
 from typing import Any
 
 from klamm.rules.expressions.tree import Name, Node
 from klamm.rules.file.reach import SIDES, Fault, Steps
 
 OF_FRAMES = ("api", "versions", "side", "topic", "partition", "group")
-KNOWN = ("cluster", "broker", "client", "client_port", "connection")  # fields of expressions
+KNOWN = ("cluster", "broker", "client", "client_port", "connection", "principal")  # fields of expressions
 UNTOLD = ("client", "topic", "group")  # of `per`
 GLOB = re.compile(r"\[[^]]*\]|[*?]")
 OF_ADDRESSES = re.compile(r"[0-9a-f.:]*(%.*)?")
@@ -20,7 +20,7 @@ ON_REQUESTS = "the rule acts on the client's first request"
 
 
 def connect_faults(rule: Any, steps: Steps) -> Iterator[Fault]:
-    """What a rule asks for that a connection which opens cannot have."""
+    """The keys of a rule that do not work for a connection that opens."""
     for key in OF_FRAMES:
         if getattr(rule, key) not in ((), None):
             yield (key,), "connections that open have none: leave it out"
@@ -29,7 +29,9 @@ def connect_faults(rule: Any, steps: Steps) -> Iterator[Fault]:
             sides = " and ".join(f"{side}s" for side in SIDES if side in action.sides)
             yield path, f"{action.name} works on {sides}, not on connections that open"
     unmatched = next((pattern for pattern in rule.client if not is_address(pattern)), None)
-    if unmatched is not None:
+    if unmatched is not None and is_network(unmatched):
+        yield ("client",), f"{unmatched!r} is a network: write patterns of its addresses, such as 10.1.*"
+    elif unmatched is not None:
         yield ("client",), f"{unmatched!r} is no address, and {_instead(steps)}"
     if rule.where is not None:
         yield from _where_faults(rule.where.tree)
@@ -50,8 +52,17 @@ def is_address(pattern: str) -> bool:
     return True
 
 
+def is_network(pattern: str) -> bool:
+    """Such as 10.0.0.0/8."""
+    try:
+        ip_network(pattern.removeprefix("!"), strict=False)
+    except ValueError:
+        return False
+    return True
+
+
 def _instead(steps: Steps) -> str:
-    """How a rule finds a client by its id."""
+    """How to write a rule that finds a client by its id."""
     alone = [action.name for _, action in steps if "request" not in action.sides]
     advice = "leave event: connect out"
     if alone:

@@ -31,7 +31,7 @@ def explain(found: RuleFile) -> Iterator[str]:
         for title, text in (
             ("for", ", ".join(_frames(rule, apis))),
             ("when", _when(rule)),
-            ("does", "; ".join(map(said, rule.do)) if not rule.dry else "nothing but count: it is dry"),
+            ("does", "; ".join(map(in_words, rule.do)) if not rule.dry else "nothing but count: it is dry"),
             ("cost", _cost(rule)),
         ):
             yield f"  {title:<6}{text}"
@@ -50,6 +50,8 @@ def _frames(rule: Rule, apis: Mapping[Api, Sequence[int]]) -> Iterator[str]:
         yield f"about the partition {_or(map(str, sorted(rule.partition)))}"
     if rule.client is not None:
         yield f"from the client {_either(rule.client)}"
+    if rule.principal is not None:
+        yield f"of the principal {_either(rule.principal)}"
     if rule.broker:
         yield f"to the broker {_or(sorted(rule.broker))}"
     if rule.cluster is not None:
@@ -102,8 +104,8 @@ def _moment(moment: Moment, after: str) -> str:
     return f"{time(moment.ns)} after {after}"
 
 
-def said(action: Any) -> str:
-    """An action as it would be written in full, and what that means."""
+def in_words(action: Any) -> str:
+    """An action written in full, and its meaning."""
     hints = keys(action.__class__)
     values = ((f.name, getattr(action, f.name), f.default) for f in fields(action) if f.init)
     given = [f"{name}={_value(value, hints[name])}" for name, value, preset in values if value != preset]
@@ -136,7 +138,7 @@ def _cost(rule: Rule) -> str:
 
 
 def time(ns: int) -> str:
-    """In the largest unit that divides it."""
+    """The time in the largest unit that divides it."""
     unit, size = next(((u, n) for u, n in reversed(TIMES.items()) if ns and ns % n == 0), ("us", 1000))
     return f"{ns / size:g}{unit}" if ns else "0"
 

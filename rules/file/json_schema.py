@@ -61,7 +61,7 @@ SCALARS: dict[Any, Schema] = {
 
 
 def json_schema(actions: Actions = ACTIONS) -> Schema:
-    """Of a file in which these actions may stand."""
+    """The schema of a file in which these actions may stand."""
     made = _Schemas(actions)
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -109,7 +109,7 @@ class _Schemas:
         return {**found, "required": needed} if needed else found
 
     def action(self, kind: Any) -> Schema:
-        """In its short form, or in full."""
+        """The schema of an action, in its short form or in full."""
         if getattr(kind, "entries", ""):
             return {"description": _text(kind), "type": "object", "additionalProperties": TEXT}
         whole = self.mapping(kind)

@@ -1,5 +1,5 @@
-"""What no single key can show to be wrong with a rule: keys that contradict each other, and rules that can
-never act. Paths are those of the rule's keys; a fault keeps the file from being used, a doubt does not.
+"""Finds mistakes that no single key shows: keys that contradict each other, and rules that can never act.
+Paths are those of the rule's keys; a fault keeps the file from being used, a doubt does not.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from typing import Any
 
 from klamm.decoders import API, ERRORS
 from klamm.decoders.schema import NEWEST, Api
+from klamm.rules.actions.streams import Bandwidth
 from klamm.rules.errors.documents import documented
 from klamm.rules.expressions.tree import Name, Node
 from klamm.rules.file.connecting import connect_faults
@@ -19,14 +20,17 @@ from klamm.rules.rule import Moment
 from klamm.settings.nearest import suggestion
 from klamm.settings.typed_yaml import keys
 
-TIMED = ("from_", "until", "for_")
+LONGEST_NAME = 250  # characters, as of a topic
+KILOBYTE = 1000
 
 
 def faults(rule: Any, steps: Steps, reach: Reach, names: Mapping[str, int], index: int) -> Iterator[Fault]:
-    """What makes a rule useless. `names`: the rules that have a name, by it."""
+    """The faults, which make a rule useless. `names`: the named rules, by name."""
     yield from _action_faults(rule, steps)
     if rule.name == "":
         yield ("name",), "an empty name: leave it out, and it gets one"
+    if rule.name and len(rule.name) > LONGEST_NAME:
+        yield ("name",), f"a name of {len(rule.name):,} characters: it may have {LONGEST_NAME}"
     if rule.name and names[rule.name] != index:
         yield ("name",), f"rules[{names[rule.name]}] has the name {rule.name!r} already"
     if reach.event == "connect":
@@ -88,7 +92,7 @@ def _time_faults(rule: Any) -> Iterator[Fault]:
 
 
 def _names_something(tree: Any) -> bool:
-    """Is there a name in an expression that is not a constant's?"""
+    """Whether an expression has a name that is no constant."""
     if isinstance(tree, tuple):
         return any(map(_names_something, tree))
     if not isinstance(tree, Node):
@@ -112,9 +116,11 @@ def _count_faults(rule: Any) -> Iterator[Fault]:
 
 
 def doubts(rule: Any, steps: Steps, reach: Reach, wall_ns: int | None) -> Iterator[Fault]:
-    """What may be meant, and probably is not."""
+    """The doubts: allowed, and probably not meant."""
     named = [API[key] for pattern in rule.api if pattern.exact for key in sorted(pattern.keys)]
     for path, action in steps:
+        if isinstance(action, Bandwidth) and action.rate < KILOBYTE:
+            yield path, f"{action.rate} bytes a second: for kilobytes write {action.rate}kB"
         for key, kind in keys(action.__class__).items():
             code = getattr(action, key, None)
             if kind is not ErrorCode or code is None:

@@ -23,7 +23,7 @@ NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 
 class _Source(InspectLoader):
-    """Always what the file says now: no cached bytecode."""
+    """Reads the file each time: no cached bytecode."""
 
     def __init__(self, file: str) -> None:
         self.file = file
@@ -36,7 +36,7 @@ class _Source(InspectLoader):
 
 
 def load(file: str, known: Mapping[str, type[Action]]) -> tuple[dict[str, type[Action]], list[Mistake]]:
-    """The actions of a file, and what is wrong with it. Runs the file."""
+    """The actions of a file, and its mistakes. Runs the file."""
     try:
         module = _run(file)
     except OSError as problem:

@@ -14,8 +14,8 @@ nodes of that kind are not known yet.
 
 
 def unmet(rule: Rule, known: Known) -> Iterator[Fault]:
-    """Clusters and nodes that a rule names and that are not there, and node ids that several clusters have.
-    Where no cluster is known, nothing is said.
+    """The clusters and nodes that a rule names and that do not exist, and node ids that several clusters
+    have. Nothing where no cluster is known.
     """
     if not known:
         return
@@ -33,9 +33,9 @@ def unmet(rule: Rule, known: Known) -> Iterator[Fault]:
             where = "; ".join(
                 f"{name} has {_list(sorted(nodes, key=_order))}" for name, nodes in alike.items()
             )
-            yield ("broker",), f"there is no {_said(label)}: {where}"
+            yield ("broker",), f"there is no {_label(label)}: {where}"
         elif len(there) > 1 and rule.cluster is None:
-            several = f"{_said(label)} is in the clusters {_list(there)}"
+            several = f"{_label(label)} is in the clusters {_list(there)}"
             yield ("broker",), f"{several}: choose with cluster: {there[0]}, or take all with cluster: '*'"
 
 
@@ -47,7 +47,7 @@ def _order(label: str) -> int:
     return int(label.rpartition(" ")[2])
 
 
-def _said(label: str) -> str:
+def _label(label: str) -> str:
     return label if _kind(label) else f"broker {label}"
 
 

@@ -1,5 +1,5 @@
-"""Which APIs and versions a written rule is for, and on which side: what is said, narrowed by what its
-actions and conditions can use. An API that was named and cannot be used is a fault; others are left out.
+"""The APIs, versions and side of a written rule: as written, limited to those that its actions and conditions
+can use. An API that is named and cannot be used is a fault; others are left out.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Reach:
 
 
 def reach(rule: Any, steps: Steps) -> Reach:
-    """What is written, or else what the actions are for; the first side on which the rule can work."""
+    """As written, or else by the actions; the first side on which the rule can work."""
     wanted = [rule.side] if rule.side is not None else [s for s in SIDES if _all_on(steps, s)] or [SIDES[0]]
     connect = steps and all(set(action.sides) == {"connect"} for _, action in steps)
     if (rule.event or ("connect" if connect else "frame")) == "connect":
@@ -78,7 +78,7 @@ def _narrowed(
     side: Side,
     strict: bool,
 ) -> dict[Api, list[int]]:
-    """What one check leaves. `strict`: it must hold in every version of an API that is named."""
+    """The rest after one check. `strict`: it must hold in every version of a named API."""
     left: dict[Api, list[int]] = {}
     reasons: list[str] = []
     for api, versions in apis.items():
@@ -86,7 +86,7 @@ def _narrowed(
         fit = [version for version in versions if reason[version] is None]
         wrong = [version for version in versions if reason[version] is not None]
         if wrong and (not fit or strict) and api.key in named:
-            found.broken.append((path, _said(api, fit, wrong, str(reason[wrong[-1]]))))
+            found.broken.append((path, _advice(api, fit, wrong, str(reason[wrong[-1]]))))
         if wrong:
             reasons.append(str(reason[wrong[-1]]))
         if fit:
@@ -96,7 +96,7 @@ def _narrowed(
     return left
 
 
-def _said(api: Api, fit: list[int], wrong: list[int], reason: str) -> str:
+def _advice(api: Api, fit: list[int], wrong: list[int], reason: str) -> str:
     if not fit:
         return reason
     newest = fit[-1] == api.versions.last
@@ -147,7 +147,7 @@ def _checks(rule: Any, steps: Steps) -> Iterator[tuple[Path, Check, bool]]:
 
 
 def _fits(where: Any) -> Check:
-    """A field that a version lacks is unknown there, and no misfit: one version tells for all."""
+    """A field that a version lacks is unknown there, and no misfit: one version decides for all."""
     return lambda api, version, side: cast(str | None, where.fits(api, api.versions.last, side))
 
 
@@ -203,7 +203,7 @@ def _errors(action: Any) -> Check:
 
 
 def span(versions: Mapping[Api, list[int]], written: Versions | None) -> Versions:
-    """One range that holds every version."""
+    """The smallest range with every version."""
     if written is not None:
         return written
     if all(len(found) == api.versions.last - api.versions.first + 1 for api, found in versions.items()):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from dataclasses import fields as dataclass_fields
@@ -16,18 +16,40 @@ from klamm.rules.actions import ACTIONS
 from klamm.rules.file import plugins
 from klamm.rules.file.mistakes import doubts, faults, names_of
 from klamm.rules.file.reach import Reach, reach, span
+from klamm.rules.file.scalars import BLIND
 from klamm.rules.file.written import file_type, scalars, steps
 from klamm.rules.glob import Glob
 from klamm.rules.rule import Action, Rule, When
-from klamm.settings.typed_yaml import BROKEN, Document, Mistake, Path, Place, read, read_file
+from klamm.settings.typed_yaml import (
+    BROKEN,
+    ENOUGH,
+    MOST_MISTAKES,
+    Document,
+    Mistake,
+    Path,
+    Place,
+    read,
+    read_file,
+    read_json,
+)
 
+PLAIN = frozenset({str, int, float, bool})
 IN_TEXT = re.compile(r"(.*) \(column (\d+)\)(.*)", re.DOTALL)
+AN_ACTION = "a rule has its action as a key, such as delay: 1s"
+OF_TOXICS = {  # keys of Toxiproxy, which many know
+    "latency": "Toxiproxy's latency is delay",
+    "timeout": "Toxiproxy's timeout is blackhole: 5s; that of a pause is written pause: {timeout: 5s}",
+    "reset_peer": "Toxiproxy's reset_peer is reset",
+    "toxicity": "Toxiproxy's toxicity is chance, with event: connect",
+    "stream": "Toxiproxy's stream is side, in an action such as bandwidth: {rate: 64kB, side: request}",
+    "type": AN_ACTION,
+    "attributes": AN_ACTION,
+}
 
 
 @dataclass
 class RuleFile:
-    """What was found. `rules` is empty where there are mistakes: a file is used whole or not at all.
-
+    """A file that was read. `rules` is empty if there are mistakes: a file is used whole or not at all.
     `apis` are, for each rule, the APIs and versions that it can apply to, `places` where it is written;
     `files` all that were read.
     """
@@ -67,9 +89,22 @@ def load(file: str, plugin_files: Sequence[str] = (), wall_ns: int | None = None
 def read_text(
     text: str, source: str, actions: Mapping[str, type[Action]] = ACTIONS, known: Iterable[str] = ()
 ) -> RuleFile:
-    """The same of a text, with these actions, beside rules of these names."""
-    found = RuleFile(source, actions=actions)
-    document = read(text, source, file_type(actions), scalars(actions))
+    """Reads rules that are no file's, with these actions, beside rules of these names. They may not compare
+    secrets: their counts, which people see, would tell them letter by letter.
+    """
+    return _found(read(text, source, file_type(actions), scalars(actions) | BLIND), actions, known)
+
+
+def read_rule(
+    written: Mapping[str, Any], source: str, actions: Mapping[str, type[Action]], known: Iterable[str]
+) -> RuleFile:
+    """Reads one rule from JSON that was read already; it may not compare secrets either."""
+    document = read_json({"rules": [written]}, source, file_type(actions), scalars(actions) | BLIND)
+    return _found(document, actions, known)
+
+
+def _found(document: Document, actions: Mapping[str, type[Action]], known: Iterable[str]) -> RuleFile:
+    found = RuleFile(document.source, actions=actions)
     found.mistakes += [_with_actions(mistake, actions) for mistake in document.mistakes]
     if document.value is not BROKEN:
         _resolve(found, document, None, known)
@@ -97,15 +132,18 @@ def _resolve(found: RuleFile, document: Document, wall_ns: int | None, known: It
     places: list[Place] = []
     misread = {mistake.path[:2] for mistake in document.mistakes}
     order = _keys_by_rule(document)
-    taken = set(names)
+    taken = _Names(names)
     for index, rule in enumerate(written.rules):
         path: Path = ("rules", index)
         if _broken(rule):
             continue
+        if len(found.mistakes) >= MOST_MISTAKES:
+            found.mistakes.append(Mistake(document.place_of(path), path, ENOUGH))
+            break
         acts = list(steps(rule, order[path]))
         reached = reach(rule, acts)
         wrong = [(path + at, reason) for at, reason in faults(rule, acts, reached, names, index)]
-        if not acts and path in misread:  # the action is probably what could not be read
+        if not acts and path in misread:  # the unreadable key is probably the action
             wrong = [(at, reason) for at, reason in wrong if at != path]
         found.mistakes += [_mistake(at, reason, document) for at, reason in wrong]
         if acts and not wrong:
@@ -141,6 +179,8 @@ def _broken(rule: Any) -> bool:
 def _is_broken(value: Any) -> bool:
     if value is BROKEN:
         return True
+    if value is None or type(value) in PLAIN:
+        return False
     if isinstance(value, Mapping):
         return any(map(_is_broken, value.values())) or BROKEN in value
     if isinstance(value, tuple) and not hasattr(value, "_fields"):
@@ -152,7 +192,12 @@ def _is_broken(value: Any) -> bool:
 
 def _with_actions(mistake: Mistake, actions: Mapping[str, type[Action]]) -> Mistake:
     """A key of a rule that is like no other was probably meant to be an action."""
-    if len(mistake.path) == 3 and mistake.path[0] == "rules" and mistake.reason == "unknown key":
+    if len(mistake.path) != 3 or mistake.path[0] != "rules":
+        return mistake
+    toxic = OF_TOXICS.get(str(mistake.path[2]))
+    if toxic is not None and mistake.reason.partition(";")[0] == "unknown key":
+        return mistake._replace(reason=f"unknown key; {toxic}")
+    if mistake.reason == "unknown key":
         return mistake._replace(reason=f"unknown key; the actions are {', '.join(actions)}")
     return mistake
 
@@ -165,11 +210,11 @@ def _mistake(path: Path, reason: str, document: Document) -> Mistake:
     return Mistake(document.place_of(path, int(inside[2])), path, inside[1] + inside[3])
 
 
-def _rule(rule: Any, do: Sequence[Action], reached: Reach, taken: set[str]) -> Rule:
+def _rule(rule: Any, do: Sequence[Action], reached: Reach, taken: _Names) -> Rule:
     everything = len(reached.apis) in (0, len(API))  # connections have none
     begin, end = rule.from_, rule.until
     return Rule(
-        name=rule.name or _name(rule, do, reached, taken),
+        name=rule.name or taken.of(rule, do, reached),
         do=tuple(do),
         event=reached.event,
         keys=frozenset() if everything else frozenset(a.key for a in reached.apis),
@@ -179,6 +224,7 @@ def _rule(rule: Any, do: Sequence[Action], reached: Reach, taken: set[str]) -> R
         partition=frozenset(rule.partition),
         group=Glob(*rule.group) if rule.group else None,
         client=Glob(*rule.client) if rule.client else None,
+        principal=Glob(*rule.principal) if rule.principal else None,
         broker=frozenset(rule.broker),
         cluster=Glob(*rule.cluster) if rule.cluster else None,
         where=cast(Any, rule.where),
@@ -200,12 +246,21 @@ def _rule(rule: Any, do: Sequence[Action], reached: Reach, taken: set[str]) -> R
     )
 
 
-def _name(rule: Any, do: Sequence[Action], reached: Reach, taken: set[str]) -> str:
-    """Produce-error-1: of what it is for and does, and a number that no other has."""
-    exact = [API[key].name for pattern in rule.api if pattern.exact for key in pattern.keys]
-    what = "connect" if reached.event == "connect" else exact[0] if len(exact) == 1 else "any"
-    number = 1
-    while (name := f"{what}-{do[0].name}-{number}") in taken:
-        number += 1
-    taken.add(name)
-    return name
+class _Names:
+    """The names that are taken, and the numbers that rules without one got, by what stands before them."""
+
+    def __init__(self, taken: Iterable[str]) -> None:
+        self.taken = set(taken)
+        self.numbers: Counter[str] = Counter()
+
+    def of(self, rule: Any, do: Sequence[Action], reached: Reach) -> str:
+        """Produce-error-1: the API, the action, and a number that makes it unique."""
+        exact = [API[key].name for pattern in rule.api if pattern.exact for key in pattern.keys]
+        what = "connect" if reached.event == "connect" else exact[0] if len(exact) == 1 else "any"
+        start = f"{what}-{do[0].name}"
+        while True:
+            self.numbers[start] += 1
+            name = f"{start}-{self.numbers[start]}"
+            if name not in self.taken:
+                self.taken.add(name)
+                return name

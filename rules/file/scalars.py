@@ -1,4 +1,4 @@
-"""What people write in rules: one text, to the value of its type. Each function raises ValueError with a
+"""Parses the scalars of rule files: text to the value of its type. Each function raises ValueError with a
 reason that reads after the name of the key.
 """
 
@@ -7,10 +7,12 @@ from __future__ import annotations
 import re
 from datetime import datetime
 from fnmatch import fnmatchcase
+from functools import partial
 from typing import Any, NamedTuple
 
 from klamm.decoders import API, ERRORS
 from klamm.decoders.schema import Versions, version_range
+from klamm.rules.glob import SPECIAL
 from klamm.rules.quantities import (
     ApiName,
     BrokerLabel,
@@ -21,6 +23,7 @@ from klamm.rules.quantities import (
     NamePattern,
     Number,
     Ordinal,
+    PrincipalPattern,
     Share,
     TopicPattern,
     Where,
@@ -34,6 +37,7 @@ MS, S = 1_000_000, 1_000_000_000
 TIMES = {"us": 1000, "ms": MS, "s": S, "m": 60 * S, "h": 3600 * S, "d": 86400 * S}
 NO_TOPIC = re.compile(r"[^A-Za-z0-9._*?!\[\]-]")
 BROKER = re.compile(r"\d+|bootstrap|controller \d+")
+PRINCIPAL = "User:"
 PATH = re.compile(r"[a-z_]\w*(\.[a-z_]\w*)*")
 
 
@@ -86,9 +90,18 @@ def api_name(text: str) -> ApiName:
     """The newest name of an API, from any of its names."""
     found = API.get(text)
     if found is None:
-        names = [name for api in API for name in (api.name, *api.aliases)]
-        raise ValueError(f"unknown API {text!r}{suggestion(text, names)}")
+        raise ValueError(f"unknown API {text!r}{_api_meant(text)}")
     return ApiName(found.name)
+
+
+def _api_meant(text: str) -> str:
+    """A hint after an unknown API, which may be a key, or one to be taken out."""
+    by_key = API.get(int(text)) if re.fullmatch(r"[0-9]{1,5}", text) else None
+    if by_key is not None:
+        return f": rules have names of APIs, and {text} is the key of {by_key.name}"
+    if text.startswith("!") and API.get(text[1:]) is not None:
+        return f": to take an API out write where: 'api not in [{text[1:]}]'"
+    return suggestion(text, [name for api in API for name in (api.name, *api.aliases)])
 
 
 def api_pattern(text: str) -> ApiPattern:
@@ -123,6 +136,14 @@ def topic_pattern(text: str) -> TopicPattern:
 def name_pattern(text: str) -> NamePattern:
     """Any name, or a glob."""
     return NamePattern(_pattern(text))
+
+
+def principal_pattern(text: str) -> PrincipalPattern:
+    """A principal as Kafka writes it, or a glob."""
+    start = text.removeprefix("!")[: len(PRINCIPAL)]
+    if start != PRINCIPAL and text and not SPECIAL.search(start):
+        raise ValueError(f"{text!r} is no principal: write it as Kafka's log does, User:CN=orders,O=Example")
+    return PrincipalPattern(_pattern(text))
 
 
 def _pattern(text: str) -> str:
@@ -170,12 +191,12 @@ def field_path(text: str) -> FieldPath:
     return FieldPath(text)
 
 
-def where(text: str) -> Any:
-    """An expression, parsed."""
+def where(text: str, secrets: bool = True) -> Any:
+    """An expression, parsed. `secrets`: it may compare them."""
     from klamm.rules.expressions import ExpressionError, parse  # most files need none
 
     try:
-        return parse(text)
+        return parse(text, secrets=secrets)
     except ExpressionError as problem:
         raise Misplaced(problem.reason, problem.column) from None
 
@@ -190,6 +211,7 @@ SCALARS: dict[Any, Scalar] = {
     Versions: Scalar(versions, "versions such as 3+, 0-8 or 4"),
     TopicPattern: Scalar(topic_pattern, "a topic or a glob"),
     NamePattern: Scalar(name_pattern, "a name or a glob"),
+    PrincipalPattern: Scalar(principal_pattern, "a principal or a glob", commas=True),
     BrokerLabel: Scalar(broker_label, "a node id"),
     Number: Scalar(number, "a whole number from 0"),
     Ordinal: Scalar(ordinal, "a whole number from 1"),
@@ -199,10 +221,13 @@ SCALARS: dict[Any, Scalar] = {
 }
 """Every type that is one scalar in a rule file."""
 
+BLIND = {Where: Scalar(partial(where, secrets=False), "an expression")}
+"""Instead, in rules that are no file's."""
+
 SAMPLES: dict[Any, str] = {
     Duration: "500ms", Bytes: "64kB", Share: "0.2", ErrorCode: "NOT_LEADER_OR_FOLLOWER", ApiName: "Fetch",
-    Versions: "0-8", TopicPattern: "orders-*", NamePattern: "billing", BrokerLabel: "2", Number: "3",
-    Ordinal: "3", Moment: "30s", FieldPath: "throttle_time_ms", str: "100", int: "3", float: "10",
-    bool: "true",
+    Versions: "0-8", TopicPattern: "orders-*", NamePattern: "billing",
+    PrincipalPattern: "User:CN=billing", BrokerLabel: "2", Number: "3", Ordinal: "3", Moment: "30s",
+    FieldPath: "throttle_time_ms", str: "100", int: "3", float: "10", bool: "true",
 }  # fmt: skip
-"""What one may look like, for the reference."""
+"""An example of each kind of value, for docs/rules.md."""

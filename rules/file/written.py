@@ -1,6 +1,5 @@
-"""What stands in a rule file, as dataclasses: a rule's keys are their fields, and the names of all actions.
-
-A docstring below a field is its line in the reference and in the schema.
+"""The keys of a rule file as dataclasses: a rule's keys are their fields, and the names of all actions. A
+docstring below a field is its line in the reference and in the schema.
 """
 
 from __future__ import annotations
@@ -23,6 +22,7 @@ from klamm.rules.quantities import (
     NamePattern,
     Number,
     Ordinal,
+    PrincipalPattern,
     Share,
     TopicPattern,
     Where,
@@ -33,16 +33,16 @@ from klamm.settings.typed_yaml import BUILTIN, Scalar, choose, keys, shape
 
 @dataclass(frozen=True)
 class Selectors:
-    """Which frames, or connections. What is left out selects all."""
+    """Selects frames, or connections. A missing key selects all."""
 
     name: str | None = None
-    """What metrics, logs and other rules call it; by default made of its API and action."""
+    """The rule's name in metrics, logs and other rules; by default made of its API and action."""
     api: tuple[ApiPattern, ...] = ()
     """Names of APIs, older names too, or globs."""
     versions: Versions | None = None
     """Versions of these APIs."""
     side: Side | None = None
-    """Which frames; by default requests, or those whose fields `where` reads."""
+    """The frames it selects; by default requests, or the side whose fields `where` reads."""
     event: Event | None = None
     """`connect` for connections as they open; by default frames, if the actions are for any."""
     topic: tuple[TopicPattern, ...] = ()
@@ -52,33 +52,40 @@ class Selectors:
     group: tuple[NamePattern, ...] = ()
     """Groups; of APIs that carry none, that of the client."""
     client: tuple[NamePattern, ...] = ()
-    """Client ids, or addresses of clients without a port; of connections as they open, addresses only."""
+    """Client ids, client instance ids, or addresses of clients without a port; of connections as they open,
+    addresses only.
+    """
+    principal: tuple[PrincipalPattern, ...] = ()
+    """Principals of clients with a certificate (`listen_tls.ca`), as Kafka writes them, or of users of SASL
+    with klamm (`listen_sasl`), such as `User:alice`; several are a list, as they have commas; `!name` for
+    all others, also for clients without one.
+    """
     broker: tuple[BrokerLabel, ...] = ()
     """Node ids, `bootstrap`, or `controller 1`."""
     cluster: tuple[NamePattern, ...] = ()
     """Clusters, by their names in klamm.yaml; a node id may be in several."""
     where: Where | None = None
     """An expression over the fields of the frame that must be true; of connections as they open, over
-    `cluster`, `broker`, `client` (the address), `client_port` and `connection`.
+    `cluster`, `broker`, `client` (the address), `client_port`, `connection` and `principal`.
     """
     chance: Share = Share(1.0)
     """The share of matches that are hits, decided by the seed."""
     times: Number | None = None
-    """At most so many hits."""
+    """The largest number of hits."""
     every: Ordinal = Ordinal(1)
     """Only every third match, or every tenth, and so on."""
     nth: tuple[Ordinal, ...] = ()
     """Only these matches, counted from 1."""
     from_: Moment | None = None
-    """Not before: so long after the rule's start, or a time with its zone."""
+    """The earliest time: a duration from the rule's start, or a time with its zone."""
     until: Moment | None = None
-    """Not after, likewise."""
+    """The latest time, in the same form."""
     for_: Duration | None = None
     """So long, from `from` or from the start."""
     since: Literal["start", "first match"] = "start"
-    """What durations count from: when the rule was loaded, or its first match."""
+    """The start of durations: when the rule was loaded, or its first match."""
     per: Per = "rule"
-    """What matches and hits are counted for, each by itself."""
+    """Matches and hits are counted for each of these by itself."""
     once_hit: str = ""
     """Only after this rule has had a hit."""
     until_hit: str = ""
