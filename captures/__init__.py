@@ -1,1 +1,1 @@
-"""Traffic that was kept: its format, written and read, taken from elsewhere and given on."""
+"""Captured traffic: its format, writing and reading it, importing and exporting it."""

@@ -1,15 +1,14 @@
-"""What a capture holds: a row for each frame, and for what else happened to its connection.
+"""The rows of a capture: one for each frame, and one for each other event of its connection.
 
-Frames are without their size field, and `size` is the length of the whole frame, so counted. What is blanked
-is zeros at the same places, so layouts stay valid; where only the length of a frame is known, there are no
-bytes at all.
+Frames have no size field, and `size` is the length of the whole frame without it. Blanked bytes are zeros at
+the same places, so layouts stay valid. A frame of which only the size is known has no bytes at all.
 
-Nobody stores those zeros: `Conversation` gives, and segments hold, frames *cut*, without their blanked bytes;
-`storage.reading` gives them *filled* again (`blanking.cut`, `blanking.filled`). `blanks` count from the start
-of the filled frame in both.
+These zeros are not stored. `ConnectionReader` gives, and segments hold, frames that are *cut*: without their
+blanked bytes. `storage.reading` gives them *filled* again (`cutting.cut`, `cutting.filled`). `blanks`
+count from the start of the filled frame in both.
 
-`time_ns` of a frame is when its first byte came. Rows come when their frames are whole and it is known what
-went on, in the order of each direction; so times can go back between the rows of two directions or
+`time_ns` of a frame is when its first byte came. Its row comes when the frame is whole and it is known how
+klamm forwarded it. Rows keep the order of each direction; times can go back between two directions or
 connections.
 """
 
@@ -28,7 +27,7 @@ CLOSED_BY_CLIENT, RESET_BY_CLIENT = ENDED_BY_CLIENT = ("closed by client", "rese
 CLOSED_BY_BROKER, RESET_BY_BROKER = ENDED_BY_BROKER = ("closed by broker", "reset by broker")
 
 
-class Connection(NamedTuple):
+class CapturedConnection(NamedTuple):
     """A client's connection. `capture` names the run that saw it, `number` the connection within that run."""
 
     capture: str
@@ -36,6 +35,7 @@ class Connection(NamedTuple):
     cluster: str
     broker: str  # "2", "controller 1", "bootstrap"; "host:port" where nobody knows more
     client: str  # host:port
+    principal: str | None = None  # of the client's certificate
 
 
 class Captured(NamedTuple):
@@ -49,14 +49,14 @@ class Captured(NamedTuple):
 
     time_ns: int  # since 1970
     kind: Kind
-    connection: Connection | None = None  # None: of the capture as a whole
+    connection: CapturedConnection | None = None  # None: of the capture as a whole
     side: Side | None = None
     api_key: int = -1
     api_version: int = -1
     correlation_id: int = -1
     client_id: str | None = None  # of the request, on its response too
     exchange: int = -1
-    size: int = 0  # of the whole frame; of what is lost, in bytes, 0 where that is not known
+    size: int = 0  # of the whole frame; of a gap, its bytes, 0 where that is not known
     frame: bytes | None = None
     blanks: Blanks = ()
     fate: Fate = "passed"
@@ -64,4 +64,4 @@ class Captured(NamedTuple):
     forwarded_blanks: Blanks = ()
     awaits: bool = True  # a request: an answer is due (not with acks=0)
     lost: int = 0  # frames that are missing here, as far as that is known
-    text: str = ""  # why a connection ended, what is missing and why, or what more there is to say of a fate
+    text: str = ""  # why a connection ended, which bytes are missing and why, or more about a fate

@@ -1,4 +1,4 @@
-"""Requests and their responses, joined again."""
+"""Joins requests with their responses."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from klamm.captures.captured import Captured, Connection
+from klamm.captures.captured import Captured, CapturedConnection
 
 
 class Exchange(NamedTuple):
@@ -37,8 +37,10 @@ class Exchange(NamedTuple):
 
 
 def exchanges(captured: Iterable[Captured]) -> Iterator[Exchange]:
-    """In the order in which they end: with the response, else with the connection or the capture."""
-    waiting: defaultdict[Connection, dict[int, Captured]] = defaultdict(dict)
+    """Gives exchanges in the order in which they end: with the response, else with the connection or the
+    capture.
+    """
+    waiting: defaultdict[CapturedConnection, dict[int, Captured]] = defaultdict(dict)
     for one in captured:
         connection = one.connection
         if connection is None:

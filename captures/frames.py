@@ -1,13 +1,13 @@
-"""Captured frames as rules see them, and the exchanges for which an expression holds."""
+"""Captured frames in the form that rules take, and the exchanges for which an expression holds."""
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from klamm.captures.captured import Captured, Connection
+from klamm.captures.captured import Captured, CapturedConnection
 from klamm.captures.exchanges import Exchange
 from klamm.decoders import API, DecodeError, layout
 from klamm.decoders.compile import UNREADABLE, Path, Pick, pick
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
 METADATA, CREATE_TOPICS, DESCRIBE_TOPIC_PARTITIONS = 3, 19, 75
 NAMING = frozenset({METADATA, CREATE_TOPICS, DESCRIBE_TOPIC_PARTITIONS})  # answers with names beside ids
-NOWHERE = Connection("", 0, "", "", "")
+NOWHERE = CapturedConnection("", 0, "", "", "")
 REQUEST_BYTES, RESPONSE_BYTES, CLIENT_ID = 8, 4, struct.Struct(">h")  # of headers, up to the client id
 
 
 class Framed(NamedTuple):
-    """An exchange and its frames, as far as they are known APIs whose bytes were kept."""
+    """An exchange with its frames; a frame is there if its API is known and its bytes were kept."""
 
     exchange: Exchange
     request: Frame | None
@@ -40,13 +40,13 @@ class Framed(NamedTuple):
 
 
 class Framing:
-    """Makes frames of the rows of one reading. Names of topic ids are known from the answer on that tells
-    them. Times are those of the capture, in ns since 1970.
+    """Makes frames from the rows of one capture. It learns the names of topic ids from the answers that have
+    both; `topics` are known before. Times are those of the capture, in ns since 1970.
     """
 
-    def __init__(self) -> None:
-        self.topics: dict[bytes, str] = {}
-        self.peers: dict[Connection, Peer] = {}
+    def __init__(self, topics: Mapping[bytes, str] | None = None) -> None:
+        self.topics = dict(topics or {})
+        self.peers: dict[CapturedConnection, Peer] = {}
 
     def exchange(self, one: Exchange) -> Framed:
         request = None if one.request is None else self.frame(one.request)
@@ -56,7 +56,9 @@ class Framing:
         return Framed(one, request, response)
 
     def frame(self, one: Captured, request: Frame | None = None) -> Frame | None:
-        """None: of an API or version that klamm does not know, or of which only the size was kept."""
+        """None for an API or version that klamm does not know, and for a frame of which only the size was
+        kept.
+        """
         api = API.get(one.api_key)
         if one.frame is None or one.side is None or api is None:
             return None
@@ -77,11 +79,13 @@ class Framing:
         peer = self.peers.get(of)
         if peer is None:
             key = f"{of.cluster}/{of.broker}/{of.client}/{of.number}"
-            peer = self.peers[of] = Peer(of.cluster, of.broker, of.client, key, of.number)
+            peer = self.peers[of] = Peer(
+                of.cluster, of.broker, of.client, key, of.number, principal=of.principal
+            )
         return peer
 
     def learn(self, response: Frame) -> None:
-        """Names of topics that an answer tells beside their ids."""
+        """Learns the names of topics from an answer that has their ids beside them."""
         try:
             fields = response.api.fields("response")
             for part in parts(fields, response.version, response.values, self.topics.get):
@@ -92,7 +96,7 @@ class Framing:
 
 
 def body_of(frame: bytes, key: int, version: int, side: Side) -> bytes | None:
-    """What follows the header of a known API and version; None where that is not whole."""
+    """The bytes behind the header of a known API and version; None where the header is not whole."""
     try:
         return frame[_header_bytes(frame, header_version(key, version, side), side) :]
     except (DecodeError, struct.error, IndexError):
@@ -105,7 +109,7 @@ def header_version(key: int, version: int, side: Side) -> int:
 
 
 def _header_bytes(frame: bytes, version: int, side: Side) -> int:
-    """Up to the body. Raises DecodeError, struct.error or IndexError."""
+    """The size of the header. Raises DecodeError, struct.error or IndexError."""
     if side == "response":
         size, tagged = RESPONSE_BYTES, version == 1
     else:
@@ -122,7 +126,7 @@ def _header_bytes(frame: bytes, version: int, side: Side) -> int:
 
 
 def columns(frame: Frame, paths: tuple[Path, ...]) -> list[Any]:
-    """What stands at these paths, picked; None for all where the body cannot be read."""
+    """The values at these paths; None for all of them where the body cannot be read."""
     if not paths:
         return []
     try:
@@ -147,9 +151,15 @@ def _column(values: Any, path: Path) -> Any:
     return values if values is None or not path else _column(values.get(path[0]), path[1:])
 
 
-def chosen(exchanges: Iterable[Exchange], where: Expression | None = None) -> Iterator[Framed]:
-    """Those for which `where` holds, as in rules; it holds for none whose frames are not known."""
-    framing = Framing()
+def chosen(
+    exchanges: Iterable[Exchange],
+    where: Expression | None = None,
+    topics: Mapping[bytes, str] | None = None,
+) -> Iterator[Framed]:
+    """The exchanges for which `where` holds, as in rules; it never holds where no frame is known. `topics`:
+    names of topic ids that are known before.
+    """
+    framing = Framing(topics)
     keys = where.apis() if where is not None else frozenset()
     wanted = keys | NAMING if keys else None
     for one in exchanges:

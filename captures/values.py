@@ -1,4 +1,4 @@
-"""Decoded values held against each other, leaf by leaf."""
+"""Compares decoded values, leaf by leaf."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def changes(before: Any, after: Any) -> Iterator[Change]:
-    """Where they differ, in the order of `before`."""
+    """The leaves that differ, in the order of `before`."""
     old, new = dict(leaves(before)), dict(leaves(after))
     for path in dict.fromkeys([*old, *new]):
         if old.get(path) != new.get(path):

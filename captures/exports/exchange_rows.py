@@ -9,8 +9,9 @@ import msgspec
 from klamm.captures.frames import Framed
 from klamm.decoders import API, DecodeError
 from klamm.decoders.error_codes import error_name
+from klamm.decoders.text import valid_text
 from klamm.rules.frame import Frame
-from klamm.rules.json_form import plain_text, to_json
+from klamm.rules.json_form import to_json
 from klamm.rules.subjects import subjects
 
 SIZE = 4  # bytes of the size field, which frames are kept without
@@ -33,7 +34,7 @@ def row(one: Framed, bodies: bool = True) -> tuple[Any, ...]:
         of.cluster,
         of.broker,
         of.client,
-        None if first.client_id is None else plain_text(first.client_id),
+        None if first.client_id is None else valid_text(first.client_id),
         None if api is None else api.name,
         None if unseen else first.api_key,
         None if unseen else first.api_version,
@@ -44,11 +45,12 @@ def row(one: Framed, bodies: bool = True) -> tuple[Any, ...]:
         response is not None,
         None if request is None else request.fate,
         None if response is None else response.fate,
-        [plain_text(name) for name in about.topics],
-        [plain_text(name) for name in about.groups],
+        [valid_text(name) for name in about.topics],
+        [valid_text(name) for name in about.groups],
         [(code, error_name(code), count) for code, count in about.errors.items()],
         _body(one.request) if bodies else None,
         _body(one.response) if bodies else None,
+        of.principal,
     )
 
 

@@ -33,18 +33,19 @@ COLUMNS = (
     Column("api", "string", "its name", "klamm does not know the API, or the request was not seen"),
     Column("api_key", "int16", "the API's number", "the request was not seen"),
     Column("version", "int16", "of the API", "the request was not seen"),
-    Column("correlation_id", "int32", "what the request and the response are matched by"),
+    Column("correlation_id", "int32", "the id that matches request and response"),
     Column("request_bytes", "int64", "on the wire, with header and size field", "not seen"),
     Column("response_bytes", "int64", "on the wire, with header and size field", "none was seen"),
     Column("awaits", "boolean", "an answer was due: not so with acks=0"),
     Column("answered", "boolean", "the response was seen"),
     Column("request_fate", "string", "`passed`; `rewritten`, `withheld` or `made` by klamm", "not seen"),
     Column("response_fate", "string", "the same of the response", "not seen"),
-    Column("topics", "list<string>", "topics that are named in it, or by an id whose name the capture told"),
+    Column("topics", "list<string>", "topics that are named in it, or by an id whose name is in the capture"),
     Column("groups", "list<string>", "groups that are named in it"),
     Column("errors", ERRORS, "error codes of the response but 0, and how often each"),
     Column("request_body", "string", "JSON: its fields; records and secrets as their sizes", "not there"),
     Column("response_body", "string", "the same of the response", "not there"),
+    Column("principal", "string", "of the client's certificate", "it had none"),
 )  # fmt: skip
 
 

@@ -1,23 +1,25 @@
-"""What of a capture goes into a file of packets: whose view of the connections, and which exchanges."""
+"""Selects the rows of a capture that go into a file of packets: one end of the connections, and some
+exchanges.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from typing import Literal
 
-from klamm.captures.captured import Captured, Connection
+from klamm.captures.captured import Captured, CapturedConnection
 from klamm.captures.frames import Framed
 
 SeenBy = Literal["client", "broker"]
 
 
 def seen_by(who: SeenBy, rows: Iterable[Captured]) -> Iterator[Captured]:
-    """What passed between klamm and one of its two ends."""
-    heard = "response" if who == "client" else "request"
+    """The rows that passed between klamm and one of its two ends."""
+    received = "response" if who == "client" else "request"
     for row in rows:
         if row.kind not in ("frame", "token"):
             yield row
-        elif row.side != heard:  # what that end said
+        elif row.side != received:  # sent by that end
             if row.fate != "made":
                 yield row
         elif row.fate == "rewritten" and row.forwarded is not None:
@@ -27,11 +29,13 @@ def seen_by(who: SeenBy, rows: Iterable[Captured]) -> Iterator[Captured]:
 
 
 class Selection:
-    """Exchanges that were chosen, remembered by a bit each."""
+    """A set of exchanges, as one bit for each."""
 
     def __init__(self, chosen: Iterable[Framed]) -> None:
-        self._numbered: dict[Connection, bytearray] = {}
-        self._unnumbered: set[tuple[Connection, int]] = set()  # responses without a request, by their times
+        self._numbered: dict[CapturedConnection, bytearray] = {}
+        self._unnumbered: set[tuple[CapturedConnection, int]] = (
+            set()
+        )  # responses without a request, by their times
         for one in chosen:
             first = one.exchange.first
             assert first.connection is not None
@@ -44,7 +48,7 @@ class Selection:
             bits[place] |= 1 << bit
 
     def of(self, rows: Iterable[Captured]) -> Iterator[Captured]:
-        """Their rows, and what else happened on their connections."""
+        """The rows of the selected exchanges, and the other rows of their connections."""
         return (row for row in rows if row.connection in self._numbered and self._has(row))
 
     def _has(self, row: Captured) -> bool:

@@ -13,12 +13,12 @@ from klamm.captures.exports.exchange_schema import COLUMNS, schema
 from klamm.captures.frames import Framed
 
 GROUP_ROWS = 32 * 1024
-GROUP_BYTES = 16 * 1024 * 1024  # of bodies: what is in memory before it is written
+GROUP_BYTES = 16 * 1024 * 1024  # of bodies in memory before they are written
 BODIES = [index for index, column in enumerate(COLUMNS) if column.name.endswith("_body")]
 
 
 def write(exchanges: Iterable[Framed], file: IO[bytes], bodies: bool = True) -> int:
-    """How many rows it has. Raises OSError."""
+    """Returns the number of rows. Raises OSError."""
     of, count = schema(), 0
     with parquet.ParquetWriter(file, of, compression="zstd") as writer:
         rows: list[tuple[Any, ...]] = []

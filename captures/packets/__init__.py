@@ -1,1 +1,1 @@
-"""Packets that others recorded, as rows; and rows as packets."""
+"""Packets recorded by other tools, as rows; and rows as packets."""

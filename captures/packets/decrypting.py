@@ -1,4 +1,4 @@
-"""What TLS hides, read by tshark with the secrets that one end wrote down (SSLKEYLOGFILE)."""
+"""Decrypts TLS with tshark and the secrets that one end wrote down (SSLKEYLOGFILE)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ NOISE = "Running as user"
 
 
 class Plain(NamedTuple):
-    """What the sender of packet `number`, counted from 1, said in the records of TLS that end in it."""
+    """The plain bytes of the TLS records that end in packet `number`, counted from 1."""
 
     number: int
     data: bytes
@@ -23,7 +23,7 @@ class NotDecrypted(Exception):
 
 
 def decrypted(path: Path, keys: Path) -> Iterator[Plain]:
-    """In the order of a file's packets, while they are wanted. FileNotFoundError where there is no tshark."""
+    """Gives them in the order of the file's packets. FileNotFoundError without tshark."""
     command = [
         "tshark", "-n", "-r", str(path), "-o", f"tls.keylog_file:{keys}",
         "-o", "tcp.reassemble_out_of_order:TRUE", "-o", "tcp.try_heuristic_first:TRUE",
@@ -42,5 +42,5 @@ def decrypted(path: Path, keys: Path) -> Iterator[Plain]:
                 raise
         if tshark.returncode:
             errors.seek(0)
-            said = [line.strip() for line in errors if line.strip() and not line.startswith(NOISE)]
-            raise NotDecrypted(said[0] if said else f"tshark ended with {tshark.returncode}")
+            lines = [line.strip() for line in errors if line.strip() and not line.startswith(NOISE)]
+            raise NotDecrypted(lines[0] if lines else f"tshark ended with {tshark.returncode}")

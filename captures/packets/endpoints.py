@@ -1,4 +1,4 @@
-"""Addresses for the ends of connections: their own where they are known, else some that nobody has.
+"""Addresses for the ends of connections: their own where they are known, else made-up ones that nobody uses.
 
 Those are of the networks for documentation (RFC 5737, RFC 3849), then of 127.64.0.0/10.
 """
@@ -10,10 +10,10 @@ from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from itertools import chain
 from typing import NamedTuple
 
-from klamm.captures.captured import Connection
+from klamm.captures.captured import CapturedConnection
 from klamm.captures.packets.packets import End
 
-BROKER_PORT = 9092  # what tools take for Kafka without being told
+BROKER_PORT = 9092  # tools take it for Kafka by default
 INVENTED = {
     4: ("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24", "127.64.0.0/10"),
     6: ("2001:db8::/32",),
@@ -26,7 +26,7 @@ class Ends(NamedTuple):
 
 
 class Endpoints:
-    """Which addresses a connection has. `names` are those that were invented since it was last emptied."""
+    """Gives each connection its addresses. `names` holds the made-up ones since it was last emptied."""
 
     def __init__(self) -> None:
         self.names: dict[IPv4Address | IPv6Address, str] = {}
@@ -34,8 +34,8 @@ class Endpoints:
         self._invented: dict[tuple[int, str], IPv4Address | IPv6Address] = {}
         self._open: set[Ends] = set()
 
-    def open(self, connection: Connection) -> Ends:
-        """No other open connection has the same."""
+    def open(self, connection: CapturedConnection) -> Ends:
+        """No other open connection gets the same addresses."""
         client, broker = known(connection.client), known(connection.broker)
         version = (client or broker or End(IPv4Address(0), 0)).address.version
         if broker is None or broker.address.version != version:
@@ -61,7 +61,7 @@ class Endpoints:
 
 
 def known(text: str) -> End | None:
-    """An address and a port, "10.0.0.7:9092" or "[::1]:9092"; None for all else."""
+    """Parses an address and a port, "10.0.0.7:9092" or "[::1]:9092"; None for all else."""
     host, _, port = text.rpartition(":")
     try:
         address = ip_address(host.strip("[]").partition("%")[0])
@@ -73,8 +73,8 @@ def known(text: str) -> End | None:
     return End(address, number) if 0 <= number <= 0xFFFF else None
 
 
-def broker_name(connection: Connection) -> str:
-    """As names of hosts are written: "broker-2.orders"."""
+def broker_name(connection: CapturedConnection) -> str:
+    """A host name for the broker: "broker-2.orders"."""
     label = connection.broker
     host = f"broker-{label}" if label.isdecimal() else label.replace(" ", "-")
     return f"{host}.{connection.cluster}" if connection.cluster else host

@@ -1,4 +1,4 @@
-"""Packets to rows of a capture: segments to connections, those of Kafka to conversations."""
+"""Turns packets into rows of a capture: segments into connections, and connections of Kafka into rows."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from klamm.captures.captured import ENDED_BY_BROKER, ENDED_BY_CLIENT, Captured, Connection
+from klamm.captures.captured import ENDED_BY_BROKER, ENDED_BY_CLIENT, Captured, CapturedConnection
 from klamm.captures.packets.packet_files import Packet
 from klamm.captures.packets.recognising import RECORD, Guess, Kind
 from klamm.captures.packets.tcp import UNKNOWN, Assembly, Piece
 from klamm.captures.packets.tcp_segments import PORTS, Segment, backward, endpoints, segment
 from klamm.captures.streams.blanking import Keeping
-from klamm.captures.streams.conversation import Conversation
+from klamm.captures.streams.connection_reader import ConnectionReader
 from klamm.decoders.schema import Side
 
 ROWS = 512  # that are written at once
+FIRST_NS, LAST_NS = 0, 9_223_372_036 * 10**9  # 1970 to 2262: the times that a capture can hold
 FORGOTTEN_NS = 120_000_000_000  # after its end, nothing comes of a connection
 SWEEP = 10_000  # new connections between two times of forgetting
 ENDED = tuple(zip(ENDED_BY_CLIENT, ENDED_BY_BROKER, strict=True))  # closed and reset, by client and broker
@@ -36,16 +37,17 @@ class Hole(NamedTuple):
 
 @dataclass
 class Found:
-    """What the packets held so far. Requests and responses are counted by their API key."""
+    """Counts of the packets so far. Requests and responses are counted by their API key."""
 
     packets: int = 0
+    moved_times: int = 0  # packets with a time that a capture cannot hold: they have the nearest that it can
     first_ns: int = 0
     last_ns: int = 0
     connections: Counter[Kind] = field(default_factory=Counter)
     mid_stream: int = 0  # of those of Kafka: they began before the packets do
     decrypted: int = 0  # of those of Kafka: they are in TLS
-    not_read: Counter[tuple[Kind, str]] = field(default_factory=Counter)  # connections, by whom they lead to
-    ignored: Counter[str] = field(default_factory=Counter)  # packets, by what they are
+    not_read: Counter[tuple[Kind, str]] = field(default_factory=Counter)  # connections, by their server
+    ignored: Counter[str] = field(default_factory=Counter)  # packets, by their kind
     requests: Counter[int] = field(default_factory=Counter)
     responses: Counter[int] = field(default_factory=Counter)
     holes: list[Hole] = field(default_factory=list)
@@ -55,30 +57,38 @@ class Found:
 
     @property
     def whole(self) -> bool:
-        """Nothing of Kafka is missing."""
+        """Whether no bytes of Kafka are missing."""
         return not self.holes and not self.cut_packets
 
 
-class _Talk:
-    """One TCP connection. `kind` None: it is not known yet what it is, and its pieces wait."""
+class _TcpConnection:
+    """One TCP connection. `kind` None: it is not known yet whether it is Kafka, and its pieces wait."""
 
     __slots__ = (
-        "assembly", "client", "conversation", "ended_ns", "first_ns", "flow", "guess", "inside", "kind",
+        "assembly",
+        "client",
+        "ended_ns",
+        "first_ns",
+        "flow",
+        "guess",
+        "inside",
+        "kind",
+        "reader",
         "waiting",
     )  # fmt: skip
 
     def __init__(self, flow: bytes, first_ns: int, assembly: Assembly) -> None:
         self.flow, self.first_ns, self.assembly = flow, first_ns, assembly
         self.ended_ns = 0
-        self.inside: _Talk | None = None  # what was decrypted
+        self.inside: _TcpConnection | None = None  # the decrypted connection
         self.guess: Guess | None = None
         self.waiting: list[Piece] = []
         self.kind: Kind | None = None
         self.client = 0
-        self.conversation: Conversation | None = None
+        self.reader: ConnectionReader | None = None
 
     def ends(self) -> tuple[str, str]:
-        """Client and broker, as far as these are known: else the lower port is the broker's."""
+        """Client and broker, as far as they are known; else the end with the lower port is the broker."""
         ends = endpoints(self.flow)
         client = self.client if self.kind == "Kafka" else self.assembly.client
         if client is None:
@@ -88,7 +98,9 @@ class _Talk:
 
 
 class Import:
-    """`ports`: those of brokers; none: any connection may be Kafka. `write` takes rows as they come."""
+    """`ports` are those of brokers; without any, each connection may be Kafka. `write` takes rows as they
+    come.
+    """
 
     def __init__(
         self,
@@ -101,14 +113,17 @@ class Import:
         self.found = Found()
         self._write = write
         self._rows: list[Captured] = []
-        self._talks: dict[bytes, tuple[_Talk, int]] = {}
+        self._talks: dict[bytes, tuple[_TcpConnection, int]] = {}
         self._until_sweep = SWEEP
         self._number = 0  # of the last connection of Kafka
 
     def take(self, packet: Packet, plain: bytes = b"") -> None:
-        """The next packet; `plain`: what was decrypted of it."""
+        """Takes the next packet; `plain` are the bytes that were decrypted of it."""
         found = self.found
         found.packets += 1
+        if not FIRST_NS <= packet.time_ns <= LAST_NS:
+            found.moved_times += 1
+            packet = packet._replace(time_ns=max(FIRST_NS, min(packet.time_ns, LAST_NS)))
         found.first_ns = found.first_ns or packet.time_ns
         found.last_ns = max(found.last_ns, packet.time_ns)
         one = segment(packet)
@@ -138,32 +153,32 @@ class Import:
         self._talks.clear()
         self._flush()
 
-    def _begin(self, first: Segment) -> tuple[_Talk, int]:
+    def _begin(self, first: Segment) -> tuple[_TcpConnection, int]:
         self._until_sweep -= 1
         if self._until_sweep <= 0:
             self._until_sweep = SWEEP
             long_ago = first.time_ns - FORGOTTEN_NS
             known = self._talks.items()
             self._talks = {flow: found for flow, found in known if not 0 < found[0].ended_ns < long_ago}
-        talk = _Talk(first.flow, first.time_ns, Assembly())
+        talk = _TcpConnection(first.flow, first.time_ns, Assembly())
         self._talks[backward(first.flow)] = talk, 1
         self._talks[first.flow] = talk, 0
         return talk, 0
 
-    def _hear(self, talk: _Talk, piece: Piece) -> None:
-        if talk.conversation is not None:
-            self._say(talk, talk.conversation, piece)
+    def _hear(self, talk: _TcpConnection, piece: Piece) -> None:
+        if talk.reader is not None:
+            self._say(talk, talk.reader, piece)
         elif talk.kind is None:
             self._guess(talk, piece)
         elif talk.inside is not None and piece.missing:
             self._hear(talk.inside, piece._replace(missing=UNKNOWN))
 
-    def _hear_inside(self, talk: _Talk, piece: Piece) -> None:
+    def _hear_inside(self, talk: _TcpConnection, piece: Piece) -> None:
         if talk.inside is None:
-            talk.inside = _Talk(talk.flow, talk.first_ns, talk.assembly)
+            talk.inside = _TcpConnection(talk.flow, talk.first_ns, talk.assembly)
         self._hear(talk.inside, piece)
 
-    def _guess(self, talk: _Talk, piece: Piece) -> None:
+    def _guess(self, talk: _TcpConnection, piece: Piece) -> None:
         talk.waiting.append(piece)
         if self.ports:
             source, target = PORTS.unpack(talk.flow[-4:])
@@ -179,7 +194,7 @@ class Import:
         if kind is not None:
             self._is(talk, kind)
 
-    def _is(self, talk: _Talk, kind: Kind) -> None:
+    def _is(self, talk: _TcpConnection, kind: Kind) -> None:
         waiting, talk.waiting, talk.kind = talk.waiting, [], kind
         began = talk.assembly.began
         if talk.guess is not None and talk.guess.client is not None:
@@ -189,32 +204,32 @@ class Import:
             return
         client, broker = talk.ends()
         self._number += 1
-        connection = Connection(self.capture, self._number, "", broker, client)
+        connection = CapturedConnection(self.capture, self._number, "", broker, client)
         self.found.mid_stream += not began
         text = "" if began else "it was there when the capture began"
         self._put([Captured(talk.first_ns, "opened", connection, text=text)])
-        conversation = talk.conversation = Conversation(connection, self.keeping, mid_stream=not began)
+        reader = talk.reader = ConnectionReader(connection, self.keeping, mid_stream=not began)
         for piece in waiting:
-            self._say(talk, conversation, piece)
+            self._say(talk, reader, piece)
 
-    def _say(self, talk: _Talk, conversation: Conversation, piece: Piece) -> None:
+    def _say(self, talk: _TcpConnection, reader: ConnectionReader, piece: Piece) -> None:
         side = ASKS if piece.way == talk.client else ANSWERS
         if piece.data:
-            self._put(conversation.feed(side, piece.data, piece.time_ns))
+            self._put(reader.feed(side, piece.data, piece.time_ns))
             return
         if piece.cut:
             self.found.cut_packets += 1
             self.found.cut_bytes += piece.missing
         else:
-            _, _, _, broker, client = conversation.connection
-            self.found.holes.append(Hole(piece.time_ns, client, broker, side, piece.missing))
+            of = reader.connection
+            self.found.holes.append(Hole(piece.time_ns, of.client, of.broker, side, piece.missing))
         missing = None if piece.missing == UNKNOWN else piece.missing
-        self._put(conversation.gap(side, missing, piece.time_ns))
+        self._put(reader.gap(side, missing, piece.time_ns))
 
-    def _end(self, talk: _Talk, why: str) -> None:
+    def _end(self, talk: _TcpConnection, why: str) -> None:
         if talk.ended_ns:
             return
-        talk.ended_ns = self.found.last_ns
+        talk.ended_ns = max(self.found.last_ns, 1)
         for piece in talk.assembly.rest():
             self._hear(talk, piece)
         self.found.repeated_bytes += talk.assembly.repeated
@@ -227,16 +242,16 @@ class Import:
             self.found.not_read[kind, talk.ends()[1]] += 1
         talk.inside = None
 
-    def _close(self, talk: _Talk, why: str) -> Kind:
+    def _close(self, talk: _TcpConnection, why: str) -> Kind:
         if talk.kind is None:
             self._is(talk, talk.guess.end() if talk.guess is not None else "other")
-        if talk.conversation is not None:
-            self._put(talk.conversation.end(max(talk.assembly.time_ns, talk.first_ns), why))
-            talk.conversation = None
+        if talk.reader is not None:
+            self._put(talk.reader.end(max(talk.assembly.time_ns, talk.first_ns), why))
+            talk.reader = None
         assert talk.kind is not None
         return talk.kind
 
-    def _client(self, talk: _Talk) -> int:
+    def _client(self, talk: _TcpConnection) -> int:
         return talk.client if talk.kind == "Kafka" or talk.assembly.client is None else talk.assembly.client
 
     def _put(self, rows: list[Captured]) -> None:

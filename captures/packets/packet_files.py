@@ -15,6 +15,7 @@ from typing import NamedTuple
 from zlib import error as ZlibError
 
 LARGEST_BYTES = 64 << 20  # of a packet or block; more than any tool writes
+MOST_EMPTY = 1000  # packets one after the other: a file of zeros would have millions
 GZIP = b"\x1f\x8b"
 
 # magic: byte order, nanoseconds in a unit of time, bytes of a packet's header
@@ -35,9 +36,9 @@ END, RESOLUTION, OFFSET = 0, 9, 14  # options of an interface: opt_endofopt, if_
 
 
 class Packet(NamedTuple):
-    """As it was captured: perhaps only its first bytes. `link_type` is a LINKTYPE of tcpdump.org."""
+    """One packet; `data` may be only its first bytes. `link_type` is a LINKTYPE of tcpdump.org."""
 
-    time_ns: int  # since 1970
+    time_ns: int  # since 1970, as the file says: any number
     link_type: int
     data: bytes
 
@@ -49,8 +50,8 @@ class BadFile(ValueError):
 def in_order(
     files: Iterable[tuple[str, BufferedReader]], problems: list[str]
 ) -> Iterator[tuple[str, Iterator[Packet]]]:
-    """Files, as their names and packets, by the times of their first packets: one capture may be cut into
-    several. What cannot be read becomes a line of `problems`.
+    """Sorts files, given as names and packets, by the times of their first packets: one capture may be cut
+    into several. A file that cannot be read becomes a line of `problems`.
     """
     begun = []
     for name, file in files:
@@ -70,7 +71,7 @@ def _telling(name: str, file: BufferedReader, problems: list[str]) -> Iterator[P
 
 
 def packets(file: BufferedReader) -> Iterator[Packet]:
-    """All packets of a file, in its order, gzip or not. BadFile after the last that can be read."""
+    """Reads all packets of a file, in its order, gzip or not. Raises BadFile behind the last readable one."""
     try:
         if file.peek(2)[:2] == GZIP:
             with gzip.open(file) as unzipped:
@@ -102,13 +103,16 @@ def _part(file: BufferedReader, size: int, what: str) -> bytes:
 
 def _pcap(file: BufferedReader, order: str, unit_ns: int, header_bytes: int) -> Iterator[Packet]:
     *_, link_type = Struct(f"{order}4xHHiIII").unpack(_part(file, 24, "its header"))
-    link_type &= 0xFFFF  # what stands above it is the length of check sequences
+    link_type &= 0xFFFF  # the upper bits are the length of check sequences
     header = Struct(f"{order}IIII{header_bytes - 16}x")
-    number = 1
+    number, empty = 1, 0
     while start := file.read(header.size):
         if len(start) < header.size:
             raise BadFile(f"it ends within packet {number}")
         seconds, units, size, _ = header.unpack(start)
+        empty = 0 if size else empty + 1
+        if empty > MOST_EMPTY:
+            raise BadFile(f"{MOST_EMPTY:,} packets up to packet {number} have no bytes; the rest is not read")
         yield Packet(
             seconds * 1_000_000_000 + units * unit_ns, link_type, _part(file, size, f"packet {number}")
         )
@@ -125,7 +129,7 @@ class _Interface(NamedTuple):
 
 
 class _Section:
-    """What the packets of a section need to be read."""
+    """The byte order and the interfaces, which the packets of a section need."""
 
     def __init__(self, order: str) -> None:
         self.order = order

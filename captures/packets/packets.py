@@ -1,4 +1,4 @@
-"""TCP that could have carried a connection: its bytes in packets, for tools that read packets.
+"""Builds TCP packets that could have carried a connection, for tools that read packets.
 
 The packets begin with their IP header. Nothing is lost, sent twice or late, and the windows are wide.
 """
@@ -37,14 +37,14 @@ class Packet(NamedTuple):
     size: int
 
 
-class Talk:
-    """One connection. `first` is the first sequence number of both ends; they are of one IP version."""
+class TcpConnection:
+    """One connection. `first` is the first sequence number of both ends; both have one IP version."""
 
     __slots__ = ("acknowledged", "next", "ways")
 
     def __init__(self, client: End, broker: End, first: int) -> None:
         self.ways = {"request": _way(client, broker), "response": _way(broker, client)}
-        self.next = {"request": first, "response": first}  # sequence numbers, of who says what
+        self.next = {"request": first, "response": first}  # sequence numbers, by sender
         self.acknowledged = dict(self.next)
 
     def opened(self) -> Iterator[Packet]:
@@ -53,8 +53,8 @@ class Talk:
         yield self._control("response", SYN | ACK, SYN_OPTIONS)
         yield self._control("request", ACK)
 
-    def said(self, side: Side, data: bytes, size: int) -> Iterator[Packet]:
-        """`size` bytes, of which `data` is the beginning: what is not known is cut off the packets."""
+    def sent(self, side: Side, data: bytes, size: int) -> Iterator[Packet]:
+        """`size` bytes, of which `data` is the beginning; the packets are cut where the rest is not known."""
         for start in range(0, size, SEGMENT):
             length = min(SEGMENT, size - start)
             yield self._packet(
@@ -65,11 +65,11 @@ class Talk:
                 yield self._control("response" if side == "request" else "request", ACK)
 
     def missed(self, side: Side, size: int) -> None:
-        """Bytes that no packet shows."""
+        """Skips bytes, so that no packet has them."""
         self.next[side] += size
 
     def closed(self, first: Side = "request", reset: bool = False) -> Iterator[Packet]:
-        """`first`: who began with it."""
+        """`first` is the end that closes first."""
         if reset:
             yield self._control(first, RESET | ACK)
             return
@@ -100,7 +100,7 @@ class Talk:
 
 
 class _Way(NamedTuple):
-    """From one end to the other. `addresses` are both, packed."""
+    """One direction of the connection. `addresses` are both, packed."""
 
     addresses: bytes
     ports: tuple[int, int]
@@ -110,7 +110,7 @@ class _Way(NamedTuple):
         return IPV4.size if len(self.addresses) == 8 else IPV6.size
 
     def ip(self, size: int) -> bytes:
-        """The header of a packet that carries so much."""
+        """The IP header of a packet with so many bytes of data."""
         if self.ip_size == IPV6.size:
             return IPV6.pack(6 << 28, size, PROTOCOL, HOPS, self.addresses)
         fields = 0x45, 0, IPV4.size + size, 0, DO_NOT_FRAGMENT, HOPS, PROTOCOL
@@ -122,6 +122,6 @@ def _way(source: End, target: End) -> _Way:
 
 
 def checksum(*parts: bytes) -> int:
-    """As in IP and TCP (RFC 1071); all parts but the last have an even number of bytes."""
+    """The checksum of IP and TCP (RFC 1071); all parts but the last have an even number of bytes."""
     total = sum([int.from_bytes(part + b"\0" if len(part) % 2 else part) % ALL_ONES for part in parts])
     return ALL_ONES - total % ALL_ONES

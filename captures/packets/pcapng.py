@@ -1,4 +1,4 @@
-"""A capture as packets, for Wireshark and its like: what was said on connections, in TCP that is made up.
+"""Writes a capture as packets for Wireshark and similar tools: the bytes of the connections in made-up TCP.
 
 Of a frame whose content was not kept there is the header, as far as the capture tells it, in packets that are
 cut short as those of a capture with a snapshot length are.
@@ -11,9 +11,9 @@ from struct import Struct
 from typing import NamedTuple
 from zlib import crc32
 
-from klamm.captures.captured import Captured, Connection
+from klamm.captures.captured import Captured, CapturedConnection
 from klamm.captures.packets.endpoints import Endpoints, Ends
-from klamm.captures.packets.packets import Packet, Talk
+from klamm.captures.packets.packets import Packet, TcpConnection
 from klamm.captures.packets.pcapng_blocks import interface, names, packet, section
 from klamm.decoders import API
 from klamm.decoders.headers import REQUEST, request_header_version
@@ -27,7 +27,7 @@ they were known. The packets around them are made up, and so are addresses in 19
 203.0.113.0/24, 127.64.0.0/10 and 2001:db8::/32: they stand for the brokers after which they are named. What \
 is secret is zeros, as records are unless they were kept; frames that were not kept are cut short."""
 FATES = {
-    "rewritten": "what klamm sent on is not the same as what it got",
+    "rewritten": "klamm sent other bytes than it got",
     "withheld": "klamm did not send this on",
     "made": "klamm said this itself",
 }
@@ -36,7 +36,7 @@ FATES = {
 class _Speaking(NamedTuple):
     """A connection that is open."""
 
-    talk: Talk
+    talk: TcpConnection
     ends: Ends
     interface: int
 
@@ -48,18 +48,20 @@ class Packets:
         self.frames = 0
         self.ports: set[int] = set()
         self.endpoints = Endpoints()
-        self.speaking: dict[Connection, _Speaking] = {}
+        self.speaking: dict[CapturedConnection, _Speaking] = {}
         self.interfaces: dict[tuple[str, str], int] = {}
-        self.unsaid: dict[Connection | None, list[str]] = {}  # comments of the next packet, there or anywhere
+        self.comments: dict[
+            CapturedConnection | None, list[str]
+        ] = {}  # comments of the next packet, there or anywhere
 
     def head(self, application: str) -> bytes:
-        """What the file begins with."""
+        """The first bytes of the file."""
         return section(application, ABOUT)
 
     def blocks(self, row: Captured) -> Iterator[bytes]:
-        """What a row adds to the file; they come in the order of time."""
+        """The blocks of one row; rows come in the order of time."""
         if remark := _remark(row):
-            self.unsaid.setdefault(row.connection, []).append(remark)
+            self.comments.setdefault(row.connection, []).append(remark)
         if row.connection is None:
             return
         if row.connection not in self.speaking:
@@ -72,7 +74,7 @@ class Packets:
             del self.speaking[row.connection]
             self.endpoints.close(one.ends)
 
-    def _begin(self, connection: Connection) -> Iterator[bytes]:
+    def _begin(self, connection: CapturedConnection) -> Iterator[bytes]:
         key = connection.capture, connection.cluster
         if key not in self.interfaces:
             self.interfaces[key] = len(self.interfaces)
@@ -83,24 +85,24 @@ class Packets:
             self.endpoints.names.clear()
         self.ports.add(ends.broker.port)
         first = crc32(repr(connection).encode())
-        self.speaking[connection] = _Speaking(Talk(*ends, first), ends, self.interfaces[key])
+        self.speaking[connection] = _Speaking(TcpConnection(*ends, first), ends, self.interfaces[key])
 
-    def _comment(self, connection: Connection) -> str:
-        if not self.unsaid:
+    def _comment(self, connection: CapturedConnection) -> str:
+        if not self.comments:
             return ""
-        said = self.unsaid.pop(None, []) + self.unsaid.pop(connection, [])
-        return "\n".join(f"klamm: {words}" for words in said)
+        comments = self.comments.pop(None, []) + self.comments.pop(connection, [])
+        return "\n".join(f"klamm: {words}" for words in comments)
 
 
 def _remark(row: Captured) -> str:
-    """What a packet does not show."""
+    """A comment for a row, of the facts that the packet cannot show."""
     if row.kind == "lost":
         whose = "" if row.connection is None else " of this connection"
         return f"{row.lost} frames{whose} are missing before this: {row.text or 'not captured'}"
     return row.text or FATES.get(row.fate, "")
 
 
-def _packets(row: Captured, talk: Talk) -> Iterator[Packet]:
+def _packets(row: Captured, talk: TcpConnection) -> Iterator[Packet]:
     if row.kind == "opened":
         if not row.text:  # else its beginning was not seen
             yield from talk.opened()
@@ -110,18 +112,18 @@ def _packets(row: Captured, talk: Talk) -> Iterator[Packet]:
         for side in SIDES if row.side is None else (row.side,):
             talk.missed(side, row.size or max(row.lost, 1))  # 0: nobody knows how many bytes
     elif row.side is not None:
-        yield from talk.said(row.side, _known(row), SIZE.size + row.size)
+        yield from talk.sent(row.side, _known(row), SIZE.size + row.size)
 
 
 def _known(row: Captured) -> bytes:
-    """The frame and its size, or its beginning. Of a token no more: zeros could pass for a request."""
+    """The frame and its size, or its first bytes. A token has none: zeros could pass for a request."""
     if row.kind == "token":
         return SIZE.pack(row.size)
     return _header(row) if row.frame is None else SIZE.pack(row.size) + row.frame
 
 
 def _header(row: Captured) -> bytes:
-    """The beginning of a frame that was not kept."""
+    """The first bytes of a frame that was not kept."""
     if row.side == "response":
         return RESPONSE.pack(row.size, row.correlation_id)
     start = REQUEST.pack(row.size, row.api_key, row.api_version, row.correlation_id)

@@ -8,7 +8,7 @@ from struct import Struct
 
 SECTION, INTERFACE, NAMES, PACKET = 0x0A0D0D0A, 1, 4, 6
 RAW_IP = 101  # the link type: packets begin with their IP header
-WHOLE = 0  # no limit on what is kept of a packet
+WHOLE = 0  # packets are kept whole
 COMMENT, APPLICATION, NAME, DESCRIPTION, RESOLUTION = 1, 4, 2, 3, 9
 NANOSECONDS = b"\x09"  # 10 ** -9
 
@@ -23,8 +23,8 @@ Options = Iterable[tuple[int, bytes]]
 
 
 def section(application: str, comment: str) -> bytes:
-    """What a file begins with."""
-    head = SECTION_HEAD.pack(0x1A2B3C4D, 1, 0, -1)  # byte order, version, a length that is not told
+    """The first block of a file."""
+    head = SECTION_HEAD.pack(0x1A2B3C4D, 1, 0, -1)  # byte order, version, unknown length
     return _block(SECTION, head, [(COMMENT, comment.encode()), (APPLICATION, application.encode())])
 
 
@@ -35,7 +35,7 @@ def interface(name: str, description: str) -> bytes:
 
 
 def names(known: Mapping[IPv4Address | IPv6Address, str]) -> bytes:
-    """What addresses are called."""
+    """Names of addresses."""
     records = (
         _option(1 if at.version == 4 else 2, at.packed + name.encode() + b"\0") for at, name in known.items()
     )
@@ -49,11 +49,11 @@ def packet(interface: int, time_ns: int, data: bytes, size: int, comment: str = 
 
 
 def _block(kind: int, body: bytes, options: Options = ()) -> bytes:
-    told = b"".join(_option(code, value) for code, value in options)
-    if told:
-        told += OPTION.pack(0, 0)
-    size = 12 + len(body) + len(told)
-    return BLOCK.pack(kind, size) + body + told + ENDING.pack(size)
+    written_options = b"".join(_option(code, value) for code, value in options)
+    if written_options:
+        written_options += OPTION.pack(0, 0)
+    size = 12 + len(body) + len(written_options)
+    return BLOCK.pack(kind, size) + body + written_options + ENDING.pack(size)
 
 
 def _option(code: int, value: bytes) -> bytes:

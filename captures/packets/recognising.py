@@ -1,4 +1,4 @@
-"""Which connections are Kafka, and which end of them is the broker: told by their first bytes, on any port.
+"""Recognises connections of Kafka, and which end is the broker, by their first bytes, on any port.
 
 Kafka is a connection whose client begins with a request that decodes; or, where the beginning was not seen,
 one of whose ends sends two such requests in a row. Of ApiVersions the header is enough: clients newer than
@@ -27,8 +27,8 @@ RECORD = re.compile(rb"[\x14-\x17]\x03[\0-\x04][\0-\x48]")  # of TLS: type, vers
 
 
 def request_at(data: bytearray, at: int) -> int | None:
-    """How many bytes the request has that stands there, with its size field. 0: there is none; None: that
-    cannot be told yet.
+    """The size of the request that begins there, with its size field. 0: none begins there; None: more bytes
+    are needed to tell.
     """
     if len(data) - at < REQUEST.size:
         return None
@@ -59,7 +59,7 @@ def request_at(data: bytearray, at: int) -> int | None:
 
 
 def opens(data: bytearray) -> bool:
-    """Is this the beginning of an ApiVersions request, of which the capture kept no more?"""
+    """Whether these are the first bytes of an ApiVersions request that the capture has cut short."""
     if len(data) < REQUEST.size + CLIENT_ID.size:
         return False
     size, key, version, _ = REQUEST.unpack_from(data)
@@ -71,30 +71,30 @@ def opens(data: bytearray) -> bool:
 
 
 class Guess:
-    """`client` is the way of who asks: None where the beginning was not seen, until it is found out. `began`:
-    what is heard has the beginning.
+    """`client` is the direction of the client: None until it is known where the beginning was not seen.
+    `began`: the bytes include the beginning.
     """
 
     def __init__(self, client: int | None) -> None:
         self.client = client
         self.began = client is not None
-        self.heard = [bytearray(), bytearray()]
+        self.received = [bytearray(), bytearray()]
         self.searched = [0, 0]  # where the first request may begin
         self.tls = False  # as far as anything looks like it
 
     def hear(self, way: int, data: bytes) -> Kind | None:
-        """What a way says next. None: more has to be heard."""
-        if not (self.began and self.heard[way]):
+        """Takes the next bytes of a direction. None: more bytes are needed."""
+        if not (self.began and self.received[way]):
             self.tls = self.tls or RECORD.match(data) is not None
         if self.began and way != self.client:
             return self._not_kafka()  # no broker speaks before a request is whole
-        self.heard[way] += data
+        self.received[way] += data
         return self._begin() if self.began else self._search(way, last=False)
 
     def miss(self) -> Kind | None:
         """Bytes are missing here."""
         began, self.began = self.began, False
-        return "Kafka" if began and self.client is not None and opens(self.heard[self.client]) else None
+        return "Kafka" if began and self.client is not None and opens(self.received[self.client]) else None
 
     def end(self) -> Kind:
         """There is no more."""
@@ -106,29 +106,29 @@ class Guess:
 
     def _begin(self) -> Kind | None:
         assert self.client is not None
-        heard = self.heard[self.client]
-        if heard[:1] == b"\0" and heard[4:5] == bytes([GSSAPI_FIRST]):
+        received = self.received[self.client]
+        if received[:1] == b"\0" and received[4:5] == bytes([GSSAPI_FIRST]):
             return "Kafka"  # clients of 0.9 send a token first
-        size = request_at(heard, 0)
+        size = request_at(received, 0)
         if size is None:
             return None
         return "Kafka" if size else self._not_kafka()
 
     def _search(self, way: int, last: bool) -> Kind | None:
-        heard = self.heard[way]
-        waiting = None if len(heard) < ENOUGH_BYTES + LARGEST_BYTES else self._not_kafka()
-        while match := START.search(heard, self.searched[way]):
+        received = self.received[way]
+        waiting = None if len(received) < ENOUGH_BYTES + LARGEST_BYTES else self._not_kafka()
+        while match := START.search(received, self.searched[way]):
             at = self.searched[way] = match.start()
-            size = request_at(heard, at)
+            size = request_at(received, at)
             if size is None and not last:
                 return waiting
             if size:
-                another = request_at(heard, at + size)
+                another = request_at(received, at + size)
                 if another or (another is None and last):
                     self.client = way
                     return "Kafka"
                 if another is None:
                     return waiting
             self.searched[way] = at + 1
-        self.searched[way] = max(self.searched[way], len(heard) - REQUEST.size)
-        return self._not_kafka() if len(heard) > ENOUGH_BYTES else None
+        self.searched[way] = max(self.searched[way], len(received) - REQUEST.size)
+        return self._not_kafka() if len(received) > ENOUGH_BYTES else None

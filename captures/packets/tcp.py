@@ -1,4 +1,4 @@
-"""TCP put together again: segments of a connection, as they were captured, to the bytes that both ends heard.
+"""Puts TCP together again: the captured segments of a connection, to the bytes that both ends received.
 
 A segment waits while bytes before it are missing, and while its sender has acknowledged bytes of the other
 end that are missing here: so no answer comes before its question. What is missing is given up when the other
@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from klamm.captures.packets.tcp_segments import ACK, FIN, RST, SYN, Segment
 
-PATIENCE = 32  # segments to wait for what was acknowledged: captures of many queues mix them up
+PATIENCE = 32  # segments to wait for acknowledged bytes: captures of many queues mix them up
 PATIENCE_NS = 1_000_000_000
 HELD_BYTES = 16 << 20  # kept of a connection at most, and more than its windows usually are
 FAR_BYTES = 64 << 20  # a larger step is no hole, but other numbers
@@ -21,8 +21,8 @@ HALF = 1 << 31
 
 
 class Piece(NamedTuple):
-    """What an end said next, or a hole of `missing` bytes (or UNKNOWN many) in it. Way 0 is that of the
-    segment seen first.
+    """The next bytes of one end, or a gap of `missing` bytes (UNKNOWN many) in them. Direction 0 is that of
+    the first segment seen.
     """
 
     way: int
@@ -33,9 +33,9 @@ class Piece(NamedTuple):
 
 
 class _Way:
-    """One direction. Positions are sequence numbers that are counted on beyond 32 bits."""
+    """One direction. Positions are sequence numbers, counted on beyond 32 bits."""
 
-    __slots__ = ("acknowledged", "begin", "ending", "finished", "held", "next", "seen")
+    __slots__ = ("acknowledged", "begin", "early", "ending", "finished", "next", "seen")
 
     def __init__(self) -> None:
         self.next: int | None = None  # None: nothing is known
@@ -43,17 +43,17 @@ class _Way:
         self.begin: int | None = None  # after the SYN
         self.acknowledged = 0  # by the other end
         self.ending = False  # its FIN was seen
-        self.finished = False  # all up to its FIN was said
-        self.held: list[tuple[int, int, Segment]] = []  # a heap by position, then arrival
+        self.finished = False  # all bytes up to its FIN were given
+        self.early: list[tuple[int, int, Segment]] = []  # a heap by position, then arrival
 
     def position(self, number: int) -> int:
-        """Of a sequence number, the one that is nearest to what comes next."""
+        """The position of a sequence number, nearest to the one that is expected."""
         near = self.next or 0
         return near + ((number - near + HALF) & 0xFFFFFFFF) - HALF
 
 
 class Assembly:
-    """One connection. `client` is the way of the end that opened it, where that was seen."""
+    """One connection. `client` is the direction of the end that opened it, where that was seen."""
 
     __slots__ = (
         "arrivals", "client", "closer", "ended", "held_bytes", "late", "late_at", "late_ns", "repeated",
@@ -86,7 +86,7 @@ class Assembly:
         return mine.position(segment.sequence) > mine.next
 
     def take(self, way: int, segment: Segment) -> list[Piece]:
-        """What can be said now that this segment was seen."""
+        """The pieces that are complete now, with this segment."""
         pieces: list[Piece] = []
         mine, other = self.ways[way], self.ways[1 - way]
         flags = segment.flags
@@ -104,11 +104,11 @@ class Assembly:
         if flags & SYN:
             return pieces
         if flags & ACK and other.seen and other.next is not None:
-            heard = other.position(segment.acknowledged)
-            if heard > other.next + FAR_BYTES and segment.size:
+            acknowledged = other.position(segment.acknowledged)
+            if acknowledged > other.next + FAR_BYTES and segment.size:
                 pieces += self._begin_again(way, segment)
-            elif heard > other.acknowledged:
-                other.acknowledged = heard
+            elif acknowledged > other.acknowledged:
+                other.acknowledged = acknowledged
         if flags & FIN and not mine.ending:
             mine.ending = True
             self.closer = self.closer if other.ending else way
@@ -121,7 +121,7 @@ class Assembly:
                 self._say(way, at, segment, pieces)
             else:
                 self.arrivals += 1
-                heappush(mine.held, (at, self.arrivals, segment))
+                heappush(mine.early, (at, self.arrivals, segment))
                 self.held_bytes += segment.size or 1
             if self.held_bytes:
                 self._go_on(pieces)
@@ -132,7 +132,7 @@ class Assembly:
         return pieces
 
     def rest(self) -> list[Piece]:
-        """What waits, when nothing will come any more, and what is missing at the end."""
+        """The connection has no more segments: the pieces that waited, and the gaps before them."""
         pieces: list[Piece] = []
         while self.held_bytes:
             self._give_up(pieces)
@@ -174,16 +174,16 @@ class Assembly:
         while number is not None:
             number = self._next()
             if number is not None:
-                at, _, segment = heappop(self.ways[number].held)
+                at, _, segment = heappop(self.ways[number].early)
                 self.held_bytes -= segment.size or 1
                 self._say(number, at, segment, pieces)
 
     def _next(self) -> int | None:
-        """The way whose first held segment may be said."""
+        """The way whose first early segment is read next."""
         in_place = []
         for number, way in enumerate(self.ways):
-            if way.held:
-                at, arrival, segment = way.held[0]
+            if way.early:
+                at, arrival, segment = way.early[0]
                 if self._ready(number, at, segment):
                     return number
                 assert way.next is not None
@@ -193,18 +193,18 @@ class Assembly:
         return min(in_place)[1] if len(in_place) == 2 else None
 
     def _hole(self) -> tuple[int, int, int]:
-        """What the segment waits for that came first: a way, the end of the hole in it, and its time."""
+        """The gap before the segment that came first: its direction, its end, and its time."""
         number = min(
-            (number for number, way in enumerate(self.ways) if way.held),
-            key=lambda number: self.ways[number].held[0][2].time_ns,
+            (number for number, way in enumerate(self.ways) if way.early),
+            key=lambda number: self.ways[number].early[0][2].time_ns,
         )
         mine, other = self.ways[number], self.ways[1 - number]
-        at, _, segment = mine.held[0]
+        at, _, segment = mine.early[0]
         assert mine.next is not None
         if at > mine.next:
             return number, at, segment.time_ns
         end = other.position(segment.acknowledged)
-        return 1 - number, min(end, other.held[0][0]) if other.held else end, segment.time_ns
+        return 1 - number, min(end, other.early[0][0]) if other.early else end, segment.time_ns
 
     def _is_lost(self, time_ns: int) -> bool:
         if self.held_bytes > HELD_BYTES:

@@ -45,21 +45,21 @@ NOT_TCP, FRAGMENTED, MALFORMED = "not TCP", "IP fragments", "malformed or cut sh
 
 
 class Segment(NamedTuple):
-    """`flow` is who sends to whom: two addresses, two ports. `size` is that of the data, which may have been
-    cut in the capture.
+    """`flow` is from sender to receiver: two addresses, two ports. `size` is that of the data, which may have
+    been cut in the capture.
     """
 
     time_ns: int
     flow: bytes
     sequence: int
-    acknowledged: int  # of what the other end sends; meant if `flags` has ACK
+    acknowledged: int  # position in the other direction; valid if `flags` has ACK
     flags: int
     data: bytes
     size: int
 
 
 def segment(packet: Packet) -> Segment | str:
-    """What a packet carries, or why it is none that is read."""
+    """The TCP segment of a packet, or the reason why it is not read."""
     time_ns, link_type, data = packet
     link = LINKS.get(link_type)
     if link is None:
@@ -95,7 +95,7 @@ def _segment(time_ns: int, data: bytes, addresses: bytes, at: int, end: int) -> 
 
 
 def unusual(time_ns: int, ethernet: bytes) -> Segment | str:
-    """The same for every packet, and slower: VLAN, options, extension headers, and what is not TCP."""
+    """The slow reader for every packet: VLAN, options, extension headers, and packets without TCP."""
     try:
         ip = Ethernet(ethernet).data
         if isinstance(ip, IP):
@@ -122,11 +122,11 @@ def unusual(time_ns: int, ethernet: bytes) -> Segment | str:
 
 
 def endpoints(flow: bytes) -> tuple[str, str]:
-    """Who sends, and to whom, as host:port."""
+    """Source and destination, as host:port."""
     size = (len(flow) - 4) // 2
     hosts = (str(ip_address(flow[at : at + size])) for at in (0, size))
-    shown = "[{}]:{}" if size == 16 else "{}:{}"
-    source, target = map(shown.format, hosts, PORTS.unpack(flow[-4:]))
+    pattern = "[{}]:{}" if size == 16 else "{}:{}"
+    source, target = map(pattern.format, hosts, PORTS.unpack(flow[-4:]))
     return source, target
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from klamm.captures.captured import Captured
-from klamm.captures.storage.decoding import rows
+from klamm.captures.storage.arrow.decoding import rows
 from klamm.captures.storage.merging import TIME
 from klamm.captures.storage.opening import Foreign, open_segment
 from klamm.captures.storage.segments import Damaged, Newer, sealed_path
@@ -35,10 +35,11 @@ class Following:
                 return
 
     def _segments(self) -> list[Path]:
-        """Those that may have more, the oldest first: their names say when they began."""
+        """The segments that may grow, the oldest first: their names say when they began."""
         found: dict[Path, Path] = {}
         for path in self._paths:
-            names = [path / entry.name for entry in os.scandir(path)] if path.is_dir() else [path]
+            entries = os.scandir(path) if path.is_dir() else ()  # opening a FIFO would wait for ever
+            names = [path / entry.name for entry in entries if entry.is_file()] or [path][: path.is_file()]
             found |= {sealed_path(name): name for name in names if not name.name.startswith(".")}
         return [found[name] for name in sorted(found, key=lambda name: name.name) if name not in self._ended]
 

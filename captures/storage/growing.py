@@ -1,4 +1,4 @@
-"""One segment while it grows: a file that is locked as long as its process lives."""
+"""A segment that grows: a file that is locked while its process lives."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from klamm.captures.captured import Captured
-from klamm.captures.storage.arrow_messages import MAGIC, Block, footer, schema_message
-from klamm.captures.storage.encoding import Encoding, Message, columns_of, schema
-from klamm.captures.storage.segments import Origin, Statistics, said, sealed_path
+from klamm.captures.storage.arrow.encoding import Encoding, Message, columns_of, schema
+from klamm.captures.storage.arrow.messages import MAGIC, Block, footer, schema_message
+from klamm.captures.storage.segments import Origin, Statistics, sealed_path, to_metadata
 
 
 class Raw(Protocol):
@@ -27,11 +27,16 @@ Open = Callable[[Path], Raw]
 
 
 def open_new(path: Path) -> Raw:
-    return open(path, "xb", buffering=0)
+    """For its owner only, as it holds traffic."""
+    return open(path, "xb", buffering=0, opener=_private)
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
 
 
 class Before(NamedTuple):
-    """What a file has already: its dictionaries and batches, and how many texts each column has known."""
+    """The contents of a continued file: dictionaries, batches, and how many texts each column knows."""
 
     dictionaries: list[Block]
     batches: list[Block]
@@ -46,22 +51,23 @@ class Growing:
     def __init__(self, path: Path, origin: Origin, raw: Raw, before: Before | None = None) -> None:
         self.path, self.origin, self._raw = path, origin, raw
         self.size_bytes, self.statistics = 0, Statistics()
-        self._schema, self._encoding = schema(said(origin)), Encoding(before.texts if before else None)
+        self._schema = schema(to_metadata(origin), origin.format)
+        self._encoding = Encoding(before.texts if before else None, origin.format)
         self._dictionaries: list[Block] = []
         self._batches: list[Block] = []
         if before is not None:
             self._dictionaries, self._batches, self.statistics, _, self.size_bytes = before
 
     def write(self, rows: Sequence[Captured]) -> None:
-        """One batch, on its way to the disk when this returns. Their frames are cut."""
+        """Writes one batch, which is on its way to the disk when this returns. Frames are cut."""
         texts, batch, summary = self._encoding.batch(columns_of(rows))
         self._put([*self._start(), *texts, batch], len(texts))
         self.statistics.add(summary)
 
     def seal(self, named: Path | None = None, cut: bool = False) -> Path:
-        """Its statistics, its footer, and the name of a whole segment."""
+        """Writes the statistics and the footer, and gives the file the name of a whole segment."""
         self.statistics.clusters, self.statistics.cut = dict(self.origin.clusters), cut
-        texts, nothing = self._encoding.nothing(said(self.statistics))
+        texts, nothing = self._encoding.nothing(to_metadata(self.statistics))
         self._put([*self._start(), *texts, nothing], len(texts))
         self._carry([footer(self._schema, self._dictionaries, self._batches)])
         sealed = named or sealed_path(self.path)
@@ -112,6 +118,6 @@ def begin(path: Path, origin: Origin, open_file: Open = open_new) -> Growing:
     except BlockingIOError:
         raw.close()
         raise
-    except OSError:  # a file system without locks: what is left there nobody can seal
+    except OSError:  # a file system without locks: left-over segments there cannot be sealed
         pass
     return Growing(path, origin, raw)

@@ -12,23 +12,25 @@ from collections import deque
 from contextlib import suppress
 from math import inf
 
-from klamm.captures.captured import Connection
-from klamm.captures.storage.heap import keep_freed
+from klamm.captures.captured import CapturedConnection
 from klamm.captures.storage.scribe import Entry, Scribe
 from klamm.decoders.schema import Side
 from klamm.rules.expressions import SIDES
+from klamm.settings.heap import keep_freed
 
-QUEUE_BYTES = 16 << 20  # beyond it only ends of connections whose beginning is in it
+QUEUE_BYTES = 8 << 20  # beyond it only ends of connections whose beginning is in it
 ENTRY_BYTES = 256  # of an entry, beside its data
 GATHER_S = 0.02  # after a first chunk, for more of them
-SLICE = 8  # entries taken at once
+SLICE, SLICE_BYTES = 8, 64 << 10  # entries taken at once: their rows take ten times the memory
 WORK_S, REST_S = 0.0005, 0.00005  # the thread rests in between: that hands the interpreter to the loop
 
 Stream = tuple[int, Side]
 
 
 class Keeper:
-    """Its methods are for one thread. Times are in ns since 1970; numbers are those of connections."""
+    """Takes the bytes of connections in one thread, and writes them in another. Times are in ns since 1970;
+    numbers are those of connections.
+    """
 
     def __init__(self, scribe: Scribe, queue_bytes: int = QUEUE_BYTES) -> None:
         self.counters = scribe.counters
@@ -36,8 +38,8 @@ class Keeper:
         self._soon_bytes = queue_bytes // 4  # with more than that in the queue the thread does not rest
         self._queue: deque[Entry] = deque()
         self._put = self._taken = 0  # bytes so far; each is written by one thread
-        self._missing: dict[Stream, int | None] = {}  # bytes dropped that the queue was not told of
-        self._refused: dict[int, Connection] = {}  # it had no room for their beginning
+        self._missing: dict[Stream, int | None] = {}  # dropped bytes that are not in the queue as a gap yet
+        self._refused: dict[int, CapturedConnection] = {}  # it had no room for their beginning
         self._unseen = 0  # connections that came and went without room for them
         self._wake_at: float = inf  # of bytes put
         self._wake = threading.Event()
@@ -46,7 +48,7 @@ class Keeper:
 
     @property
     def waiting_bytes(self) -> int:
-        """In the queue."""
+        """The bytes in the queue."""
         return self._put - self._taken
 
     def start(self) -> None:
@@ -63,7 +65,7 @@ class Keeper:
         self._thread.join(timeout_s)
         return not self._thread.is_alive()
 
-    def opened(self, connection: Connection, time_ns: int, mid_stream: bool = False) -> None:
+    def opened(self, connection: CapturedConnection, time_ns: int, mid_stream: bool = False) -> None:
         """`mid_stream`: it was there before, and its bytes so far were not seen."""
         number = connection.number
         if self._has_room(0):
@@ -74,8 +76,8 @@ class Keeper:
             self._missing[number, "request"] = self._missing[number, "response"] = None
 
     def chunk(self, number: int, side: Side, data: bytes, time_ns: int, forwarded: bool = True) -> None:
-        """What the client ("request") or the broker ("response") said. `forwarded`: all of it went on as it
-        is; else `sent` says what did.
+        """Takes bytes of the client ("request") or the broker ("response"). `forwarded`: klamm sent them on
+        unchanged; else `sent` gets the bytes that it sent.
         """
         if self._put + len(data) + ENTRY_BYTES - self._taken > self._queue_bytes:
             self._drop((number, side), len(data), len(data))
@@ -85,16 +87,16 @@ class Keeper:
         self._add(("chunk" if forwarded else "replaced", number, side, time_ns, data), len(data))
 
     def sent(self, number: int, side: Side, data: bytes, time_ns: int) -> None:
-        """What klamm said instead, to the broker ("request") or to the client ("response")."""
+        """Takes the bytes that klamm sent in their place, to the broker ("request") or the client
+        ("response").
+        """
         if (number, side) in self._missing or not self._has_room(len(data)):
             self._drop((number, side), len(data), None)
         else:
             self._add(("sent", number, side, time_ns, data), len(data))
 
     def keep(self, number: int, correlation_id: int) -> None:
-        """The exchange is kept, whatever the expression says; to be told before the bytes that end its
-        frame.
-        """
+        """Keeps the exchange, whatever the expression says; call it before the bytes that end its frame."""
         if self._has_room(0):
             self._add(("keep", number, "request", 0, correlation_id))
 
@@ -125,7 +127,6 @@ class Keeper:
 
     def _drop(self, stream: Stream, size: int, missing: int | None) -> None:
         """`missing` None: how the bytes that came go on is not known from here on."""
-        self.counters.dropped_chunks += 1
         self.counters.dropped_bytes += size
         so_far = self._missing.get(stream, 0)
         self._missing[stream] = None if missing is None or so_far is None else so_far + missing
@@ -150,7 +151,7 @@ class Keeper:
         while self._queue or not self._ending:
             if not self._queue:
                 self._idle()
-            entries = [self._queue.popleft() for _ in range(min(SLICE, len(self._queue)))]
+            entries = self._slice()
             try:
                 self._scribe.take(entries)
                 self._scribe.tick()
@@ -164,8 +165,16 @@ class Keeper:
         with suppress(Exception):
             self._scribe.end()
 
+    def _slice(self) -> list[Entry]:
+        """Remove the oldest entries from the queue."""
+        entries, size, queue = list[Entry](), 0, self._queue
+        while queue and len(entries) < SLICE and size < SLICE_BYTES:
+            entries.append(queue.popleft())
+            size += _size(entries[-1])
+        return entries
+
     def _idle(self) -> None:
-        """Until there is something to do, and a moment longer, for what comes together."""
+        """Waits until there is something to do, and a moment longer for entries that come together."""
         self._wake.clear()
         self._wake_at = 0
         if not self._queue and not self._ending:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from klamm.captures.captured import Captured
-from klamm.captures.storage.arrow_messages import BATCH, DICTIONARY, SCHEMA, Block, messages
+from klamm.captures.storage.arrow.messages import BATCH, DICTIONARY, SCHEMA, Block, messages
 from klamm.captures.storage.growing import Before, Growing
 from klamm.captures.storage.segments import (
     GROWING,
@@ -62,7 +62,7 @@ def _seal(path: Path, file: BinaryIO, own: str) -> None:
             cut = origin.capture != own
             if cut:
                 segment.write([Captured(before.statistics.last_ns, "lost", text=CUT)])
-            file.truncate()  # what was left of a batch
+            file.truncate()  # the beginning of a batch
             segment.seal(cut=cut)
             return
     if size <= EMPTY_BYTES:
@@ -70,7 +70,7 @@ def _seal(path: Path, file: BinaryIO, own: str) -> None:
 
 
 def _before(data: mmap.mmap) -> tuple[Origin, Before]:
-    """Up to its last whole batch."""
+    """The file up to its last whole batch."""
     origin = None
     before = Before([], [], Statistics(), [], 0)
     waiting: list[Block] = []

@@ -19,8 +19,8 @@ PLACE: Callable[[tuple[Place, list[Captured]]], Place] = itemgetter(0)
 
 
 class Later(NamedTuple):
-    """What is to be read when it is its time: nothing in it is before `first_ns`. `place`, unlike any other,
-    orders rows of equal times. It gives rows, or what is to be read in its stead.
+    """A part of a capture that is read when its time comes: nothing in it is before `first_ns`. `place` is
+    unique and orders rows of equal times. Reading it gives rows, or further parts.
     """
 
     first_ns: int
@@ -32,7 +32,7 @@ Found = tuple[list[Later], list[Captured]]
 
 
 def merged(places: Iterable[Later]) -> Iterator[Captured]:
-    """In the order of time. Holds no more than what overlaps in time."""
+    """Gives rows in the order of time. It holds only rows whose parts overlap in time."""
     waiting = list(places)
     heapq.heapify(waiting)
     held: list[tuple[Place, list[Captured]]] = []

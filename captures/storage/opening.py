@@ -1,4 +1,4 @@
-"""One segment opened for reading: sealed, growing, or left over by a run that was killed."""
+"""Opens one segment for reading: sealed, growing, or left over by a process that was killed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from klamm.captures.storage.decoding import check
+from klamm.captures.storage.arrow.decoding import check
 from klamm.captures.storage.segments import (
     COLUMNS,
     GROWING,
@@ -18,6 +18,7 @@ from klamm.captures.storage.segments import (
     Origin,
     Span,
     Statistics,
+    columns_of_format,
     origin_of,
     schema,
     statistics_of,
@@ -25,7 +26,7 @@ from klamm.captures.storage.segments import (
 )
 
 Batch = Any  # pyarrow.RecordBatch
-Told = tuple[Batch, Any]  # and its metadata
+StoredBatch = tuple[Batch, Any]  # a batch and its metadata
 KILLED = "it was cut short: its klamm was killed, or gave it up when the disk failed"
 
 
@@ -43,13 +44,16 @@ class Opened:
         self.origin: Origin | None = None
         self.statistics: Statistics | None = None
         self.spans: list[Span] = []
-        self._told: Callable[[int], Told]
+        self._batch_at: Callable[[int], StoredBatch]
         self._last: Batch = None  # of a sealed segment; it has no rows, and the texts of all
+        self._later: list[str] = []  # wanted columns that an older format does not have
 
     def has(self, column: str, texts: Collection[str]) -> bool:
         """May a row have one of these in this column of codes, which was asked for? Only a sealed segment is
         sure that none has.
         """
+        if column in self._later:
+            return False
         if self._last is None:
             return True
         import pyarrow as pa
@@ -59,15 +63,17 @@ class Opened:
         return bool(pc.any(pc.is_in(known, pa.array(texts, known.type))).as_py())
 
     def batch(self, place: int, api_keys: Collection[int] | None = None) -> Batch:
-        """That of a span, with the columns that were asked for; None, unread, if it has no frame of these
-        APIs. Raises Damaged.
+        """The batch of a span, with the wanted columns; None, unread, if it has no frame of these APIs.
+        Raises Damaged.
         """
         try:
-            batch, metadata = self._told(place)
+            batch, metadata = self._batch_at(place)
             summary = summary_of(metadata)
             if api_keys is not None and not any(key in api_keys for key, _ in summary.frames):
                 return None
             check(batch, summary)
+            for name in self._later:
+                batch = batch.append_column(schema().field(name), _nulls(batch.num_rows))
         except Damaged:
             raise
         except Exception as wrong:  # Arrow has many kinds for bytes that make no sense
@@ -80,11 +86,11 @@ class Opened:
         file = pa.ipc.open_file(whole, options=options)
         origin = _origin(file.schema, options)
         last = file.num_record_batches - 1
-        nothing, said = file.get_batch_with_custom_metadata(last)
-        statistics = statistics_of(said)
+        nothing, metadata = file.get_batch_with_custom_metadata(last)
+        statistics = statistics_of(metadata)
         if len(statistics.batches) != last:
             raise Damaged("batches are missing in its footer")
-        self._told = file.get_batch_with_custom_metadata
+        self._batch_at = file.get_batch_with_custom_metadata
         self.origin, self.statistics, self.spans = origin, statistics, statistics.batches
         self._last = nothing
 
@@ -93,8 +99,8 @@ class Opened:
 
         stream = pa.ipc.open_stream(whole.slice(STREAM_AT), options=options)
         self.origin = _origin(stream.schema, options)
-        told: list[Told] = []
-        self._told = told.__getitem__
+        batches: list[StoredBatch] = []
+        self._batch_at = batches.__getitem__
         while True:
             try:
                 batch, metadata = stream.read_next_batch_with_custom_metadata()
@@ -102,7 +108,7 @@ class Opened:
                     self.statistics = statistics_of(metadata)
                     break
                 self.spans.append(summary_of(metadata).span)
-                told.append((batch, metadata))
+                batches.append((batch, metadata))
             except StopIteration:
                 break
 
@@ -121,7 +127,10 @@ def open_segment(path: Path, columns: Collection[str] = tuple(COLUMNS)) -> Opene
         opened.fault = "" if lives else "it is empty"
         return opened
     whole = pa.memory_map(str(path)).read_buffer()
-    options = pa.ipc.IpcReadOptions(included_fields=[n for n, name in enumerate(COLUMNS) if name in columns])
+    there = _columns_there(whole)
+    places = [place for place, name in enumerate(there) if name in columns]
+    options = pa.ipc.IpcReadOptions(included_fields=places or [0])  # Arrow takes none for all
+    opened._later = [name for name in COLUMNS if name in columns and name not in there]
     if not path.name.endswith(GROWING):
         try:
             opened._from_footer(whole, options)
@@ -142,6 +151,24 @@ def open_segment(path: Path, columns: Collection[str] = tuple(COLUMNS)) -> Opene
         if opened.origin is None and not path.name.endswith(GROWING):
             raise Damaged(opened.fault) from None
     return opened
+
+
+def _columns_there(whole: Any) -> tuple[str, ...]:
+    """The columns of the segment's format; of the newest where its start cannot be read."""
+    import pyarrow as pa
+
+    try:
+        number = origin_of(pa.ipc.read_schema(whole.slice(STREAM_AT)).metadata).format
+    except Exception:  # the caller, which reads it again, says what is wrong
+        return tuple(COLUMNS)
+    return tuple(columns_of_format(number))
+
+
+def _nulls(count: int) -> Any:
+    """A column of codes without a text."""
+    import pyarrow as pa
+
+    return pa.DictionaryArray.from_arrays(pa.nulls(count, pa.int32()), pa.array([], pa.string()))
 
 
 def _origin(found: Any, options: Any) -> Origin:

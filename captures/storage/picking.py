@@ -1,17 +1,17 @@
-"""Which rows of a capture are kept, where an expression says which exchanges."""
+"""Keeps the rows of the exchanges for which an expression holds."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from klamm.captures.captured import Captured, Connection
+from klamm.captures.captured import Captured, CapturedConnection
 from klamm.captures.exchanges import Exchange
 from klamm.captures.frames import NAMING, Framing
 from klamm.captures.storage.stored import whole
 from klamm.rules.expressions import Expression
 
 MOST_BYTES = 4 << 20  # of requests that wait; beyond, the oldest is judged without its answer
-Key = tuple[Connection | None, int]
+Key = tuple[CapturedConnection | None, int]
 
 
 class Picking:
@@ -35,7 +35,7 @@ class Picking:
         return [row for one in rows for row in self._row(one)]
 
     def rest(self) -> list[Captured]:
-        """Of the requests that still wait."""
+        """The rows of requests that still wait for their answers."""
         return [row for key in list(self._waiting) for row in self._judged(self._take(key), None)]
 
     def _row(self, row: Captured) -> Iterator[Captured]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from klamm.captures.captured import Captured
-from klamm.captures.storage.decoding import rows
+from klamm.captures.storage.arrow.decoding import rows
 from klamm.captures.storage.merging import END, Found, Later, merged
 from klamm.captures.storage.opening import Batch, Foreign, Opened, open_segment
 from klamm.captures.storage.segments import (
@@ -31,13 +31,20 @@ HEADERS = tuple(column for column in COLUMNS if column not in BODIES)
 
 
 class Segment(NamedTuple):
-    """What a segment says of itself. `statistics` None: it is not sealed."""
+    """A segment as its own metadata describe it. `statistics` None: it is not sealed."""
 
     path: Path
     origin: Origin
     statistics: Statistics | None
     first_ns: int
     last_ns: int
+
+    def size_bytes(self) -> int:
+        """Of the file as it is now; 0 where it has gone."""
+        try:
+            return self.path.stat().st_size
+        except OSError:
+            return 0
 
 
 class Reading:
@@ -63,18 +70,19 @@ class Reading:
         )
         return map(whole, found) if self._bodies else found
 
-    def batches(self, columns: Collection[str]) -> Iterator[Batch]:
+    def batches(self, columns: Collection[str], api_keys: Collection[int] | None = None) -> Iterator[Batch]:
         """pyarrow.RecordBatch of these columns, for what is counted: segment by segment, in each as they were
-        written, not in the order of time. Where a time was asked for, those that it has a part of.
+        written, not in the order of time. Where a time was asked for, those that it has a part of; where APIs
+        were, those that have frames of them.
         """
         for segment in self.segments():
             for _, place, pace in self._wanted(segment.path, columns):
-                batch = pace.batch(place)
+                batch = pace.batch(place, api_keys)
                 if batch is not None:
                     yield batch
 
     def segments(self) -> list[Segment]:
-        """Those with rows of the wanted time, the earliest first."""
+        """The segments with rows of the wanted time, the earliest first."""
         self.problems.clear()
         found = []
         for path in dict.fromkeys(path for named in self._paths for path in self._inside(named)):
@@ -115,12 +123,12 @@ class Reading:
                     raise
                 return open_segment(sealed_path(path), columns)  # it was sealed meanwhile
         except OSError as problem:
-            said = problem.strerror or str(problem)
+            reason = problem.strerror or str(problem)
         except (Foreign, Newer) as wrong:
-            said = str(wrong)
+            reason = str(wrong)
         except Damaged as wrong:
-            said = f"damaged, 0 rows were read: {wrong}"
-        self.problems.append(f"{path}: {said}")
+            reason = f"damaged, 0 rows were read: {wrong}"
+        self.problems.append(f"{path}: {reason}")
         return None
 
     def _is_wanted(self, span: Span) -> bool:
@@ -158,12 +166,12 @@ class _Pace:
         self._opened, self._left, self._problems = opened, wanted, problems
         self._fault, self._rows = opened.fault, 0
 
-    def batch(self, place: int) -> Batch | None:
-        """None where it is damaged."""
+    def batch(self, place: int, api_keys: Collection[int] | None = None) -> Batch | None:
+        """None where it is damaged, or has no frame of these APIs."""
         found = None
         try:
-            found = self._opened.batch(place)
-            self._rows += found.num_rows
+            found = self._opened.batch(place, api_keys)
+            self._rows += self._opened.spans[place].rows
         except Damaged as wrong:
             self._fault = f"damaged: {wrong}"
         self._left -= 1

@@ -1,4 +1,4 @@
-"""What the writer's thread does: makes rows of bytes, writes them, and goes on when that fails."""
+"""The writer's thread: makes rows from bytes, writes them, and goes on when the disk fails."""
 
 from __future__ import annotations
 
@@ -12,15 +12,14 @@ from klamm.captures.captured import Captured
 from klamm.captures.storage.picking import Picking
 from klamm.captures.storage.writing import Writer, frames_in, lost_in
 from klamm.captures.streams.blanking import Keeping
-from klamm.captures.streams.conversation import Conversation
+from klamm.captures.streams.connection_reader import ConnectionReader
 from klamm.decoders.schema import Side
 
 RETRY_S = 1.0  # after a failure
 STEADY_S = 5.0  # a disk that has taken rows for so long works again: one that is nearly full takes a few
 
 What = Literal["chunk", "replaced", "sent", "gap", "opened", "found", "closed", "keep", "cluster", "unseen"]
-# What happened, to the connection of this number, on which side, and when (ns since 1970); the bytes, or what
-# else there is to say of it.
+# (kind of event, number of the connection, side, ns since 1970, bytes or other details)
 Entry = tuple[What, int, Side, int, Any]
 Say = Callable[[str, str], None]  # kind, message; called in the writer's thread
 
@@ -29,10 +28,9 @@ Say = Callable[[str, str], None]  # kind, message; called in the writer's thread
 class Counters:
     """Since the start; for reading at any time, in any thread."""
 
-    dropped_chunks: int = 0  # found the queue full
     dropped_bytes: int = 0
     rows: int = 0  # given to be written
-    lost_frames: int = 0  # as far as it is known: in gaps, and what could not be written
+    lost_frames: int = 0  # known ones: in gaps, and rows that could not be written
     segments: int = 0  # sealed
     written_bytes: int = 0  # to the disk
     failures: int = 0  # of the disk
@@ -41,7 +39,7 @@ class Counters:
 
 
 class Scribe:
-    """What the disk does never raises: what cannot be written is counted, and a second later tried anew."""
+    """Errors of the disk are counted and never raised; a second later it tries again."""
 
     def __init__(
         self,
@@ -54,7 +52,7 @@ class Scribe:
         self.counters = Counters()
         self._writer, self._keeping, self._picking, self._clock = writer, keeping, picking, clock
         self._say = say
-        self._conversations: dict[int, Conversation] = {}
+        self._readers: dict[int, ConnectionReader] = {}
         self._retry_s = 0.0
         self._unwritten = 0  # frames, since the last that was written
         self._failed = False
@@ -63,32 +61,32 @@ class Scribe:
         self._lost_before = 0  # frames, until `failing`
 
     def take(self, entries: Iterable[Entry]) -> None:
-        """What happened, in that order."""
+        """Takes entries, in the order in which they happened."""
         rows: list[Captured] = []
         for what, number, side, time_ns, more in entries:
-            conversation = self._conversations.get(number)
+            reader = self._readers.get(number)
             try:
-                if conversation is None:
+                if reader is None:
                     rows += self._begin(what, number, time_ns, more)
                 elif what == "chunk":
-                    rows += conversation.feed(side, more, time_ns)
+                    rows += reader.feed(side, more, time_ns)
                 elif what == "replaced":
-                    rows += conversation.feed(side, more, time_ns, False)
+                    rows += reader.feed(side, more, time_ns, False)
                 elif what == "sent":
-                    rows += conversation.sent(side, more, time_ns)
+                    rows += reader.sent(side, more, time_ns)
                 elif what == "gap":
-                    rows += conversation.gap(side, more, time_ns)
+                    rows += reader.gap(side, more, time_ns)
                 elif what == "keep" and self._picking is not None:
                     self._picking.keep(number, more)
                 elif what == "closed":
-                    rows += conversation.end(time_ns, more)
-                    del self._conversations[number]
+                    rows += reader.end(time_ns, more)
+                    del self._readers[number]
             except Exception as wrong:  # in one connection, which is no reason to end the capture
                 rows.append(self._given_up(number, time_ns, wrong))
         self._write(rows if self._picking is None else self._picking.picked(rows))
 
     def due_s(self) -> float | None:
-        """When `tick` is wanted, by the clock; None: not before there is something to take."""
+        """The time at which `tick` is wanted; None: not before there are new entries."""
         if self._failed:
             return self._retry_s
         due_s = self._writer.due_s()
@@ -117,11 +115,11 @@ class Scribe:
             name, cluster_id = more
             self._writer.origin.clusters[name] = cluster_id
         if what == "unseen":
-            text = f"{more} connections began and ended while there was no room for what they said"
+            text = f"{more} connections began and ended while there was no room for their frames"
             return [Captured(time_ns, "lost", text=text)]
         if what not in ("opened", "found"):
             return []
-        self._conversations[number] = Conversation(more, self._keeping, mid_stream=what == "found")
+        self._readers[number] = ConnectionReader(more, self._keeping, mid_stream=what == "found")
         text = "" if what == "opened" else "it was there when the capture began"
         return [Captured(time_ns, "opened", more, text=text)]
 
@@ -129,11 +127,11 @@ class Scribe:
         text = f"from here on this connection is not captured, for an error in klamm: {wrong!r}"
         self._say("capture_gave_up", text)
         of = None
-        conversation = self._conversations.pop(number, None)
-        if conversation is not None:
-            of = conversation.connection
+        reader = self._readers.pop(number, None)
+        if reader is not None:
+            of = reader.connection
             with suppress(Exception):
-                conversation.end(time_ns, text)  # it may hold memory that is shared
+                reader.end(time_ns, text)  # it may hold memory that is shared
         return Captured(time_ns, "lost", of, lost=1, text=text)
 
     def _write(self, rows: list[Captured]) -> None:
@@ -144,9 +142,9 @@ class Scribe:
             self._lose(frames_in(rows), lost_in(rows))
         else:
             text = f"not written: {self.counters.last_error}"
-            told = Captured(time.time_ns(), "lost", lost=self._unwritten, text=text)
+            loss = Captured(time.time_ns(), "lost", lost=self._unwritten, text=text)
             self._failed, self._unwritten = False, 0
-            self._guarded(self._writer.write, [told, *rows])
+            self._guarded(self._writer.write, [loss, *rows])
             if not self._failed:
                 self._guarded(self._writer.flush)
             if not self._failed:
@@ -159,7 +157,7 @@ class Scribe:
             write(*rows)
         except Exception as problem:
             self.counters.failures += 1
-            self.counters.last_error = _said(problem)
+            self.counters.last_error = _reason(problem)
             now_s = self._clock()
             if not self.counters.failing:
                 self._failing_since_s, self._lost_before = now_s, self.counters.lost_frames
@@ -179,12 +177,12 @@ class Scribe:
         message = f"{self._writer.folder}: written again after {after_s:.0f} s, {frames} lost meanwhile"
         self._say("capture_recovered", message)
 
-    def _lose(self, frames: int, told: int) -> None:
+    def _lose(self, frames: int, lost_before: int) -> None:
         """`told`: they were counted as lost before."""
-        self._unwritten += frames + told
+        self._unwritten += frames + lost_before
         self.counters.lost_frames += frames
 
 
-def _said(problem: Exception) -> str:
-    told = problem.strerror if isinstance(problem, OSError) else repr(problem)
-    return told or str(problem)
+def _reason(problem: Exception) -> str:
+    reason = problem.strerror if isinstance(problem, OSError) else repr(problem)
+    return reason or str(problem)

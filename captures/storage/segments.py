@@ -17,11 +17,14 @@ from dataclasses import asdict, dataclass, field
 from functools import cache
 from importlib import metadata
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from klamm.captures.storage.checksums import crc32c
+from klamm.captures.storage.typed_json import typed
 
-FORMAT = 1
+T = TypeVar("T")
+
+FORMAT = 2
 KEY, CHECKSUM = b"klamm", b"klamm.crc32c"
 SEALED, GROWING = ".arrow", ".arrow.growing"
 STREAM_AT = 8  # bytes before the stream
@@ -52,12 +55,20 @@ COLUMNS = {
     "awaits": "bool",
     "lost": "int64",
     "text": "text",
+    "principal": "codes",
 }
+NEWEST = {2: ("principal",)}  # format -> the columns that came with it; they are the last
 BODIES = frozenset({"frame", "blanks", "forwarded", "forwarded_blanks"})
 
 
+def columns_of_format(number: int) -> dict[str, str]:
+    """The columns of a segment in this format."""
+    later = {name for since, names in NEWEST.items() if since > number for name in names}
+    return {name: kind for name, kind in COLUMNS.items() if name not in later}
+
+
 class Damaged(ValueError):
-    """What stands there is not what was written."""
+    """The bytes differ from those that were written."""
 
 
 class Newer(ValueError):
@@ -66,7 +77,9 @@ class Newer(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Who wrote a segment, when and where. `clusters`: name to Kafka's own id, as far as it was known."""
+    """The writer of a segment, its host and its start. `clusters`: name to Kafka's own id, as far as it was
+    known.
+    """
 
     capture: str
     records: str = "blank"
@@ -75,6 +88,14 @@ class Origin:
     pod: str = ""
     klamm: str = ""
     format: int = FORMAT
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """The part of an Origin that every format has."""
+
+    klamm: str = ""
+    format: int = 0
 
 
 class Span(NamedTuple):
@@ -87,7 +108,9 @@ class Span(NamedTuple):
 
 @dataclass(slots=True)
 class Statistics:
-    """Of a whole segment, written when it is sealed. `cut`: its run was killed, and another has sealed it."""
+    """Counts of a whole segment, written when it is sealed. `cut`: its process was killed, and another has
+    sealed it.
+    """
 
     rows: int = 0
     frames: dict[int, int] = field(default_factory=dict)  # by API key
@@ -115,8 +138,8 @@ class Statistics:
 
 
 class Summary(NamedTuple):
-    """Of one batch. `checksums`: CRC-32C of each column, in their order; of a column of codes together with
-    the first `texts` of its dictionary.
+    """Counts of one batch. `checksums`: CRC-32C of each column, in their order; of a column of codes together
+    with the first `texts` of its dictionary.
     """
 
     span: Span
@@ -128,7 +151,7 @@ class Summary(NamedTuple):
 
 
 def origin(records: str = "blank", clusters: Mapping[str, str | None] | None = None) -> Origin:
-    """Of a capture that begins now in this process. Its name sorts by time, and no other has it."""
+    """The origin of a capture that begins now in this process. Names sort by time, and are unique."""
     host = socket.gethostname()
     return Origin(
         capture=f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{os.urandom(4).hex()}",
@@ -148,7 +171,7 @@ def name(of: Origin, number: int, began_s: float) -> str:
 
 
 def sealed_path(path: Path) -> Path:
-    """Of a segment that grows, or is sealed already."""
+    """The path of a segment once it is sealed."""
     return path.with_name(path.name.removesuffix(GROWING) + SEALED) if path.name.endswith(GROWING) else path
 
 
@@ -174,44 +197,40 @@ def schema() -> Any:
     return pa.schema([(column, types[kind]) for column, kind in COLUMNS.items()])
 
 
-def said(what: Origin | Statistics | Summary) -> dict[bytes, bytes]:
-    """As metadata of Arrow."""
+def to_metadata(what: Origin | Statistics | Summary) -> dict[bytes, bytes]:
+    """Encodes it as metadata of Arrow."""
     text = json.dumps(what if isinstance(what, Summary) else asdict(what), separators=(",", ":")).encode()
     return {KEY: text, CHECKSUM: b"%08x" % crc32c(text)}
 
 
-def heard(found: Mapping[bytes, bytes] | None) -> Any:
-    """What `said` was given, as JSON. Raises Damaged; KeyError where klamm has said nothing."""
+def from_metadata(found: Mapping[bytes, bytes] | None, kind: type[T]) -> T:
+    """Decodes the JSON that `to_metadata` wrote. Raises Damaged; KeyError where there is none."""
     text = (found or {})[KEY]
     if b"%08x" % crc32c(text) != (found or {}).get(CHECKSUM):
         raise Damaged("its metadata is damaged")
-    return json.loads(text)
+    try:
+        read: T = typed(json.loads(text), kind)
+    except (ValueError, TypeError, RecursionError):
+        raise Damaged(f"its metadata is no {kind.__name__.lower()} of a segment") from None
+    return read
 
 
 def origin_of(found: Mapping[bytes, bytes] | None) -> Origin:
-    """Of a schema's metadata. Raises Damaged, Newer; KeyError for what is no capture."""
-    told = heard(found)
-    if told.get("format", 0) > FORMAT:
+    """Reads a schema's metadata. Raises Damaged, Newer; KeyError if the file is not a capture."""
+    version = from_metadata(found, Version)
+    if version.format > FORMAT:
         raise Newer(
-            f"written by klamm {told.get('klamm')}, in format {told['format']}; "
+            f"written by klamm {version.klamm}, in format {version.format}; "
             f"this klamm reads formats up to {FORMAT}: update it"
         )
-    return Origin(**told)
+    return from_metadata(found, Origin)
 
 
 def statistics_of(found: Mapping[bytes, bytes] | None) -> Statistics:
-    """Of the last batch's metadata. Raises Damaged, KeyError."""
-    told = heard(found)
-    if not isinstance(told, dict):
-        raise Damaged("its statistics are missing")
-    told["frames"] = {int(key): count for key, count in told["frames"].items()}
-    told["batches"] = [Span(*span) for span in told["batches"]]
-    return Statistics(**told)
+    """Reads the metadata of the last batch. Raises Damaged, KeyError."""
+    return from_metadata(found, Statistics)
 
 
 def summary_of(found: Mapping[bytes, bytes] | None) -> Summary:
-    """Of a batch's metadata. Raises Damaged, KeyError."""
-    told = heard(found)
-    if not isinstance(told, list):
-        raise Damaged("a batch without its summary")
-    return Summary(Span(*told[0]), *told[1:])
+    """Reads the metadata of a batch. Raises Damaged, KeyError."""
+    return from_metadata(found, Summary)

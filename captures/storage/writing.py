@@ -22,7 +22,7 @@ FLUSH_S = 0.5  # the longest that a row waits for others
 
 
 class Limits(NamedTuple):
-    """When a segment ends, and what is deleted. None: nothing is."""
+    """The size and age at which a segment ends, and those at which segments are deleted. None: no limit."""
 
     segment_bytes: int = 64 << 20
     segment_s: float = 300.0
@@ -66,7 +66,7 @@ class Writer:
             self.flush()
 
     def due_s(self) -> float | None:
-        """When `tick` is wanted; None: when there are rows."""
+        """The time at which `tick` is wanted; None: when there are rows."""
         ends = [self._oldest_s + FLUSH_S] if self._rows else []
         ends += [self._began_s + self.limits.segment_s] if self._segment else []
         return min(ends, default=None)
@@ -80,7 +80,7 @@ class Writer:
             self.seal()
 
     def flush(self) -> None:
-        """What waits is a batch in the segment. A segment that is full is sealed."""
+        """Writes the waiting rows as a batch. A full segment is sealed."""
         if not self._rows:
             return
         if self._segment is None:
@@ -106,19 +106,19 @@ class Writer:
         """Give up what waits, and the segment as it is. How many frames are lost by that, and how many that
         had been said to be lost.
         """
-        frames, told = frames_in(self._rows), lost_in(self._rows)
+        frames, lost = frames_in(self._rows), lost_in(self._rows)
         self._rows, self._bytes = [], 0
         if self._segment is not None:
             if not self._segment.is_there():
                 frames += sum(self._segment.statistics.frames.values())
-                told += self._segment.statistics.lost
+                lost += self._segment.statistics.lost
             with suppress(OSError):
                 self._segment.abandon()
             self._segment = None
-        return frames, told
+        return frames, lost
 
     def _begin(self) -> Growing:
-        self.folder.mkdir(parents=True, exist_ok=True)
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         seal_leftovers(self.folder, self.origin.capture)
         path = self._next()
         while path.exists():
@@ -133,7 +133,9 @@ class Writer:
 
 
 def write_file(path: Path, rows: Iterable[Captured], origin: Origin) -> int:
-    """All rows, as they are read, as one segment of this name: there when it is whole. Tells how many."""
+    """Writes all rows as one segment of this name, which is there when it is whole. Returns the number of
+    rows.
+    """
     growing = path.with_name(f".{path.name}{GROWING}")
     growing.unlink(missing_ok=True)
     segment = begin(growing, origin)
@@ -157,7 +159,7 @@ def write_file(path: Path, rows: Iterable[Captured], origin: Origin) -> int:
 
 
 def bytes_in(rows: Iterable[Captured]) -> int:
-    """Of frames, as they are stored."""
+    """The bytes of the frames, as they are stored."""
     return sum(map(len, filter(None, chain.from_iterable(map(BODIES, rows)))))
 
 
@@ -166,7 +168,7 @@ def frames_in(rows: Iterable[Captured]) -> int:
 
 
 def lost_in(rows: Iterable[Captured]) -> int:
-    """Frames of which rows say that they are lost."""
+    """The number of frames that are reported as lost."""
     return sum(row.lost for row in rows)
 
 

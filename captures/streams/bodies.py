@@ -11,8 +11,7 @@ from klamm.decoders import API, DecodeError, interpret, layout
 from klamm.decoders.compile import TAG_PATH, UNREADABLE, Locate, Path, Pick, Read, locate, pick, read
 from klamm.decoders.headers import request_header_version, response_header_version
 from klamm.decoders.interpret import Layout
-from klamm.decoders.schema import RECORDS, SECRET, TOPIC, TOPIC_ID, Api, Side, marked
-from klamm.decoders.schema import walk as walk_fields
+from klamm.decoders.schema import RECORDS, SECRET, TELEMETRY, TOPIC, TOPIC_ID, Api, Side, all_fields, marked
 
 PRODUCE = 0
 MOST_LEFT_OVER = 4  # bytes behind a body
@@ -31,20 +30,21 @@ class Body(NamedTuple):
     acks: Pick | None  # of Produce
 
     @property
-    def has_secrets(self) -> bool:
-        return SECRET in self.marks
+    def has_blanks(self) -> bool:
+        """Whether it has more to blank than records."""
+        return SECRET in self.marks or TELEMETRY in self.marks
 
 
 @cache
 def body_of(key: int, version: int, side: Side) -> Body | None:
-    """None where the API or the version is not known."""
+    """None for an API or a version that klamm does not know."""
     api = API.get(key)
     if api is None or version not in api.versions:
         return None
     of = layout(key, version, side)
     header_version = request_header_version if side == "request" else response_header_version
     paths = _wanted(api, version, side)
-    fields = dict(walk_fields(api.fields(side), version))
+    fields = dict(all_fields(api.fields(side), version))
     asks = key == PRODUCE and side == "request"
     return Body(
         of,
@@ -58,9 +58,9 @@ def body_of(key: int, version: int, side: Side) -> Body | None:
 
 
 def _wanted(api: Api, version: int, side: Side) -> list[Path]:
-    """Secrets, records, and the topics that these are of."""
+    """Secrets, metrics, records, and the topics that these are of."""
     fields = api.fields(side)
-    found = marked(fields, version, frozenset({SECRET, RECORDS}))
+    found = marked(fields, version, frozenset({SECRET, TELEMETRY, RECORDS}))
     kept = {
         path[:depth] for path in marked(fields, version, frozenset({RECORDS})) for depth in range(len(path))
     }
@@ -83,8 +83,8 @@ def values_of(body: Body, data: bytes, pos: int, end: int) -> tuple[dict[str, An
 
 
 def edits_of(body: Body, keeping: Keeping, data: bytes, pos: int, stop: int, end: int) -> list[Edit] | None:
-    """Of a body that decodes, up to `stop`; None where its secrets are not found all the same. What is left
-    over may be anything, and is blanked where there are secrets or records.
+    """The edits of a body that decodes up to `stop`; None where its secrets are not found. The bytes behind
+    may be anything, and are blanked where the body has secrets or records.
     """
     if body.locate is None:
         return []
@@ -102,7 +102,9 @@ def edits_of(body: Body, keeping: Keeping, data: bytes, pos: int, stop: int, end
             metadata = is_metadata(value)
             continue
         first = after - len(value.encode("utf-8", "surrogateescape") if isinstance(value, str) else value)
-        if mark == SECRET or body.paths[index][-1] == UNALIGNED:
+        if mark == TELEMETRY and keeping.records == "keep":
+            continue
+        if mark in (SECRET, TELEMETRY) or body.paths[index][-1] == UNALIGNED:
             edits += [(first, after, None)] if first < after else []
         else:
             edits += keeping.edits(data, first, after, metadata)
@@ -110,5 +112,5 @@ def edits_of(body: Body, keeping: Keeping, data: bytes, pos: int, stop: int, end
 
 
 def is_metadata(topic: str | bytes) -> bool:
-    """Is this, by its name or id, the topic of Kafka's own metadata?"""
+    """Whether this is, by its name or id, the topic of Kafka's own metadata."""
     return topic in (METADATA_TOPIC, METADATA_TOPIC_ID)

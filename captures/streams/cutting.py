@@ -1,4 +1,4 @@
-"""Frames without what is blanked, and filled again: `captured.py` says why."""
+"""Removes blanked bytes from frames, and fills them in again (see `captured.py`)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from klamm.captures.captured import Blanks
 
 Edit = tuple[
     int, int, bytes | None
-]  # start, stop, and what stands there instead; None: zeros, told as a blank
+]  # start, stop, and the bytes in their place; None: zeros, listed as a blank
 
 
 def edited(data: bytes, start: int, end: int, edits: Sequence[Edit]) -> tuple[bytes, Blanks]:

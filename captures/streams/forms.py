@@ -1,4 +1,5 @@
-"""Frames like the last of their kind: known to decode, and where their records stand, without being read.
+"""Recognises frames like an earlier one of their kind, without reading them: they decode, and their records
+stand in known places.
 
 A form is the bytes of a frame without its fields of fixed size and its records. Consecutive frames of one API
 on one connection mostly repeat it: then each field is where it was, but for the lengths of the records, which
@@ -71,7 +72,7 @@ class Form(NamedTuple):
 
 
 class Forms:
-    """Of one side of one connection, by key and version as the header has them."""
+    """The forms of one side of one connection, by key and version as the header has them."""
 
     def __init__(self) -> None:
         self.known: dict[int, list[Form]] = {}
@@ -86,7 +87,7 @@ class Forms:
         client_id: str | None,
         awaits: bool,
     ) -> None:
-        """A frame that decodes and fits no form; `frame`: its start, its body's, its end."""
+        """Takes a frame that decodes and fits no form; `frame`: its start, its body's, its end."""
         left, again = self.waits.get(code, (FIRST_WAIT, 2 * FIRST_WAIT))
         if len(self.waits) > MOST_CODES:
             self.waits.clear()
@@ -103,11 +104,11 @@ class Forms:
 def _form(
     code: int, of: Body, data: bytes, frame: tuple[int, int, int], client_id: str | None, awaits: bool
 ) -> Form | None:
-    """None for what a form would not fit again, or is too long. An ApiVersions may be refused in another
+    """None where the form would not fit again, or is too long. An ApiVersions may be refused in another
     layout.
     """
     start, body, end = frame
-    if of.has_secrets or code >> 16 == API_VERSIONS:
+    if of.has_blanks or code >> 16 == API_VERSIONS:
         return None
     if of.locate is None and end - start > LONGEST:
         return None
@@ -142,7 +143,7 @@ def _form(
 
 
 def _leaves(span: Span) -> Iterator[Span]:
-    """Fields in place; tagged ones, which come and go, are left to be constants."""
+    """The fields in place. Tagged fields, which come and go, count as constant bytes."""
     for part in span.parts:
         if part.name == TAGGED:
             continue

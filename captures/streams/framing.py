@@ -1,11 +1,11 @@
-"""One direction of a connection, told apart into frames.
+"""Splits the bytes of one direction of a connection into frames.
 
 A frame is (data, start, end, size, time in ns): data[start:end] are its bytes without the size field, of
 which there are `size`; fewer where not all were kept. Bytes in which no frame is found are (None, 0, 0, how
 many, time).
 
 What is held is bounded. Of a frame of more than 8 MiB only the first 2 KiB are kept, which hold its header;
-so too when all the conversations of a capture together hold 32 MiB of frames that are not whole. Where frames
+so too when all the readers of a capture together hold 32 MiB of frames that are not whole. Where frames
 begin is looked for in up to 8 MiB.
 """
 
@@ -22,7 +22,7 @@ Find = Callable[[Search], int]
 
 MIB = 1 << 20
 MOST_KEPT = 8 * MIB
-MOST_HELD = 32 * MIB
+MOST_BUFFERED = 32 * MIB
 PREFIX = 4 + 2048
 LONGEST = 256 * MIB  # brokers take 100 MiB, and the beginning of a TLS record reads as a size of 352 MB
 MOST_LOOSE = 1 * MIB  # bytes kept before the first frame that is found, to count the frames in them
@@ -30,7 +30,7 @@ SIZE = Struct(">i").unpack_from
 
 
 class Stream:
-    """`find` says where frames begin (see resync.py); it is asked when that is not known."""
+    """`find` searches the start of a frame (see resync.py) while it is not known."""
 
     def __init__(self, keeping: Keeping, find: Find, synced: bool = True) -> None:
         self.keeping, self.find = keeping, find
@@ -47,11 +47,11 @@ class Stream:
         other.chunks, other.have, other.need, other.since = [*self.chunks], self.have, self.need, self.since
         other.spoilt, other.left = self.spoilt, self.left
         other.search = None if self.search is None else self.search.copy()
-        self.keeping.held += self.have
+        self.keeping.buffered_bytes += self.have
         return other
 
     def same(self, other: Stream) -> bool:
-        """Do they stand at the same place of the same frame?"""
+        """Whether both are at the same place of the same frame."""
         return (
             self.have == other.have
             and self.left == other.left
@@ -84,7 +84,7 @@ class Stream:
         return self._split(data, 0, time_ns, time_ns, [])
 
     def _split(self, data: bytes, pos: int, first: int, time_ns: int, found: list[Framed]) -> list[Framed]:
-        """From where a frame begins, whose first byte came at `first`."""
+        """Splits from the start of a frame on, whose first byte came at `first`."""
         size = len(data)
         need = 4
         while size - pos >= 4:
@@ -117,15 +117,15 @@ class Stream:
     def _hold(self, data: bytes) -> None:
         self.chunks.append(data)
         self.have += len(data)
-        self.keeping.held += len(data)
-        if self.keeping.held > MOST_HELD and self.have >= PREFIX and self.need > PREFIX:
+        self.keeping.buffered_bytes += len(data)
+        if self.keeping.buffered_bytes > MOST_BUFFERED and self.have >= PREFIX and self.need > PREFIX:
             have, need, since = self.have, self.need, self.since
             self._spoil(self.take()[:PREFIX], need - 4, since, need - have)
 
     def take(self) -> bytes:
-        """What is held, and is not any more."""
+        """Gives the buffered bytes and empties the buffer."""
         chunks = self.chunks
-        self.keeping.held -= self.have
+        self.keeping.buffered_bytes -= self.have
         self.chunks, self.have = [], 0
         return b"".join(chunks)
 
@@ -148,8 +148,8 @@ class Stream:
         return self._split(bytes(search.data[first:]), 0, time_ns, time_ns, before)
 
     def gap(self, missing_bytes: int | None, time_ns: int) -> tuple[bool, list[Framed]]:
-        """Is it known where the next frame begins? If all that is missing is of one frame, which is then of
-        its size only.
+        """Whether the start of the next frame is known. If all missing bytes belong to one frame, only its
+        size is known.
         """
         if self.search is None and missing_bytes is not None and (self.spoilt or self.have >= 4):
             if self.spoilt is None:
@@ -166,8 +166,8 @@ class Stream:
         return False, found
 
     def end(self, time_ns: int) -> list[Framed]:
-        """There is no more: what is to be found in bytes that were searched. A frame that is cut short is let
-        go.
+        """The direction has ended: the frames found in bytes that were searched. A frame cut short is
+        dropped.
         """
         if self.search is None:
             self.take()
@@ -183,7 +183,7 @@ class Stream:
         return [*found, (None, 0, 0, rest, time_ns)] if rest else found
 
     def unfinished(self) -> tuple[int, int] | None:
-        """Of a frame that is not whole: the bytes that came, and those that are missing (0: not known)."""
+        """The bytes that came of an unfinished frame, and those that are missing (0: not known)."""
         if self.spoilt is not None:
             return self.spoilt[1] + 4 - self.left, self.left
         if not self.have:
@@ -195,7 +195,7 @@ class Stream:
 
 
 def _before(dropped: int, data: bytes, time_ns: int) -> list[Framed]:
-    """What came before the first frame that was found: frames, if their sizes lead there, or nothing."""
+    """The frames before the first one that was found, if their sizes lead to it; else none."""
     if not dropped:
         found, pos = list[Framed](), 0
         while len(data) - pos >= 8:

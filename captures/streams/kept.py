@@ -1,19 +1,24 @@
-"""What is kept of each frame of one connection: its bytes, cut, and its blanks."""
+"""The part of each frame that a capture keeps: its bytes, cut, and its blanks."""
 
 from __future__ import annotations
 
 from klamm.captures.captured import Blanks
 from klamm.captures.streams.blanking import Keeping
 from klamm.captures.streams.bodies import Body, body_of, edits_of, values_of
-from klamm.captures.streams.cutting import edited
+from klamm.captures.streams.cutting import Edit, edited
 from klamm.captures.streams.forms import Forms
 from klamm.decoders import API, DecodeError
 from klamm.decoders.compile import UNREADABLE
 from klamm.decoders.headers import (
+    FIRST_TELLS,
+    RequestHeader,
+    ResponseHeader,
     answered_version,
     read_request_header,
     read_response_header,
     request_header_version,
+    shown_client_id,
+    unknown_tag_spans,
 )
 
 LONGEST_HEADER = 64 * 1024
@@ -25,14 +30,15 @@ Request = tuple[
 
 
 class Kept:
-    """Reads frames, with start, end and size as in framing.py. What does not decode is not kept."""
+    """Reads frames, with start, end and size as in framing.py. A frame that does not decode is not kept."""
 
     def __init__(self, keeping: Keeping) -> None:
         self.keeping = keeping
         self.requests, self.responses = Forms(), Forms()
+        self.client_id: str | None = None  # the last that a header told
 
     def request(self, data: bytes, start: int, end: int, size: int, code: int) -> Request:
-        """Of at least 8 bytes, but not all of them need be there. `code`: its key and version."""
+        """The frame has at least 8 bytes, but may be cut short. `code`: its key and version."""
         if end - start == size:
             for form in self.requests.known.get(code, ()):
                 found = form.cut(data, start, end, self.keeping)
@@ -40,19 +46,35 @@ class Kept:
                     return form.client_id, form.awaits, *found
         key, version = code >> 16, (code & 0xFFFF ^ 0x8000) - 0x8000
         body = body_of(key, version, "request")
-        client_id, pos = _request_header(data[start : min(end, start + LONGEST_HEADER)], key, version)
-        if pos is None or body is None:
-            return client_id, True, None, ()
+        header = _header(data[start : min(end, start + LONGEST_HEADER)], key, version)
+        if header is None or body is None:
+            return self._told(header), True, None, ()
+        pos = start + header.size
         if end - start < size:
-            return client_id, _awaits_early(body, data, start + pos, end), None, ()
-        read = values_of(body, data, start + pos, end)
-        edits = None if read is None else edits_of(body, self.keeping, data, start + pos, read[1], end)
+            return self._told(header), _awaits_early(body, data, pos, end), None, ()
+        read = values_of(body, data, pos, end)
+        edits = None if read is None else edits_of(body, self.keeping, data, pos, read[1], end)
         if read is None or edits is None:
-            return client_id, _awaits_early(body, data, start + pos, end), None, ()
+            return self._told(header, decodes=False), _awaits_early(body, data, pos, end), None, ()
+        client_id = self._told(header)
         awaits = body.acks is None or read[0]["acks"] != 0
-        if read[1] == end:
-            self.requests.learn(code, body, data, (start, start + pos, end), client_id, awaits)
+        edits = [*_tag_edits(data[start:pos], start, header), *edits]
+        if read[1] == end and not header.tags:
+            self.requests.learn(code, body, data, (start, pos, end), client_id, awaits)
         return client_id, awaits, *edited(data, start, end, edits)
+
+    def _told(self, header: RequestHeader | None, decodes: bool = True) -> str | None:
+        """The client id as it may be told. Those of APIs that nobody knows have one too."""
+        if header is None:
+            return None
+        client_id = shown_client_id(header, self.client_id, decodes)
+        if client_id is None:
+            api = API.get(header.key)
+            tells = api is None or request_header_version(api, header.version) < FIRST_TELLS
+            return None if tells else self.client_id
+        if decodes:
+            self.client_id = client_id
+        return client_id
 
     def response(
         self, data: bytes, start: int, end: int, size: int, code: int
@@ -77,32 +99,29 @@ class Kept:
         edits = None if read is None else edits_of(body, self.keeping, data, pos, read[1], end)
         if read is None or edits is None:
             return None, ()
-        if read[1] == end:
+        edits = [*_tag_edits(data[start:pos], start, header), *edits]
+        if read[1] == end and not header.tags:
             self.responses.learn(code, body, data, (start, pos, end), None, True)
         return edited(data, start, end, edits)
 
 
-def _request_header(frame: bytes, key: int, version: int) -> tuple[str | None, int | None]:
-    """The client id, and where the body begins: None if that does not decode. Those of APIs that nobody knows
-    have a client id too.
-    """
+def _header(frame: bytes, key: int, version: int) -> RequestHeader | None:
+    """None where it does not decode."""
     api = API.get(key)
     known = api is not None and version in api.versions
-    header_version = request_header_version(api, version) if api is not None and known else 1
     try:
-        header = read_request_header(frame, header_version)
+        return read_request_header(frame, request_header_version(api, version) if api and known else 1)
     except DecodeError:
-        return None, None
-    client_id = header.client_id
-    if client_id is not None and not client_id.isascii():
-        client_id = client_id.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-    if api is None and not (client_id or "").isprintable():  # it may be anything, a token even
-        return None, None
-    return client_id, header.size
+        return None
+
+
+def _tag_edits(frame: bytes, start: int, header: RequestHeader | ResponseHeader) -> list[Edit]:
+    """Blanks the values of a header's tags that nobody knows: they may be anything."""
+    return [(start + at, start + stop, None) for at, stop in unknown_tag_spans(frame, header)]
 
 
 def _awaits_early(body: Body, data: bytes, pos: int, end: int) -> bool:
-    """Of a request whose end is not there, or that does not decode."""
+    """Whether an answer is expected to a request that is cut short, or does not decode."""
     if body.acks is None:
         return True
     try:

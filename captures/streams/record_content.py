@@ -1,4 +1,4 @@
-"""What stands in records, blanked or hashed where it stands, so that lengths and layouts stay.
+"""Blanks or hashes the contents of records in place, so that lengths and layouts stay.
 
 Headers of batches and of messages stay in all cases: sizes, counts, offsets, timestamps, producers, codecs.
 
@@ -22,6 +22,7 @@ from msgspec.structs import replace
 
 from klamm.captures.streams.cutting import Edit
 from klamm.decoders.records import (
+    HEADER,
     LEAST_SIZES,
     MAGIC_AT,
     SIZE_AT,
@@ -42,7 +43,7 @@ MARKER_BYTES = 84  # a batch with the end of a transaction has 78
 
 
 def blanked(data: bytes, pos: int, end: int) -> list[Edit]:
-    """Of the records field that is data[pos:end]."""
+    """Blanks the records field data[pos:end]."""
     header = pos + HEADERS[2]
     if (
         end > header
@@ -68,12 +69,17 @@ def hashed(data: bytes, pos: int, end: int, key: bytes) -> list[Edit]:
 def _edits(
     data: bytes, pos: int, end: int, edits_of: Callable[[bytes, int, int, int], list[Edit]]
 ) -> list[Edit]:
-    """Batch by batch. Of a batch that is cut short the header stays; of what is none, nothing."""
+    """The edits of all batches. A batch that is cut short keeps its header; bytes that are no batch keep
+    nothing. Behind a batch whose checksum is wrong nothing is kept: its size may be too small, and then
+    content stands where the header of the next should be.
+    """
     edits: list[Edit] = []
     try:
         for start, stop, magic in spans(data, pos, end):
             edits += edits_of(data, start, stop, magic)
             pos = stop
+            if stop < end and not HEADER[magic](data, start, stop).crc_ok:
+                return [*edits, (pos, end, None)]
     except RecordsError:
         return [*edits, (pos, end, None)]
     if end - pos > MAGIC_AT:
@@ -100,7 +106,7 @@ def _without_content(data: bytes, start: int, stop: int, magic: int) -> list[Edi
 
 
 def _with_hashes(data: bytes, key: bytes) -> bytes | None:
-    """A batch of the same length; None where there is none."""
+    """A batch of the same length; None where that is not possible."""
     try:
         (batch,) = batches(data)
         if batch.codec != "none":

@@ -1,4 +1,4 @@
-"""Where frames begin again in bytes of which nobody saw the beginning.
+"""Finds where frames begin in bytes whose beginning was not seen.
 
 A request begins where a header is plausible (a size, a known key and version, a client id that can be
 printed) and all that the size announces decodes. A response begins where a request that waits has its
@@ -27,13 +27,13 @@ INT32, KEY_AND_VERSION = Struct(">i"), Struct(">hh")
 REQUEST_START = re.compile(rb"(?!\0{3}[\0-\7])\0[\0-\x7f][\0-\xff]{2}\0[\0-\x7f]\0[\0-\x7f]")
 START_BYTES = 8
 
-Asked = tuple[int, int, int, str | None]  # correlation id, number, key and version, client id
+PendingRequest = tuple[int, int, int, str | None]  # correlation id, number, key and version, client id
 
 
 @dataclass(slots=True)
 class Search:
-    """In `data`. Frames may begin at `waiting`, of which not enough is there, and from `pos` on; in all that
-    was `dropped` before them, none did.
+    """The search through `data`. Frames may begin at the places in `waiting`, where more bytes are needed,
+    and from `pos` on; none begins in the bytes that were `dropped`.
     """
 
     data: bytearray = field(default_factory=bytearray)
@@ -45,7 +45,7 @@ class Search:
         return Search(self.data[:], self.pos, [*self.waiting], self.dropped)
 
     def drop(self) -> None:
-        """Let go of bytes that are not needed any more."""
+        """Drops bytes that are not needed any more."""
         size = min(self.waiting, default=self.pos)
         del self.data[:size]
         self.pos, self.waiting = self.pos - size, [start - size for start in self.waiting]
@@ -56,8 +56,8 @@ def request_in(search: Search) -> int:
     return _first(search, REQUEST_START, _request_size, _is_request)
 
 
-def response_in(due: Iterable[Asked], search: Search) -> int:
-    asked = {one[0]: one[2] for one in reversed(list(due))}
+def response_in(pending: Iterable[PendingRequest], search: Search) -> int:
+    asked = {one[0]: one[2] for one in reversed(list(pending))}
     if not asked:
         search.pos = len(search.data)
         return -1
@@ -72,7 +72,7 @@ def _first(
     size_at: Callable[[bytearray, int], int | None],
     is_one: Callable[[bytes], bool],
 ) -> int:
-    """`size_at`: the size of the frame that may begin there; None if that cannot be told yet, -1 for none."""
+    """`size_at`: the size of the frame that may begin there; None if more bytes are needed, -1 for none."""
     data, waiting, first, end = search.data, list[int](), -1, len(search.data) + 1
     for start in chain(search.waiting, _matches(starts, data, search.pos)):
         if start >= end:
@@ -87,7 +87,7 @@ def _first(
 
 
 def _matches(pattern: re.Pattern[bytes], data: bytearray, pos: int) -> Iterator[int]:
-    """Where it matches, be it within another match."""
+    """All places where the pattern matches, also within another match."""
     while match := pattern.search(data, pos):
         yield match.start()
         pos = match.start() + 1

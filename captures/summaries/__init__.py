@@ -1,1 +1,1 @@
-"""What is in captures: sums, differences, and what rules would have done."""
+"""Sums over captures, their differences, and trials of rules."""

@@ -1,5 +1,4 @@
-"""Two captures of the same work held against each other: what changed, the gravest first, and how
-connections begin last.
+"""Compares two captures of the same work: the changes, the gravest first, and the start of connections last.
 
 What may be luck is not said: a distribution has changed if its middle has by a factor, and chance alone
 would do that less than once in a thousand times.
@@ -18,14 +17,14 @@ Aspect = Literal[
     "software", "sizes",
 ]  # fmt: skip
 ASPECTS: tuple[Aspect, ...] = get_args(Aspect)  # in the order of their weight
-# What clients ask as a connection begins, and how often at most: it depends on when they connected.
+# Requests at the beginning of a connection, and how many at most: their number depends on reconnects.
 STARTING = frozenset({"ApiVersions", "FindCoordinator", "Metadata", "SaslAuthenticate", "SaslHandshake"})
 MOST_AT_START = 3  # requests of a connection
 TOO_NEW = {"ApiVersions": {"UNSUPPORTED_VERSION"}}  # errors that a client of a newer version begins with
 SOFTWARE = "ApiVersions client_software"
 FEWEST = 10  # requests: below it, counts and shares say nothing
 LEAST_MS = 1.0  # a shift of the median that matters, besides its factor
-TAIL_FACTOR, TAIL_MS, TAIL_FEWEST = 3.0, 20.0, 500  # of the 99th percentile: what, and of how many exchanges
+TAIL_FACTOR, TAIL_MS, TAIL_FEWEST = 3.0, 20.0, 500  # of the 99th percentile, and the exchanges it needs
 
 
 class Difference(NamedTuple):
@@ -42,8 +41,8 @@ class Difference(NamedTuple):
 
 
 def differences(before: Work, after: Work, factor: float) -> list[Difference]:
-    """All of them, by weight, then what is gone before what is new, and by client. `factor`: how much of a
-    change of an amount is one.
+    """All differences, by weight, then the missing before the new, and by client. `factor`: the change of an
+    amount that counts as a difference.
     """
     found: list[Difference] = []
     for client in sorted(before.clients.keys() | after.clients.keys()):
@@ -68,7 +67,7 @@ def _only_begins(client: ClientUse | None) -> bool:
 
 
 def _begins(client: ClientUse, api: str, use: ApiUse | None) -> bool:
-    """Is this no more of an API than its connections begin with?"""
+    """Whether the API is used only as often as connections begin."""
     return api in STARTING and (use is None or use.requests <= MOST_AT_START * len(client.connections))
 
 
@@ -184,7 +183,7 @@ class _Pair(NamedTuple):
 
 
 def _is_too_new(api: str, *uses: ApiUse | None) -> bool:
-    """Are the errors none but those of a client that knows newer versions than its broker?"""
+    """Whether the only errors are those of a client that is newer than its broker."""
     there = [use for use in uses if use is not None]
     return not any(use.unanswered or use.errors.keys() - TOO_NEW.get(api, set()) for use in there)
 
@@ -194,10 +193,10 @@ def _requests(use: ApiUse | None) -> str | None:
 
 
 def _errors(use: ApiUse) -> str | None:
-    said = [f"{name} x{_count(count)}" for name, count in use.errors.most_common()]
+    parts = [f"{name} x{_count(count)}" for name, count in use.errors.most_common()]
     if use.unanswered:
-        said.append(f"{_count(use.unanswered)} without an answer")
-    return f"{', '.join(said)} of {_count(use.requests)}" if said else "none"
+        parts.append(f"{_count(use.unanswered)} without an answer")
+    return f"{', '.join(parts)} of {_count(use.requests)}" if parts else "none"
 
 
 def _listed(values: Iterable[Any]) -> str:

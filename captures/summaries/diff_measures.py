@@ -1,4 +1,4 @@
-"""What a capture says of each client's work: what it asked, how, with which settings, and how it fared."""
+"""Measures each client's work in a capture: its requests, settings, latencies and errors."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
+from itertools import chain
 from typing import Any
 
-from klamm.captures.captured import Captured, Connection
+from klamm.captures.captured import Captured, CapturedConnection
 from klamm.captures.exchanges import Exchange, exchanges
 from klamm.captures.frames import Framing, columns
 from klamm.captures.summaries.histogram import Histogram
@@ -17,7 +18,7 @@ from klamm.decoders import API
 from klamm.decoders.compile import Path
 from klamm.decoders.error_codes import error_name
 from klamm.decoders.records import RecordsError, batches
-from klamm.decoders.schema import ERROR, RECORDS, Side, default_of, marked, walk
+from klamm.decoders.schema import ERROR, RECORDS, Side, all_fields, default_of, marked
 from klamm.rules.frame import Frame
 from klamm.rules.plan import flat
 
@@ -25,7 +26,7 @@ NOBODY = "(no client id)"
 UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.IGNORECASE)
 PRODUCE = 0
 
-# What a request says of how its client is configured, by API.
+# Fields of requests that follow from the configuration of the client, by API.
 SETTINGS: dict[str, tuple[str, ...]] = {
     "Produce": ("acks", "timeout_ms"),
     "Fetch": (
@@ -44,7 +45,7 @@ SETTINGS: dict[str, tuple[str, ...]] = {
     "SaslHandshake": ("mechanism",),
     "ApiVersions": ("client_software_name", "client_software_version"),
 }  # fmt: skip
-# What is only there or not: its value is another in each run.
+# Fields of which only the presence is compared: their values differ in each run.
 PRESENT = {
     "Produce": ("transactional_id",),
     "JoinGroup": ("group_instance_id",),
@@ -54,18 +55,20 @@ PRESENT = {
 MEANINGS = {
     ("acks", -1): "all", ("isolation_level", 0): "read_uncommitted", ("isolation_level", 1): "read_committed",
 }  # fmt: skip
-TOLD_BEFORE = -1  # ConsumerGroupHeartbeat: what was told before, and has not changed (KIP-848)
+TOLD_BEFORE = -1  # ConsumerGroupHeartbeat: unchanged since an earlier heartbeat (KIP-848)
 
 
 @dataclass(slots=True)
 class ApiUse:
-    """One API by one client. Sizes in bytes on the wire, latencies in ms."""
+    """The use of one API by one client. Sizes in bytes on the wire, latencies in ms."""
 
     requests: int = 0
     unanswered: int = 0
     versions: Counter[int] = field(default_factory=Counter)
     errors: Counter[str] = field(default_factory=Counter)
-    said: dict[int, list[Any]] = field(default_factory=dict)  # the settings in the last request of a version
+    last_settings: dict[int, list[Any]] = field(
+        default_factory=dict
+    )  # the settings in the last request of a version
     request_bytes: Histogram = field(default_factory=Histogram)
     response_bytes: Histogram = field(default_factory=Histogram)
     latency_ms: Histogram = field(default_factory=Histogram)
@@ -73,13 +76,13 @@ class ApiUse:
 
 @dataclass(slots=True)
 class ClientUse:
-    """One client. `settings` by "Fetch max_bytes"; `batch_...` of what it produces."""
+    """One client. `settings` by "Fetch max_bytes"; `batch_...` are of its produced batches."""
 
     apis: defaultdict[str, ApiUse] = field(default_factory=lambda: defaultdict(ApiUse))
     settings: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     batch_records: Histogram = field(default_factory=Histogram)
     batch_bytes: Histogram = field(default_factory=Histogram)
-    connections: set[Connection] = field(default_factory=set)
+    connections: set[CapturedConnection] = field(default_factory=set)
 
     @property
     def requests(self) -> int:
@@ -88,7 +91,7 @@ class ClientUse:
 
 @dataclass(slots=True)
 class Work:
-    """All of a capture."""
+    """The work of a whole capture."""
 
     clients: defaultdict[str, ClientUse] = field(default_factory=lambda: defaultdict(ClientUse))
     exchanges: int = 0
@@ -102,7 +105,7 @@ class Work:
 
 
 def measure(rows: Iterable[Captured], together: bool = False) -> Work:
-    """In one pass; `together`: all clients are one."""
+    """Measures it in one pass; `together`: all clients are one."""
     work, framing = Work(), Framing()
 
     def kept() -> Iterator[Captured]:
@@ -126,15 +129,15 @@ def measure(rows: Iterable[Captured], together: bool = False) -> Work:
             _settings(client, use, request)
         response = None if one.response is None else framing.frame(one.response)
         if response is not None:
-            codes = flat(columns(response, _marked(response.api.key, response.version, "response", ERROR)))
-            for code in filter(None, codes):
+            found = columns(response, _marked(response.api.key, response.version, "response", ERROR))
+            for code in filter(None, chain.from_iterable(map(flat, found))):
                 use.errors[error_name(code)] += 1
     return work
 
 
 @lru_cache(4096)
 def name_of(client_id: str | None) -> str:
-    """A client id as it is in every run: without the UUIDs that some clients make up."""
+    """A client id without the UUIDs that some clients put into it, and so the same in every run."""
     return NOBODY if client_id is None else UUID.sub("*", client_id)
 
 
@@ -159,19 +162,21 @@ def _count(use: ApiUse, one: Exchange) -> None:
 def _settings(client: ClientUse, use: ApiUse, request: Frame) -> None:
     name, key, version = request.api.name, request.api.key, request.version
     there, absent = _setting_paths(key, version)
-    said = columns(request, there)
-    if use.said.get(version) != said and (there or absent):
-        use.said[version] = said
-        values = [(path, set(flat([column])) or {None}) for path, column in zip(there, said, strict=True)]
+    settings = columns(request, there)
+    if use.last_settings.get(version) != settings and (there or absent):
+        use.last_settings[version] = settings
+        values = [(path, set(flat([column])) or {None}) for path, column in zip(there, settings, strict=True)]
         for path, some in [*values, *absent]:
-            client.settings[f"{name} {'.'.join(path)}"] |= {_said(name, path, value) for value in some} - {""}
+            client.settings[f"{name} {'.'.join(path)}"] |= {
+                _setting_text(name, path, value) for value in some
+            } - {""}
     if key == PRODUCE:
         for records in flat(columns(request, _marked(key, version, "request", RECORDS))):
             _batches(client, records)
 
 
-def _said(api: str, path: Path, value: Any) -> str:
-    """A value as it is shown; nothing where nothing is said."""
+def _setting_text(api: str, path: Path, value: Any) -> str:
+    """A value as it is shown; empty where nothing is set."""
     if path[-1] in PRESENT.get(api, ()):
         return "none" if value is None else "set"
     if value is None or (api == "ConsumerGroupHeartbeat" and value == TOLD_BEFORE):
@@ -195,13 +200,13 @@ def _batches(client: ClientUse, records: bytes) -> None:
 
 @cache
 def _setting_paths(key: int, version: int) -> tuple[tuple[Path, ...], tuple[tuple[Path, set[Any]], ...]]:
-    """Those that this version has; and those it lacks, with what Kafka takes them for."""
+    """The paths that this version has; and those it lacks, with the values that Kafka uses for them."""
     api = API[key]
     names = (*SETTINGS.get(api.name, ()), *PRESENT.get(api.name, ()))
     wanted = {tuple(name.split(".")) for name in names}
-    there = {path: f for path, f in walk(api.request, version) if path in wanted}
+    there = {path: f for path, f in all_fields(api.request, version) if path in wanted}
     versions = range(api.versions.first, api.versions.last + 1)
-    ever = {path: f for each in versions for path, f in walk(api.request, each) if path in wanted}
+    ever = {path: f for each in versions for path, f in all_fields(api.request, each) if path in wanted}
     absent = ((path, {default_of(f, version)}) for path, f in ever.items() if path not in there)
     return tuple(there), tuple(absent)
 

@@ -26,8 +26,8 @@ def middle(number: int) -> float:
 
 @dataclass(slots=True)
 class Histogram:
-    """How many values there were in each bucket, and their sum, least and largest. `few`: all of them, while
-    they are at most FEW.
+    """Counts of values by bucket, and their sum, least and largest. `few`: all values, while there are at
+    most FEW.
     """
 
     counts: Counter[int] = field(default_factory=Counter)
@@ -62,7 +62,7 @@ class Histogram:
         return self.most if self.counts else 0.0
 
     def differs(self, other: Histogram) -> bool:
-        """Are the two surely not of one distribution? Few values are never sure."""
+        """Whether the two surely have different distributions. Few values are never sure."""
         mine, theirs = len(self), len(other)
         if not mine or not theirs:
             return False

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from klamm.captures.summaries.columns import Keys, Texts, frames, numbered, together
 from klamm.captures.summaries.histogram import FEW, PER_OCTAVE, ZERO_AT, Histogram
 
 if TYPE_CHECKING:
@@ -21,15 +22,13 @@ WANTED = (
     "size", "fate", "awaits", "lost", "text",
 )  # fmt: skip
 TOLD_APART = ("kind", "side", "api_key", "api_version", "client_id", "fate")
-ROWS_AT_ONCE, BATCHES_AT_ONCE = 1 << 16, 32  # a batch may hold a MiB of frames that nobody looks at
-EXCHANGE_BITS = 40  # of a key that stands for a connection and an exchange
 
 Kind = tuple[int, int]  # API key and version
 
 
 @dataclass(slots=True)
 class Use:
-    """Frames that are counted together. Sizes in bytes, without size fields."""
+    """Counts of frames. Sizes in bytes, without size fields."""
 
     requests: int = 0
     responses: int = 0
@@ -51,7 +50,7 @@ class Use:
 
 @dataclass(slots=True)
 class Sums:
-    """What rows come to. `fates`: (side, fate) of frames that klamm did not just pass."""
+    """Sums over rows. `fates`: (side, fate) of frames that klamm did not just pass."""
 
     rows: int = 0
     first_ns: int = 0
@@ -61,13 +60,13 @@ class Sums:
     latencies_ms: defaultdict[Kind, Histogram] = field(default_factory=lambda: defaultdict(Histogram))
     fates: Counter[tuple[str, str]] = field(default_factory=Counter)
     kinds: Counter[str] = field(default_factory=Counter)
-    lost: Counter[str] = field(default_factory=Counter)  # frames, by what the capture says of them
+    lost: Counter[str] = field(default_factory=Counter)  # frames, by the text of their rows
     unanswered: int = 0
     connections: dict[tuple[str, int], int] = field(default_factory=dict)  # with a number of their own here
 
     @property
     def total(self) -> Use:
-        """Of all APIs."""
+        """The sums over all APIs."""
         found = Use()
         for use in self.apis.values():
             found.add("request", use.requests, use.request_bytes, use.largest_request)
@@ -80,29 +79,24 @@ class Summing:
 
     def __init__(self) -> None:
         self.sums = Sums()
+        self._keys = Keys()
         self._open: Any = None  # requests without their answers: a table of keys and times
 
     def add(self, batches: Iterable[pa.RecordBatch]) -> None:
-        waiting, rows = [], 0
-        for batch in batches:
-            waiting.append(batch)
-            rows += batch.num_rows
-            if rows >= ROWS_AT_ONCE or len(waiting) >= BATCHES_AT_ONCE:
-                self._sum_up(waiting)
-                waiting, rows = [], 0
-        if rows:
-            self._sum_up(waiting)
+        for some in together(batches):
+            self._sum_up(some)
 
     def end(self) -> Sums:
-        """What has come together."""
+        """The sums."""
         self.sums.unanswered = 0 if self._open is None else self._open.num_rows
+        self.sums.connections = self._keys.connections
         return self.sums
 
     def _sum_up(self, batches: Sequence[pa.RecordBatch]) -> None:
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        table, texts = _numbered(batches)
+        table, texts = numbered(batches)
         sums = self.sums
         sums.rows += table.num_rows
         times = pc.min_max(table["time_ns"]).as_py()
@@ -115,7 +109,7 @@ class Summing:
         self._lost(table, texts)
         self._latencies(table, texts)
 
-    def _count(self, group: dict[str, Any], texts: dict[str, list[str]]) -> None:
+    def _count(self, group: dict[str, Any], texts: Texts) -> None:
         kind, side, fate, client = (
             _text(texts, name, group) for name in ("kind", "side", "fate", "client_id")
         )
@@ -123,13 +117,13 @@ class Summing:
         sums.kinds[kind or ""] += count
         if kind != "frame" or side is None:
             return
-        said = side, count, group["size_sum"], group["size_max"]
-        sums.apis[group["api_key"], group["api_version"]].add(*said)
-        sums.clients[client].add(*said)
+        amounts = side, count, group["size_sum"], group["size_max"]
+        sums.apis[group["api_key"], group["api_version"]].add(*amounts)
+        sums.clients[client].add(*amounts)
         if fate != "passed":
             sums.fates[side, fate or ""] += count
 
-    def _lost(self, table: pa.Table, texts: dict[str, list[str]]) -> None:
+    def _lost(self, table: pa.Table, texts: Texts) -> None:
         import pyarrow.compute as pc
 
         if "lost" in texts["kind"]:
@@ -137,22 +131,18 @@ class Summing:
             for row in rows.to_pylist():
                 self.sums.lost[row["text"]] += row["lost"]
 
-    def _latencies(self, table: pa.Table, texts: dict[str, list[str]]) -> None:
+    def _latencies(self, table: pa.Table, texts: Texts) -> None:
         """Requests, those that earlier tables left open too, and the responses to them."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
         table = table.filter(pc.is_valid(table["connection"]))
-        connections = self._connections(table, texts)
-        frames = table.append_column(
-            "key", pc.add(pc.shift_left(connections, EXCHANGE_BITS), table["exchange"])
-        )
-        frames = frames.filter(pc.equal(table["kind"], _code(texts["kind"], "frame")))
-        asking = pc.and_(pc.equal(frames["side"], _code(texts["side"], "request")), frames["awaits"])
-        answering = pc.equal(frames["side"], _code(texts["side"], "response"))
-        asked = frames.filter(asking).select(["key", "time_ns"])
+        table = table.append_column("key", self._keys.of(table, texts))
+        asking = pc.and_(frames(table, texts, "request"), table["awaits"])
+        answering = frames(table, texts, "response")
+        asked = table.filter(asking).select(["key", "time_ns"])
         asked = asked if self._open is None else pa.concat_tables([self._open, asked])
-        answered = frames.filter(answering).select(["key", "time_ns", "api_key", "api_version"])
+        answered = table.filter(answering).select(["key", "time_ns", "api_key", "api_version"])
         places = pc.index_in(answered["key"], value_set=asked["key"].combine_chunks())
         began = asked["time_ns"].combine_chunks().take(places.combine_chunks())
         took = pc.divide(pc.subtract(answered["time_ns"], began).cast(pa.float64()), 1e6)
@@ -160,20 +150,6 @@ class Summing:
         self._open = asked.filter(
             pc.invert(pc.is_in(asked["key"], value_set=answered["key"].combine_chunks()))
         )
-
-    def _connections(self, table: pa.Table, texts: dict[str, list[str]]) -> Any:
-        """The column of connections, each by its number in `sums.connections`."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
-        pairs = pc.add(pc.shift_left(table["capture"].cast(pa.int64()), EXCHANGE_BITS), table["connection"])
-        encoded = pc.dictionary_encode(pairs.combine_chunks())
-        numbers = []
-        known = self.sums.connections
-        for pair in encoded.dictionary.to_pylist():
-            name = texts["capture"][pair >> EXCHANGE_BITS], pair & ((1 << EXCHANGE_BITS) - 1)
-            numbers.append(known.setdefault(name, len(known)))
-        return pa.array(numbers, pa.int64()).take(encoded.indices)
 
     def _histograms(self, answered: pa.Table) -> None:
         import pyarrow as pa
@@ -201,26 +177,6 @@ class Summing:
                 histogram.few += answered["ms"].filter(is_kind).to_pylist()
 
 
-def _numbered(batches: Sequence[pa.RecordBatch]) -> tuple[pa.Table, dict[str, list[str]]]:
-    """One table, in which what is coded is the codes; and the texts of these."""
-    import pyarrow as pa
-
-    whole = pa.Table.from_batches(batches).unify_dictionaries().combine_chunks()
-    columns, texts = [], {}
-    for name, column in zip(whole.column_names, whole.columns, strict=True):
-        chunk = column.chunk(0)
-        if pa.types.is_dictionary(column.type):
-            texts[name] = chunk.dictionary.to_pylist()
-            chunk = chunk.indices
-        columns.append(chunk)
-    return pa.table(columns, names=whole.column_names), texts
-
-
-def _text(texts: dict[str, list[str]], column: str, group: dict[str, Any]) -> str | None:
+def _text(texts: Texts, column: str, group: dict[str, Any]) -> str | None:
     code = group[column]
     return None if code is None else texts[column][code]
-
-
-def _code(texts: list[str], text: str) -> int:
-    """-1 where the text does not occur."""
-    return texts.index(text) if text in texts else -1

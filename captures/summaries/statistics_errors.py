@@ -17,14 +17,14 @@ from klamm.captures.streams.cutting import filled
 from klamm.decoders import API, layout
 from klamm.decoders.compile import UNREADABLE, Locate, Path, locate
 from klamm.decoders.error_codes import error_name
-from klamm.decoders.schema import ERROR, marked, walk
+from klamm.decoders.schema import ERROR, all_fields, marked
 from klamm.rules.frame import Frame
 from klamm.rules.plan import flat
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-WANTED = ("kind", "side", "api_key", "api_version", "frame", "blanks")  # beside what Summing reads
+WANTED = ("kind", "side", "api_key", "api_version", "frame", "blanks")  # beside the columns of Summing
 KINDS, MEMOS = 4096, 4  # of responses whose memos are kept: by API, version and size; and memos of each
 REPEATS = 2048  # bytes; a longer response seldom comes again
 CORRELATION_ID = 4  # bytes at the beginning of a response
@@ -34,7 +34,7 @@ Kind = tuple[int, int]  # API key and version
 
 
 class Memo(NamedTuple):
-    """What responses of one length have in common, and the errors that they tell then."""
+    """Bytes that responses of one length share, and the errors that they have then."""
 
     unpack: Any
     constants: tuple[Any, ...]
@@ -52,6 +52,11 @@ class ErrorCounts:
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Rows with the columns WANTED."""
+        for _, kind, errors in self.found(batch):
+            self.errors[kind].update(errors)
+
+    def found(self, batch: pa.RecordBatch) -> Iterator[tuple[int, Kind, Counter[str]]]:
+        """The responses with errors, each by the place of its row. Rows have the columns WANTED."""
         import pyarrow.compute as pc
 
         is_response = pc.and_(pc.equal(batch["kind"], "frame"), pc.equal(batch["side"], "response"))
@@ -67,38 +72,41 @@ class ErrorCounts:
             start, size = offsets[place], offsets[place + 1] - offsets[place]
             for memo in () if blanked else memos.get((kind, size), ()):
                 if memo.unpack(data, start) == memo.constants:
-                    if memo.errors:
-                        self.errors[kind].update(memo.errors)
+                    errors = memo.errors
                     break
             else:
                 blanks = batch["blanks"][place].as_py() if blanked else []
-                self._read(
+                errors = self._read(
                     kind, bytes(data[start : start + size]), [(one["offset"], one["size"]) for one in blanks]
                 )
+            if errors:
+                yield place, kind, errors
 
-    def _read(self, kind: Kind, data: bytes, blanks: list[tuple[int, int]]) -> None:
+    def _read(self, kind: Kind, data: bytes, blanks: list[tuple[int, int]]) -> Counter[str]:
         try:
             whole = filled(data, tuple(blanks))
         except ValueError:
             self.unread += 1
-            return
+            return Counter()
         row = Captured(0, "frame", None, "response", *kind, size=len(whole), frame=whole)
         frame = self._framing.frame(row)
         if frame is None:
             self.unread += 1
-            return
+            return Counter()
         found = Counter(
             error_name(code)
-            for code in flat(columns(frame, _error_paths(frame.api.key, frame.version)))
+            for column in columns(frame, _error_paths(frame.api.key, frame.version))
+            for code in flat(column)
             if code
         )
-        if found:
-            self.errors[kind].update(found)
         if not blanks and len(data) <= REPEATS:
             self._remember(kind, data, frame, found)
+        return found
 
     def _remember(self, kind: Kind, data: bytes, frame: Frame, errors: Counter[str]) -> None:
-        """What is equal in all responses that say the same: all but 64-bit numbers and the correlation id."""
+        """Keeps the bytes that are equal in all responses with these errors: all but 64-bit numbers and the
+        correlation id.
+        """
         start = len(data) - len(frame.body)
         try:
             spans = _changing(frame.api.key, frame.version)(frame.body, 0, len(frame.body))
@@ -126,11 +134,11 @@ def _error_paths(key: int, version: int) -> tuple[Path, ...]:
 def _changing(key: int, version: int) -> Locate:
     """64-bit numbers: offsets and times. They say nothing of the layout."""
     fields = API[key].response
-    tagged = {path for path, f in walk(fields, version) if f.tag is not None}
+    tagged = {path for path, f in all_fields(fields, version) if f.tag is not None}
     return locate(layout(key, version, "response"), tuple(_numbers(key, version, tagged)))
 
 
 def _numbers(key: int, version: int, tagged: set[Path]) -> Iterator[Path]:
-    for path, f in walk(API[key].response, version):
+    for path, f in all_fields(API[key].response, version):
         if f.kind == "int64" and not any(path[:size] in tagged for size in range(1, len(path) + 1)):
             yield path

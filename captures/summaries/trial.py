@@ -1,4 +1,4 @@
-"""Rules tried on captured traffic: what each would have matched and ordered. Nothing is sent.
+"""Tries rules on captured traffic: which frames each would match, and what it would order. Nothing is sent.
 
 The frames are those that came, in their times. What a client would have done after a rule has acted on it
 is not known: it goes on as it was captured.
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple
 
-from klamm.captures.captured import Captured, Connection
+from klamm.captures.captured import Captured, CapturedConnection
 from klamm.captures.frames import NAMING, Framing
 from klamm.decoders import API, DecodeError, EncodeError, encode
 from klamm.decoders.schema import Side
@@ -20,7 +20,7 @@ from klamm.rules.frame import Frame
 from klamm.rules.orders import ENDING, Answer, OnAnswer, Order
 from klamm.rules.parts import parts
 from klamm.rules.rule import Action, Draw, Rule
-from klamm.rules.state import Tally
+from klamm.rules.state import CountedRule
 
 BEGIN_ANEW = Answer({"error_code": SESSION_NOT_FOUND})  # the engine's own, to requests of unknown sessions
 NAMES_KEPT = 1000  # topics and groups that a rule could have matched, and did not
@@ -30,20 +30,21 @@ Acts = list[Callable[[Frame], Iterable[Order]]]
 
 
 class Flow(NamedTuple):
-    """Frames that a header tells apart."""
+    """The properties of a frame's header by which rules are selected."""
 
     side: Side
     api_key: int
     version: int
     client_id: str | None
     host: str
+    principal: str | None
     broker: str
     cluster: str
 
 
 @dataclass(slots=True)
 class Outcome:
-    """What became of one rule."""
+    """The result for one rule."""
 
     rule: Rule
     matches: int = 0
@@ -61,13 +62,13 @@ Listener = Callable[[Outcome, Frame, Order], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
-    """An action that tells what it orders. `observes` as that of the action."""
+class ReportingAction:
+    """Wraps an action and reports its orders. `observes` as of the action."""
 
     action: Action
     tell: Callable[[Frame, Order], None]
     observes: bool
-    name: ClassVar[str] = "heard"
+    name: ClassVar[str] = "reporting"
     sides: ClassVar[Sequence[str]] = ("request", "response", "connect")
 
     def act(self, frame: Frame, draw: Draw) -> Iterator[Order]:
@@ -88,35 +89,37 @@ class Heard:
 
 
 @dataclass(slots=True, eq=False)
-class _Talk:
-    """One connection: its gate, the rules for each of its flows, and what waits for answers."""
+class _RuledConnection:
+    """One connection: its gate, the rules for each of its flows, and its pending requests."""
 
     gate: Gate
-    tallies: dict[tuple[int, int, Side, str | None], tuple[Tally, ...]] = field(default_factory=dict)
+    counted_rules: dict[tuple[int, int, Side, str | None], tuple[CountedRule, ...]] = field(
+        default_factory=dict
+    )
     waiting: dict[int, tuple[Frame, Acts]] = field(default_factory=dict)
     ended: set[int] = field(default_factory=set)  # requests that the broker would not have seen
 
 
 class Trial:
-    """Rules on their way through one capture. `listener` hears of each order as it is given."""
+    """Rules applied to one capture. `listener` gets each order as it is given."""
 
     def __init__(self, rules: Sequence[Rule], seed: int, listener: Listener) -> None:
         self.outcomes = [Outcome(rule) for rule in rules]
         self.listener = listener
         self.engine = Engine(seed)
         self.framing = Framing()
-        self.talks: dict[Connection, _Talk] = {}
+        self.talks: dict[CapturedConnection, _RuledConnection] = {}
         self.flows: Counter[Flow] = Counter()
-        self.sessions_unknown = 0  # Fetch requests that go on with what was not seen to begin
+        self.sessions_unknown = 0  # Fetch requests of sessions whose beginning was not seen
         self.by_name = {outcome.rule.name: outcome for outcome in self.outcomes}
         self.begun = False
 
     def run(self, rows: Iterable[Captured]) -> None:
-        """All of them, in order."""
+        """Takes all rows, in order."""
         for row in rows:
             if not self.begun:
                 self.begun = True
-                self.engine.load([self._heard(outcome) for outcome in self.outcomes], row.time_ns)
+                self.engine.load([self._reporting(outcome) for outcome in self.outcomes], row.time_ns)
             if row.connection is None:
                 continue
             if row.kind == "closed":
@@ -127,17 +130,19 @@ class Trial:
                 self._request(row)
             elif row.kind == "frame" and row.side == "response":
                 self._response(row)
-        for outcome, tally in zip(self.outcomes, self.engine.tallies, strict=False):
-            outcome.matches, outcome.hits, outcome.failures = tally.matches, tally.hits, tally.failures
+        for outcome, counted in zip(self.outcomes, self.engine.counted_rules, strict=False):
+            outcome.matches, outcome.hits, outcome.failures = counted.matches, counted.hits, counted.failures
 
-    def _heard(self, outcome: Outcome) -> Rule:
+    def _reporting(self, outcome: Outcome) -> Rule:
         def tell(frame: Frame, order: Order) -> None:
             self.listener(outcome, frame, order)
 
-        do = tuple(Heard(action, tell, getattr(action, "observes", False)) for action in outcome.rule.do)
+        do = tuple(
+            ReportingAction(action, tell, getattr(action, "observes", False)) for action in outcome.rule.do
+        )
         return replace(outcome.rule, do=do)
 
-    def _talk(self, row: Captured) -> _Talk:
+    def _talk(self, row: Captured) -> _RuledConnection:
         """The connection's, which opens now if nothing was seen of it yet."""
         of = row.connection
         assert of is not None
@@ -145,12 +150,12 @@ class Trial:
         if talk is None:
             gate = Gate(
                 self.engine,
-                self.engine.peer(of.cluster, of.broker, of.client, of.number),
+                self.engine.peer(of.cluster, of.broker, of.client, of.number, of.principal),
                 self.framing.topics.get,
             )
-            talk = self.talks[of] = _Talk(gate)
+            talk = self.talks[of] = _RuledConnection(gate)
             frame = Frame(API["ApiVersions"], 0, "request", b"", None, gate.peer, row.time_ns)
-            rules = tuple(tally for tally in self.engine.tallies if tally.rule.event == "connect")
+            rules = tuple(counted for counted in self.engine.counted_rules if counted.rule.event == "connect")
             self._watched(rules, frame, lambda: gate.connecting(frame, row.time_ns))
         return talk
 
@@ -184,8 +189,8 @@ class Trial:
         talk.gate.answered(acts, frame)
         self._orders(talk, frame)
 
-    def _made(self, talk: _Talk, request: Frame, values: dict[str, Any], acts: Acts) -> None:
-        """klamm's own answer: what waits for the answer is done to it."""
+    def _made(self, talk: _RuledConnection, request: Frame, values: dict[str, Any], acts: Acts) -> None:
+        """klamm's own answer: actions that wait for the answer act on it."""
         try:
             body = encode(values, request.api.key, request.version, "response")
         except EncodeError:
@@ -193,43 +198,45 @@ class Trial:
         of = request.client_id, talk.gate.peer, request.arrived_ns, request
         talk.gate.answered(acts, Frame(request.api, request.version, "response", body, *of))
 
-    def _orders(self, talk: _Talk, frame: Frame) -> list[Order]:
-        """What the rules for such frames ask for of this one."""
+    def _orders(self, talk: _RuledConnection, frame: Frame) -> list[Order]:
+        """The orders of all rules for this frame."""
         peer, now = talk.gate.peer, frame.arrived_ns
         frame.peer = peer
         kind = frame.api.key, frame.version, frame.side, frame.client_id
-        tallies = talk.tallies.get(kind)
-        if tallies is None:
-            tallies = self.engine.concerned(frame.api, frame.version, frame.side, peer, frame.client_id)
-            talk.tallies[kind] = tallies
-        of = frame.client_id, peer.client_host, peer.broker, peer.cluster
+        counted_rules = talk.counted_rules.get(kind)
+        if counted_rules is None:
+            counted_rules = self.engine.concerned(frame.api, frame.version, frame.side, peer, frame.client_id)
+            talk.counted_rules[kind] = counted_rules
+        of = frame.client_id, peer.client_host, peer.principal, peer.broker, peer.cluster
         self.flows[Flow(frame.side, frame.api.key, frame.version, *of)] += 1
-        if not tallies and not self.engine.learns_from(frame.api, frame.side):
+        if not counted_rules and not self.engine.learns_from(frame.api, frame.side):
             return []
 
         def ask() -> list[Order]:
-            return talk.gate.orders(frame, talk.gate.look(tallies, frame.client_id, now), now)
+            return talk.gate.orders(frame, talk.gate.look(counted_rules, frame.client_id, now), now)
 
-        return self._watched(tallies, frame, ask)
+        return self._watched(counted_rules, frame, ask)
 
-    def _watched(self, tallies: Sequence[Tally], frame: Frame, ask: Callable[[], list[Order]]) -> list[Order]:
-        """What is asked for, and which of the rules have matched meanwhile."""
-        before = [tally.matches for tally in tallies]
+    def _watched(
+        self, counted_rules: Sequence[CountedRule], frame: Frame, ask: Callable[[], list[Order]]
+    ) -> list[Order]:
+        """The orders; counts which of the rules have matched meanwhile."""
+        before = [counted.matches for counted in counted_rules]
         orders = ask()
         client = frame.client_id, frame.peer.client_host
-        for tally, count in zip(tallies, before, strict=True):
-            outcome = self.by_name[tally.rule.name]
-            if tally.matches > count:
+        for counted, count in zip(counted_rules, before, strict=True):
+            outcome = self.by_name[counted.rule.name]
+            if counted.matches > count:
                 outcome.first_ns = outcome.first_ns or frame.arrived_ns
                 outcome.last_ns = frame.arrived_ns
-                outcome.clients[client] += tally.matches - count
-            elif tally.reads and not tally.matches:
+                outcome.clients[client] += counted.matches - count
+            elif counted.reads and not counted.matches:
                 _note(outcome, frame)
         return orders
 
 
 def _note(outcome: Outcome, frame: Frame) -> None:
-    """What a frame is about that a rule has read, and did not match."""
+    """Notes the topics and groups of a frame that a rule has read and not matched."""
     outcome.asked += 1
     if len(outcome.topics) > NAMES_KEPT or len(outcome.groups) > NAMES_KEPT:
         return

@@ -9,13 +9,14 @@ from itertools import accumulate, chain
 from typing import Any
 
 from klamm.captures.captured import Captured
-from klamm.captures.storage import arrow_messages as arrow
-from klamm.captures.storage.arrow_messages import Column, Metadata
+from klamm.captures.storage.arrow import messages as arrow
+from klamm.captures.storage.arrow.flatbuffers import Value
+from klamm.captures.storage.arrow.messages import Column, Metadata
 from klamm.captures.storage.checksums import crc32c
-from klamm.captures.storage.flatbuffers import Value
-from klamm.captures.storage.segments import COLUMNS, Span, Summary, said
+from klamm.captures.storage.segments import FORMAT, Span, Summary, columns_of_format, to_metadata
+from klamm.decoders.text import valid_text
 
-CONNECTION = ("capture", "connection", "cluster", "broker", "client")  # the columns of one
+CONNECTION = ("capture", "connection", "cluster", "broker", "client", "principal")  # the columns of one
 NOBODY = (None,) * len(CONNECTION)
 LETTERS = {"int16": "h", "int32": "i", "int64": "q"}
 RANGE = [arrow.field("item", "struct", [arrow.field("offset", "int32"), arrow.field("size", "int32")])]
@@ -25,7 +26,7 @@ Message = tuple[bytes, list[bytes]]
 
 
 def columns_of(rows: Sequence[Captured]) -> dict[str, Values]:
-    """By name, in Python's values."""
+    """The columns by name, as Python's values."""
     columns: dict[str, Values] = dict(zip(Captured._fields, zip(*rows, strict=True), strict=True))
     of = columns["connection"]
     if None in of:
@@ -34,9 +35,10 @@ def columns_of(rows: Sequence[Captured]) -> dict[str, Values]:
     return columns
 
 
-def schema(metadata: Metadata) -> Value:
-    """The columns of a segment."""
-    return arrow.schema([_field(number, *column) for number, column in enumerate(COLUMNS.items())], metadata)
+def schema(metadata: Metadata, number: int = FORMAT) -> Value:
+    """The columns of a segment in the format of this number."""
+    columns = columns_of_format(number).items()
+    return arrow.schema([_field(place, *column) for place, column in enumerate(columns)], metadata)
 
 
 def _field(number: int, name: str, kind: str) -> Value:
@@ -48,32 +50,35 @@ def _field(number: int, name: str, kind: str) -> Value:
 class Encoding:
     """The batches of one segment: the codes of each go on from those of the one before."""
 
-    def __init__(self, known: Sequence[int] | None = None) -> None:
-        """`known`: the texts of each column in the segment that is gone on with."""
-        texts = dict(zip(COLUMNS, known, strict=True)) if known else {}
-        self._codes = {name: Codes(texts.get(name)) for name, kind in COLUMNS.items() if kind == "codes"}
+    def __init__(self, known: Sequence[int] | None = None, number: int = FORMAT) -> None:
+        """`known`: the texts of each column in the segment that is gone on with; `number`: its format."""
+        self._kinds = columns_of_format(number)
+        texts = dict(zip(self._kinds, known, strict=True)) if known else {}
+        self._codes = {name: Codes(texts.get(name)) for name, kind in self._kinds.items() if kind == "codes"}
 
     def batch(self, columns: Mapping[str, Values]) -> tuple[list[Message], Message, Summary]:
         """New texts for the dictionaries, and the batch. Of rows whose frames are cut."""
-        encoded = [self._column(name, kind, columns[name]) for name, kind in COLUMNS.items()]
+        encoded = [self._column(name, kind, columns[name]) for name, kind in self._kinds.items()]
         texts = self._texts()
-        codes = [self._codes.get(name) for name in COLUMNS]
+        codes = [self._codes.get(name) for name in self._kinds]
         times = columns["time_ns"]
         sums = [checksum(one.buffers, of.crc if of else 0) for one, of in zip(encoded, codes, strict=True)]
         known = [of.checked if of else 0 for of in codes]
         frames = [(key, count) for key, count in Counter(columns["api_key"]).items() if key >= 0]
         span = Span(len(times), min(times), max(times))
         summary = Summary(span, sums, known, frames, sum(columns["size"]), sum(columns["lost"]))
-        return texts, arrow.batch_message(len(times), encoded, said(summary)), summary
+        return texts, arrow.batch_message(len(times), encoded, to_metadata(summary)), summary
 
     def nothing(self, metadata: Metadata) -> tuple[list[Message], Message]:
         """A batch of no rows, for what its metadata says."""
-        columns = [self._column(name, kind, ()) for name, kind in COLUMNS.items()]
+        columns = [self._column(name, kind, ()) for name, kind in self._kinds.items()]
         return self._texts(), arrow.batch_message(0, columns, metadata)
 
     def _texts(self) -> list[Message]:
         news = [
-            (number, self._codes[name].news()) for number, name in enumerate(COLUMNS) if name in self._codes
+            (number, self._codes[name].news())
+            for number, name in enumerate(self._kinds)
+            if name in self._codes
         ]
         return [arrow.dictionary_message(number, *texts) for number, texts in news if texts is not None]
 
@@ -87,7 +92,7 @@ class Encoding:
             return _bytes(values, same)
         if kind == "text":
             empty = same and not values[0]
-            return _bytes(values if empty else [_valid(text).encode() for text in values], empty)
+            return _bytes(values if empty else [valid_text(text).encode() for text in values], empty)
         if kind == "bool":
             return Column([(len(values), 0)], [b"", _bits(values, same)])
         return _numbers(LETTERS[kind], values, same)
@@ -103,10 +108,10 @@ class Codes:
         self._before = known
         self._ends = array("i", [0])
         self._data = bytearray()
-        self._told = -1 if known is None else 0
+        self._written = -1 if known is None else 0
 
     def column(self, texts: Sequence[str | None], same: bool) -> Column:
-        """None has no code: it is null."""
+        """The codes of the texts; None has no code, it is null."""
         count, nulls, of = len(texts), 0, self.of
         try:
             codes = array("i", [of[texts[0]]]) * count if same else array("i", [of[text] for text in texts])
@@ -120,15 +125,15 @@ class Codes:
         for text in dict.fromkeys(texts):
             if text is not None and text not in self.of:
                 self.of[text] = (self._before or 0) + len(self.of)
-                self._data += _valid(text).encode()
+                self._data += valid_text(text).encode()
                 self._ends.append(len(self._data))
 
     def news(self) -> tuple[Column, bool] | None:
         """The texts that are new since the last call, and whether there were others."""
-        first, count = self._told, len(self.of)
+        first, count = self._written, len(self.of)
         if first == count:
             return None
-        self._told = count
+        self._written = count
         if self._before is None:
             self.checked, self.crc = count, checksum([memoryview(self._ends).cast("B"), self._data])
         start = self._ends[max(first, 0)]
@@ -145,7 +150,7 @@ def checksum(buffers: Sequence[bytes | bytearray | memoryview], so_far: int = 0)
 
 
 def _same(values: Values) -> bool:
-    """Are they one value? Looks at few, mostly."""
+    """Whether all values are equal. It mostly looks at a few only."""
     if not values:
         return False
     first = values[0]
@@ -202,8 +207,3 @@ def _bits(values: Values, same: bool) -> bytes:
     else:
         bits = int("".join("1" if value else "0" for value in reversed(values)) or "0", 2)
     return bits.to_bytes((count + 7) // 8, "little")
-
-
-def _valid(text: str) -> str:
-    """What is no Unicode (bytes of a client, kept as surrogates) becomes the replacement character."""
-    return text if text.isascii() else text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

@@ -11,7 +11,7 @@ from mmap import mmap
 from struct import error, pack, unpack_from
 from typing import NamedTuple
 
-from klamm.captures.storage.flatbuffers import (
+from klamm.captures.storage.arrow.flatbuffers import (
     Slot,
     Value,
     first,
@@ -30,7 +30,6 @@ MAGIC = b"ARROW1\0\0"
 END = b"\xff\xff\xff\xff\0\0\0\0"
 VERSION = ("h", 4)  # 1.0
 SCHEMA, DICTIONARY, BATCH = 1, 2, 3
-NO_CHILDREN = vector([])
 TYPES: dict[str, tuple[int, Value]] = {
     "int16": (2, table({0: ("i", 16), 1: ("B", 1)})),
     "int32": (2, table({0: ("i", 32), 1: ("B", 1)})),
@@ -53,7 +52,7 @@ class Column(NamedTuple):
 
 
 class Block(NamedTuple):
-    """Where a message is in the file."""
+    """The place of a message in the file."""
 
     at: int
     head_bytes: int
@@ -84,7 +83,7 @@ def schema_message(of: Value) -> bytes:
 
 
 def batch_message(rows: int, columns: Iterable[Column], metadata: Metadata) -> tuple[bytes, list[bytes]]:
-    """Its head, and the parts of its body."""
+    """The head of a batch's message, and the parts of its body."""
     of, body = _batch(rows, columns)
     return _head(BATCH, of, sum(map(len, body)), metadata), body
 
@@ -105,29 +104,29 @@ def footer(of: Value, dictionaries: Sequence[Block], batches: Sequence[Block]) -
     return END + data + pack("<i", len(data)) + MAGIC[:6]
 
 
-class Told(NamedTuple):
-    """A message: of which kind, where, and its metadata (a schema's own)."""
+class Message(NamedTuple):
+    """The kind and place of a message, and its metadata (of a schema: the schema's own)."""
 
     kind: int
     block: Block
     metadata: dict[bytes, bytes]
 
 
-def messages(data: bytes | mmap) -> Iterator[Told]:
-    """Those of a file that grows, up to the last that is whole and makes sense."""
+def messages(data: bytes | mmap) -> Iterator[Message]:
+    """The messages of a growing file, up to the last that is whole and valid."""
     at = len(MAGIC)
     while data[at : at + 4] == END[:4]:
         try:
-            told = _message(data, at)
+            message = _message(data, at)
         except error:
             return
-        at += told.block.head_bytes + told.block.body_bytes
-        if told.block.body_bytes < 0 or at > len(data):
+        at += message.block.head_bytes + message.block.body_bytes
+        if message.block.body_bytes < 0 or at > len(data):
             return
-        yield told
+        yield message
 
 
-def _message(data: bytes | mmap, at: int) -> Told:
+def _message(data: bytes | mmap, at: int) -> Message:
     """Raises struct.error."""
     (size,) = unpack_from("<I", data, at + 4)
     head = data[at + 8 : at + 8 + size]
@@ -140,7 +139,7 @@ def _message(data: bytes | mmap, at: int) -> Told:
         text_at(head, place(head, pair, 0)): text_at(head, place(head, pair, 1))
         for pair in tables_at(head, pairs)
     }
-    return Told(number, Block(at, 8 + size, body_bytes), metadata)
+    return Message(number, Block(at, 8 + size, body_bytes), metadata)
 
 
 def _head(kind: int, of: Value, body_bytes: int, metadata: Metadata) -> bytes:

@@ -22,7 +22,7 @@ def root(value: Value) -> bytes:
 
 
 def table(slots: Mapping[int, Slot]) -> Value:
-    """By the number of each field; those that are absent have their default."""
+    """A table, by the numbers of its fields; an absent field has its default."""
     scalars = {slot: value for slot, value in slots.items() if isinstance(value, tuple)}
     others = {slot: value for slot, value in slots.items() if not isinstance(value, tuple)}
     letters = {slot: value[0] for slot, value in scalars.items()} | dict.fromkeys(others, "I")
@@ -60,7 +60,7 @@ def text(value: bytes) -> Value:
 
 
 def vector(values: Sequence[Value]) -> Value:
-    """Of tables."""
+    """A vector of tables."""
 
     def written(out: bytearray) -> int:
         _pad(out, 4)
@@ -86,18 +86,18 @@ def structs(count: int, data: bytes) -> Value:
 
 
 def first(data: bytes) -> int:
-    """Where the table is that a buffer is about."""
+    """The position of the root table of a buffer."""
     return follow(data, 0)
 
 
 def follow(data: bytes, at: int) -> int:
-    """Where what is pointed to begins."""
+    """The position that the offset at `at` points to."""
     found: int = at + unpack_from("<I", data, at)[0]
     return found
 
 
 def place(data: bytes, table: int, slot: int) -> int | None:
-    """Where a field of a table is; None: it has its default."""
+    """The position of a field of a table; None: it has its default."""
     places = table - unpack_from("<i", data, table)[0]
     (size,) = unpack_from("<H", data, places)
     at = unpack_from("<H", data, places + 4 + 2 * slot)[0] if 4 + 2 * slot < size else 0
@@ -112,7 +112,7 @@ def text_at(data: bytes, at: int | None) -> bytes:
 
 
 def tables_at(data: bytes, at: int | None) -> list[int]:
-    """Of a vector of them."""
+    """The positions of the tables of a vector."""
     if at is None:
         return []
     start = follow(data, at)

@@ -1,0 +1,1 @@
+"""Segments are Arrow IPC files: their messages, and rows as columns."""
