@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from klamm.client.asynchronous import AsyncKlamm
-    from klamm.client.failures import ApiError, Mistaken, NoAnswer, Refused
+    from klamm.client.failures import ApiError, Mistaken, NoAnswer, Refused, Unusable
     from klamm.client.sync import Klamm
 
-__all__ = ["ApiError", "AsyncKlamm", "Klamm", "Mistaken", "NoAnswer", "Refused"]
+__all__ = ["ApiError", "AsyncKlamm", "Klamm", "Mistaken", "NoAnswer", "Refused", "Unusable"]
 
 _HOMES = {"AsyncKlamm": "asynchronous", "Klamm": "sync"}
 

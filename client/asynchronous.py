@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from types import TracebackType
 from typing import Any, Literal, TypeVar
 
 import aiohttp
 import msgspec
 
 from klamm.client import calls
+from klamm.client.address import target, why
 from klamm.client.calls import Call, Written, refusal
 from klamm.client.failures import NoAnswer
 from klamm.client.sync import ADMIN, TIMEOUT_S, headers
@@ -19,14 +19,17 @@ from klamm.client.types import (
     CaptureWish,
     Cluster,
     Connection,
+    Draining,
     Exchange,
     Exchanges,
-    Held,
     Line,
     Node,
+    PausedFrame,
+    Reloaded,
     Resolution,
     Rule,
     RuleFile,
+    Segments,
 )
 
 T = TypeVar("T")
@@ -41,18 +44,22 @@ class AsyncKlamm:
         token: str | None = None,
         user: str | None = None,
         timeout_s: float = TIMEOUT_S,
+        ca: str | None = None,
+        cert: str | None = None,
+        key: str | None = None,
     ) -> None:
         self.admin, self._headers = admin, headers(token, user)
+        self._target = target(admin, ca, cert, key)
         self._timeout = aiohttp.ClientTimeout(total=timeout_s)
         self._http: aiohttp.ClientSession
 
     async def __aenter__(self) -> AsyncKlamm:
-        self._http = aiohttp.ClientSession(f"http://{self.admin}", headers=self._headers)
+        tls = self._target.tls
+        connector = aiohttp.TCPConnector(ssl=True if tls is None else tls)
+        self._http = aiohttp.ClientSession(self._target.url, headers=self._headers, connector=connector)
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self._http.close()
 
     async def rules(self) -> list[Rule]:
@@ -85,13 +92,13 @@ class AsyncKlamm:
         """The file that klamm reads rules from, and its mistakes where the last reading was rejected."""
         return await self.ask(calls.rule_file())
 
-    async def held(self) -> list[Held]:
+    async def paused(self) -> list[PausedFrame]:
         """Frames that wait to be resolved."""
-        return await self.ask(calls.held())
+        return await self.ask(calls.paused())
 
-    async def held_frame(self, number: int) -> Held:
+    async def paused_frame(self, number: int) -> PausedFrame:
         """One of them, with its values."""
-        return await self.ask(calls.held_frame(number))
+        return await self.ask(calls.paused_frame(number))
 
     async def resolve(
         self,
@@ -110,12 +117,30 @@ class AsyncKlamm:
     async def begin_capture(
         self, folder: str, records: Literal["blank", "keep", "hash"] = "blank", filter: str | None = None
     ) -> Capture:
-        """From now on, of connections that are open too; `folder` is one on klamm's machine."""
+        """Captures from now on, open connections too; `folder` is one on klamm's machine."""
         return await self.ask(calls.begin_capture(CaptureWish(folder, records, filter)))
 
     async def end_capture(self) -> None:
         """When it returns, all is written."""
         await self.ask(calls.end_capture())
+
+    async def capture_segments(self) -> Segments:
+        """Of the capture that runs, or else of the one that ran last."""
+        return await self.ask(calls.capture_segments())
+
+    @asynccontextmanager
+    async def capture_archive(self) -> AsyncIterator[AsyncIterator[bytes]]:
+        """A tar of these segments, piece by piece."""
+        async with self._reading(calls.capture_archive()) as answer:
+            yield self._pieces(answer)
+
+    async def drain(self, within_s: float | None = None) -> Draining:
+        """klamm ends after it; other calls are answered until then."""
+        return await self.ask(calls.drain(within_s))
+
+    async def reload_config(self) -> Reloaded:
+        """klamm reads its configuration again, at once."""
+        return await self.ask(calls.reload_config())
 
     async def connections(self) -> list[Connection]:
         return await self.ask(calls.connections())
@@ -150,18 +175,8 @@ class AsyncKlamm:
         self, where: str | None = None, bodies: str = "none"
     ) -> AsyncIterator[AsyncIterator[Line]]:
         """Exchanges as they happen, from when the context begins."""
-        call = calls.live(where, bodies)
-        forever = aiohttp.ClientTimeout(total=None)
-        try:
-            answer = await self._http.request(call.method, call.path, timeout=forever)
-            if answer.status >= 400:
-                raise refusal(answer.status, await answer.read())
-        except (OSError, aiohttp.ClientError) as problem:
-            raise self._no_answer(problem) from problem
-        try:
+        async with self._reading(calls.live(where, bodies)) as answer:
             yield self._lines(answer)
-        finally:
-            answer.close()
 
     async def ask(self, call: Call[T]) -> T:
         """Carry it out."""
@@ -173,9 +188,22 @@ class AsyncKlamm:
         except (OSError, aiohttp.ClientError) as problem:
             raise self._no_answer(problem) from problem
 
-    async def _lines(self, answer: aiohttp.ClientResponse) -> AsyncIterator[Line]:
-        decode = msgspec.json.Decoder(Line).decode
-        pending = b""
+    @asynccontextmanager
+    async def _reading(self, call: Call[Any]) -> AsyncIterator[aiohttp.ClientResponse]:
+        """Its answer, which may take any time."""
+        forever = aiohttp.ClientTimeout(total=None)
+        try:
+            answer = await self._http.request(call.method, call.path, timeout=forever)
+            if answer.status >= 400:
+                raise refusal(answer.status, await answer.read())
+        except (OSError, aiohttp.ClientError) as problem:
+            raise self._no_answer(problem) from problem
+        try:
+            yield answer
+        finally:
+            answer.close()
+
+    async def _pieces(self, answer: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
         while True:
             try:
                 piece = await answer.content.readany()
@@ -183,9 +211,15 @@ class AsyncKlamm:
                 raise self._no_answer(problem) from problem
             if not piece:
                 return
+            yield piece
+
+    async def _lines(self, answer: aiohttp.ClientResponse) -> AsyncIterator[Line]:
+        decode = msgspec.json.Decoder(Line).decode
+        pending = b""
+        async for piece in self._pieces(answer):
             *whole, pending = (pending + piece).split(b"\n")
             for line in whole:
                 yield decode(line)
 
     def _no_answer(self, problem: Exception) -> NoAnswer:
-        return NoAnswer(f"no klamm answers at {self.admin}: {problem or type(problem).__name__}")
+        return NoAnswer(f"no klamm answers at {self.admin}: {why(problem)}")

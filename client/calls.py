@@ -1,4 +1,4 @@
-"""What can be asked of klamm: each function gives a `Call`, as data, for either client to carry out."""
+"""The calls of the admin API: each function gives a `Call`, as data, which either client carries out."""
 
 from __future__ import annotations
 
@@ -14,15 +14,18 @@ from klamm.client.types import (
     CaptureWish,
     Cluster,
     Connection,
+    Draining,
     Exchange,
     Exchanges,
-    Held,
     Line,
     Node,
+    PausedFrame,
     Problem,
+    Reloaded,
     Resolution,
     Rule,
     RuleFile,
+    Segments,
     Switch,
 )
 
@@ -40,7 +43,7 @@ class Call(NamedTuple, Generic[T]):
     body: bytes | None = None
 
     def answer(self, status: int, body: bytes) -> T:
-        """What came back, read. Raises Refused."""
+        """Decodes the answer. Raises Refused."""
         if status >= 400:
             raise refusal(status, body)
         found: T = msgspec.json.decode(body, type=self.gives) if self.gives is not None else None  # type: ignore[assignment]
@@ -48,7 +51,7 @@ class Call(NamedTuple, Generic[T]):
 
 
 def refusal(status: int, body: bytes) -> Refused:
-    """Why klamm said no."""
+    """The reason for which klamm refused."""
     try:
         problem = msgspec.json.decode(body, type=Problem)
     except (msgspec.MsgspecError, UnicodeDecodeError):
@@ -93,16 +96,16 @@ def rule_file() -> Call[RuleFile]:
     return Call("GET", "/v1/rule-file", RuleFile)
 
 
-def held() -> Call[list[Held]]:
-    return Call("GET", "/v1/held", list[Held])
+def paused() -> Call[list[PausedFrame]]:
+    return Call("GET", "/v1/paused", list[PausedFrame])
 
 
-def held_frame(number: int) -> Call[Held]:
-    return Call("GET", f"/v1/held/{number}", Held)
+def paused_frame(number: int) -> Call[PausedFrame]:
+    return Call("GET", f"/v1/paused/{number}", PausedFrame)
 
 
 def resolve(number: int, resolution: Resolution) -> Call[None]:
-    return Call("POST", f"/v1/held/{number}", None, msgspec.json.encode(resolution))
+    return Call("POST", f"/v1/paused/{number}", None, msgspec.json.encode(resolution))
 
 
 def capture() -> Call[Capture]:
@@ -115,6 +118,23 @@ def begin_capture(wish: CaptureWish) -> Call[Capture]:
 
 def end_capture() -> Call[None]:
     return Call("DELETE", "/v1/capture", None)
+
+
+def capture_segments() -> Call[Segments]:
+    return Call("GET", "/v1/capture/segments", Segments)
+
+
+def capture_archive() -> Call[bytes]:
+    """Its answer is a stream of bytes."""
+    return Call("GET", "/v1/capture/archive", bytes)
+
+
+def drain(within_s: float | None = None) -> Call[Draining]:
+    return Call("POST", "/v1/drain" + _query(within_s=within_s), Draining)
+
+
+def reload_config() -> Call[Reloaded]:
+    return Call("POST", "/v1/config", Reloaded)
 
 
 def connections() -> Call[list[Connection]]:
@@ -142,7 +162,7 @@ def exchange(number: int, form: str = "values") -> Call[Exchange]:
 
 
 def live(where: str | None = None, bodies: str = "none") -> Call[Line]:
-    """Its answer is lines without an end."""
+    """Its answer is an endless stream of lines."""
     return Call("GET", "/v1/live" + _query(where=where, bodies=bodies), Line)
 
 

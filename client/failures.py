@@ -8,15 +8,19 @@ from klamm.client.types import Mistake
 
 
 class ApiError(Exception):
-    """Something is wrong between this program and klamm; the text says what."""
+    """A call failed; the text says why."""
+
+
+class Unusable(ApiError, ValueError):
+    """An address or a file that the client was given cannot be used."""
 
 
 class NoAnswer(ApiError):
-    """There is no klamm at the address, or it went away."""
+    """No klamm answers at the address, or it went away."""
 
 
 class Refused(ApiError):
-    """klamm said no: its status, and for a rule or an expression every mistake in it."""
+    """klamm refused: the status, and for a rule or an expression every mistake in it."""
 
     def __init__(self, status: int, reason: str, mistakes: Sequence[Mistake] = ()) -> None:
         self.status, self.reason, self.mistakes = status, reason, tuple(mistakes)
@@ -27,4 +31,4 @@ class Refused(ApiError):
 
 
 class Mistaken(Refused, ValueError):
-    """klamm cannot mean what it was given: a name that Kafka lacks, an expression that cannot be read."""
+    """klamm cannot use the input: a name that Kafka lacks, an expression that cannot be read."""

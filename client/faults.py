@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from types import TracebackType
 from typing import Any, NamedTuple, TypedDict
 
 from klamm.rules.file.connecting import is_address
@@ -22,6 +21,7 @@ class Conditions(TypedDict, total=False):
 
     name: str
     client: Names
+    principal: Names
     cluster: Names
     chance: float | str
     times: int
@@ -53,29 +53,31 @@ TIMES = frozenset({"from", "until", "for"})
 
 
 def duration(value: float | str) -> str:
-    """As rules have it: a number is of seconds."""
+    """A duration as rules have it: a number means seconds."""
     return value if isinstance(value, str) else f"{round(value * 1000)}ms"
 
 
 def rule(action: Mapping[str, Any], selectors: Mapping[str, Any]) -> Written:
-    """One rule; it lasts until it is taken away where nothing else is said. None leaves a key out."""
-    said = {key.removesuffix("_"): value for key, value in selectors.items() if value is not None}
-    said = {key: duration(value) if key in TIMES else value for key, value in said.items()}
-    said = {key: list(value) if isinstance(value, tuple | set) else value for key, value in said.items()}
-    return {"for": "forever", **said, **action}
+    """One rule; by default it lasts until it is removed. None leaves a key out."""
+    written = {key.removesuffix("_"): value for key, value in selectors.items() if value is not None}
+    written = {key: duration(value) if key in TIMES else value for key, value in written.items()}
+    written = {
+        key: list(value) if isinstance(value, tuple | set) else value for key, value in written.items()
+    }
+    return {"for": "forever", **written, **action}
 
 
-def down(said: Mapping[str, Any]) -> list[Written]:
+def down(selectors: Mapping[str, Any]) -> list[Written]:
     """The rules that let a broker seem gone to the clients that are selected: connections that are open are
     cut as they say something. No new one opens, but for clients that are selected by their ids: an id is said
     in the first request, at which their connections are cut.
     """
-    client = said.get("client")
+    client = selectors.get("client")
     patterns = client.split(",") if isinstance(client, str) else list(client or ())
     patterns = [pattern.strip() for pattern in patterns]
     ids = [pattern for pattern in patterns if not is_address(pattern)]
-    on_frames = {**said, "event": "frame", "down": True}
-    on_connect = {**said, "event": "connect", "down": True}
+    on_frames = {**selectors, "event": "frame", "down": True}
+    on_connect = {**selectors, "event": "connect", "down": True}
     if ids:
         on_connect["client"] = [pattern for pattern in patterns if pattern not in ids]
         chosen = any(not pattern.startswith("!") for pattern in on_connect["client"])
@@ -84,8 +86,8 @@ def down(said: Mapping[str, Any]) -> list[Written]:
     return [on_connect, on_frames]
 
 
-class Tally(NamedTuple):
-    """What a rule has done: `matches` is what its selectors held for, `hits` what it acted on."""
+class RuleCounters(NamedTuple):
+    """Counts of a rule: `matches` of its selectors, and `hits`, on which it acted."""
 
     name: str
     written: Mapping[str, Any]
@@ -96,35 +98,35 @@ class Tally(NamedTuple):
 class Fault:
     """Rules in force, from now until the `with` that it stands in, `remove()` or the test ends."""
 
-    def __init__(self, names: Sequence[str], ask: Callable[[str], Tally], end: Callable[[str], None]) -> None:
+    def __init__(
+        self, names: Sequence[str], ask: Callable[[str], RuleCounters], end: Callable[[str], None]
+    ) -> None:
         self.names, self._ask, self._end = tuple(names), ask, end
-        self._ended: dict[str, Tally] = {}
+        self._ended: dict[str, RuleCounters] = {}
 
     def __enter__(self) -> Fault:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.remove()
 
     def __repr__(self) -> str:
         return f"<Fault {', '.join(self.names)}>"
 
     @property
-    def tallies(self) -> tuple[Tally, ...]:
-        """Of each rule; of one that was removed, as it was then."""
+    def counters(self) -> tuple[RuleCounters, ...]:
+        """The counters of each rule; of a removed one, as they were then."""
         return tuple(self._ended.get(name) or self._ask(name) for name in self.names)
 
     @property
     def hits(self) -> int:
-        """How often it acted, all rules together."""
-        return sum(tally.hits for tally in self.tallies)
+        """The number of hits, of all rules together."""
+        return sum(counter.hits for counter in self.counters)
 
     @property
     def matches(self) -> int:
-        """How often it might have acted, but for `times`, `chance` and the like."""
-        return sum(tally.matches for tally in self.tallies)
+        """The number of matches, hits or not: `times`, `chance` and the like decide."""
+        return sum(counter.matches for counter in self.counters)
 
     def remove(self) -> None:
         """End it now. Once more does nothing."""
@@ -134,13 +136,13 @@ class Fault:
                 self._end(name)
 
     def wait(self, hits: int = 1, timeout_s: float = 10.0) -> None:
-        """Until it acted so often. AssertionError after `timeout_s`."""
+        """Waits until it has so many hits. AssertionError after `timeout_s`."""
         __tracebackhide__ = True
         ends = time.monotonic() + timeout_s
         while self.hits < hits:
             if time.monotonic() > ends:
-                said = ", ".join(
-                    f"{each.name}: {each.hits} hits of {each.matches} matches" for each in self.tallies
+                counts = ", ".join(
+                    f"{each.name}: {each.hits} hits of {each.matches} matches" for each in self.counters
                 )
-                raise AssertionError(f"not {hits} hits within {timeout_s:g} s ({said})")
+                raise AssertionError(f"not {hits} hits within {timeout_s:g} s ({counts})")
             time.sleep(POLL_S)

@@ -17,8 +17,8 @@ from klamm.client.faults import (
     Conditions,
     Fault,
     Names,
+    RuleCounters,
     Selectors,
-    Tally,
     Written,
     down,
     duration,
@@ -36,9 +36,9 @@ USER = "test"
 
 
 class Front:
-    """A klamm that runs, what it does to clients, and what it sees of them.
+    """A running klamm: injects faults, and sees the exchanges of clients.
 
-    Clients of any language find the cluster at `bootstrap`. What is asked of exchanges is about those since
+    Clients of any language find the cluster at `bootstrap`. Questions about exchanges are about those since
     `begin()`.
     """
 
@@ -46,7 +46,7 @@ class Front:
         self.process = process
         self.api = Klamm(process.admin, user=USER)
         self.faults: list[Fault] = []
-        self._known: dict[str, Tally] = {}
+        self._known: dict[str, RuleCounters] = {}
         self._done = threading.Event()
         self.begin()
         threading.Thread(target=self._keep, name="klamm", daemon=True).start()
@@ -62,12 +62,12 @@ class Front:
         return self.process.admin
 
     def begin(self) -> None:
-        """Ends all rules; what was seen before counts no more."""
+        """Ends all rules; earlier exchanges count no more."""
         for fault in self.faults:
-            fault.remove()  # it goes on telling what it did
-        for told in self.api.rules():
-            if told.origin == "hand":
-                self.api.remove_rule(told.name)
+            fault.remove()  # its counters stay
+        for state in self.api.rules():
+            if state.origin == "hand":
+                self.api.remove_rule(state.name)
         self.faults, self._known = [], {}
         newest = self.api.exchanges(limit=1, bodies=True)
         self._since = newest.since
@@ -79,12 +79,12 @@ class Front:
         if self.process.running:
             self.begin()
 
-    # what is done to clients
+    # faults
 
     def inject(
         self, api: Names, error: str, *, applied: bool = False, **selectors: Unpack[Selectors]
     ) -> Fault:
-        """Answer with an error. `applied`: the broker does what was asked all the same."""
+        """Answer with an error. `applied`: the broker still carries the request out."""
         return self._fault(api, {"error": {"code": error, "applied": applied}}, selectors)
 
     def delay(
@@ -109,7 +109,7 @@ class Front:
         return self._fault(api, {"block": how}, selectors)
 
     def blackhole(self, api: Names | None = None, **selectors: Unpack[Selectors]) -> Fault:
-        """From such a request on, its connection is open and silent, for as long as it lives."""
+        """Keep the connection of such a request open and silent from then on."""
         return self._fault(api, {"blackhole": True}, selectors)
 
     def down(self, broker: int | str, **selectors: Unpack[Conditions]) -> Fault:
@@ -126,7 +126,7 @@ class Front:
         """Any rules (docs/rules.md): each a mapping, the text of a rule file, or the path of one."""
         return self._add([written for each in rules for written in _written(each)])
 
-    # what was seen of clients
+    # exchanges
 
     def exchanges(
         self,
@@ -150,7 +150,9 @@ class Front:
     def wait_for(
         self, api: Names | None = None, *, count: int = 1, timeout_s: float = 10.0, **sought: Any
     ) -> list[Exchange]:
-        """Until there are `count`; `sought` as of `exchanges`. AssertionError after `timeout_s`."""
+        """Waits until there are `count` exchanges; `sought` as of `exchanges`. AssertionError after
+        `timeout_s`.
+        """
         __tracebackhide__ = True
         ends, sight = time.monotonic() + timeout_s, Sought.of(api, **sought)
         while len(found := self._seen(sight)) < count:
@@ -162,7 +164,7 @@ class Front:
     async def wait_for_async(
         self, api: Names | None = None, *, count: int = 1, timeout_s: float = 10.0, **sought: Any
     ) -> list[Exchange]:
-        """As `wait_for`, while the event loop goes on."""
+        """As `wait_for`, without blocking the event loop."""
         __tracebackhide__ = True
         ends, sight = time.monotonic() + timeout_s, Sought.of(api, **sought)
         while len(found := await asyncio.to_thread(self._seen, sight)) < count:
@@ -187,12 +189,12 @@ class Front:
     def report(self, last: int = 20) -> str:
         """For people: which rules fired, and the last exchanges."""
         if not self.process.running:
-            return f"klamm ended with exit code {self.process.child.returncode}:\n{self.process.said()}"
+            return f"klamm ended with exit code {self.process.child.returncode}:\n{self.process.log_tail()}"
         lines = [f"klamm {self.bootstrap} in front of {self.process.cluster}, admin API http://{self.admin}"]
-        tallies = [tally for fault in self.faults for tally in fault.tallies]
+        counters = [counter for fault in self.faults for counter in fault.counters]
         for title, chosen in (
-            ("rules that fired", [each for each in tallies if each.hits]),
-            ("rules that did not fire", [each for each in tallies if not each.hits]),
+            ("rules that fired", [each for each in counters if each.hits]),
+            ("rules that did not fire", [each for each in counters if not each.hits]),
         ):
             lines += [f"{title}:" if chosen else f"{title}: none"]
             lines += [
@@ -214,27 +216,27 @@ class Front:
         names: list[str] = []
         try:
             for written in rules:
-                told = self.api.add_rule({"for": "forever", **written})
-                names.append(told.name)
-                self._known[told.name] = Tally(told.name, written, 0, 0)
+                rule = self.api.add_rule({"for": "forever", **written})
+                names.append(rule.name)
+                self._known[rule.name] = RuleCounters(rule.name, written, 0, 0)
         except ApiError:
             for name in names:
                 self._end(name)
             raise
-        fault = Fault(names, self._tally, self._end)
+        fault = Fault(names, self._counters, self._end)
         self.faults.append(fault)
         return fault
 
-    def _tally(self, name: str) -> Tally:
-        """As it is now, or was last, where klamm has put an end to it."""
+    def _counters(self, name: str) -> RuleCounters:
+        """The counters of now, or the last ones, if klamm has ended the rule."""
         known = self._known[name]
         try:
-            told = self.api.rule(name)
+            rule = self.api.rule(name)
         except Refused as refused:
             if refused.status != 404:
                 raise
         else:
-            known = self._known[name] = known._replace(matches=told.matches, hits=told.hits)
+            known = self._known[name] = known._replace(matches=rule.matches, hits=rule.hits)
         return known
 
     def _end(self, name: str) -> None:

@@ -9,7 +9,7 @@ from klamm.rules.file.presence import Known
 
 
 def known(clusters: Iterable[Cluster], nodes: Iterable[Node]) -> Known:
-    """Of each cluster its nodes: "2", "controller 1"."""
+    """The nodes of each cluster: "2", "controller 1"."""
     found: dict[str, set[str]] = {cluster.name: set() for cluster in clusters}
     for node in nodes:
         label = str(node.node_id) if node.kind == "broker" else f"{node.kind} {node.node_id}"

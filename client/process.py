@@ -13,7 +13,7 @@ from pathlib import Path
 READY_S = 30.0
 STOPPED_S = 10.0
 LOOK_S = 0.02
-SAID = re.compile(r"bootstrap\.\w+=(\S+)[\s\S]*http://(\S+?)/\s")
+SAID = re.compile(r"bootstrap\.\w+=(\S+)[\s\S]*https?://(\S+?)/\s")
 
 # Even a parent that is killed leaves no klamm behind (Linux: PR_SET_PDEATHSIG is 1, SIGTERM 15).
 RUN = """\
@@ -70,8 +70,8 @@ class Process:
         """Has it not ended?"""
         return self.child.poll() is None
 
-    def said(self, lines: int = 20) -> str:
-        """The end of what it wrote: what it stands in front of, and its log."""
+    def log_tail(self, lines: int = 20) -> str:
+        """The end of its output: its start message, and its log."""
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
 
     def stop(self) -> None:
@@ -86,7 +86,7 @@ class Process:
         self.folder.cleanup()
 
     def _addresses(self) -> tuple[str, str]:
-        """Of clients and of the admin API, once klamm says them."""
+        """The addresses for clients and of the admin API, once klamm has printed them."""
         ends = time.monotonic() + READY_S
         while time.monotonic() < ends:
             running = self.running
@@ -94,7 +94,7 @@ class Process:
             if found:
                 return found[1], found[2]
             if not running:
-                raise NotStarted(f"klamm ended with exit code {self.child.returncode}:\n{self.said()}")
+                raise NotStarted(f"klamm ended with exit code {self.child.returncode}:\n{self.log_tail()}")
             time.sleep(LOOK_S)
         reason = f"klamm does not reach the cluster at {self.cluster} within {READY_S:.0f} s"
-        raise NotStarted(f"{reason}:\n{self.said() or '(it said nothing)'}")
+        raise NotStarted(f"{reason}:\n{self.log_tail() or '(it said nothing)'}")

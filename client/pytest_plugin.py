@@ -27,7 +27,7 @@ FRONT: pytest.StashKey[Front] = pytest.StashKey()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Where the cluster is, and what decides chances."""
+    """The options for the cluster's address, and for the seed of chances."""
     group = parser.getgroup("klamm", "klamm: faults between Kafka clients and a cluster")
     group.addoption(
         OPTION, metavar="HOST:PORT[,...]", help=f"the cluster behind the fixture klamm [{VARIABLE}]"
@@ -39,7 +39,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture(scope="session")
 def kafka_bootstrap(pytestconfig: pytest.Config) -> str:
-    """Where the cluster is: "host:port", several with commas. Define it anew, in any scope, to start one."""
+    """The address of the cluster: "host:port", several with commas. Define it anew, in any scope, to start
+    one.
+    """
     found = pytestconfig.getoption(OPTION) or os.environ.get(VARIABLE)
     if not found:
         pytest.fail(NO_CLUSTER, pytrace=False)
@@ -109,7 +111,7 @@ def klamm(
 def pytest_runtest_makereport(
     item: pytest.Item, call: Any
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """What klamm saw and did, beside the failure."""
+    """Adds klamm's report to the failure."""
     report = yield
     front = item.stash.get(FRONT, None)
     if front is not None and call.when == "call" and report.failed:

@@ -1,4 +1,4 @@
-"""Which exchanges are meant, and how one is told in a line."""
+"""Selects exchanges, and prints each in a line."""
 
 from __future__ import annotations
 
@@ -53,28 +53,28 @@ class Sought(NamedTuple):
         )
 
     def holds(self, exchange: Exchange) -> bool:
-        """Is it one of these? `where` aside."""
+        """Whether the exchange is one of these, without regard to `where`."""
         return all(
             not patterns or any(fnmatchcase(name, pattern) for name in names for pattern in patterns)
             for patterns, names in zip(self[:-1], _names(exchange), strict=True)
         )
 
     def __str__(self) -> str:
-        said = [
+        parts = [
             f"{key} {' or '.join(found)}"
             for key, found in zip(self._fields[:-1], self[:-1], strict=True)
             if found
         ]
-        return ", ".join([*said, f"where {self.where}"] if self.where else said) or "any API"
+        return ", ".join([*parts, f"where {self.where}"] if self.where else parts) or "any API"
 
 
 def line(exchange: Exchange) -> str:
-    """When, what, from whom and to whom, about what, and how it ended."""
+    """The time, the request, both ends, its subjects, and the result."""
     topics = ",".join(f"{name}{indexes or ''}" for name, indexes in exchange.topics.items())
     errors = ",".join(f"{name} x{count}" for name, count in exchange.errors.items())
     latency = "no answer due" if exchange.latency_ms is None else f"{exchange.latency_ms:.1f} ms"
     clock = f"{time.strftime('%H:%M:%S', time.localtime(exchange.time))}.{int(exchange.time % 1 * 1000):03}"
-    said = [
+    parts = [
         clock,
         f"{exchange.api} {exchange.version}",
         f"{exchange.client_id or '(no client id)'} -> broker {exchange.broker}",
@@ -84,11 +84,11 @@ def line(exchange: Exchange) -> str:
         latency,
         exchange.origin == "klamm" and "answered by klamm",
     ]
-    return "  ".join(part for part in said if part)
+    return "  ".join(part for part in parts if part)
 
 
 def _names(exchange: Exchange) -> Iterable[Iterable[str]]:
-    """In the order of Sought."""
+    """The names in the order of Sought."""
     yield (exchange.api,)
     yield (exchange.client_id or "",)
     yield exchange.topics

@@ -10,40 +10,48 @@ from typing import Any, Literal, TypeVar
 import msgspec
 
 from klamm.client import calls
+from klamm.client.address import target, why
 from klamm.client.calls import Call, Written, refusal
-from klamm.client.failures import NoAnswer
+from klamm.client.failures import NoAnswer, Unusable
 from klamm.client.types import (
     Capture,
     CaptureWish,
     Cluster,
     Connection,
+    Draining,
     Exchange,
     Exchanges,
-    Held,
     Line,
     Node,
+    PausedFrame,
+    Reloaded,
     Resolution,
     Rule,
     RuleFile,
+    Segments,
 )
 
 ADMIN = "127.0.0.1:19091"
 TIMEOUT_S = 10.0
+PIECE_BYTES = 64 << 10
 
 T = TypeVar("T")
 
 
 def headers(token: str | None, user: str | None) -> dict[str, str]:
-    """What every request carries."""
-    said = {"Content-Type": "application/json", "User-Agent": "klamm-client"}
-    said |= {"Authorization": f"Bearer {token}"} if token else {}
-    return said | ({"X-Klamm-User": user} if user else {})
+    """The headers of every request. Raises Unusable for a token that no header can have."""
+    if token and not (token.isascii() and token.isprintable()):
+        raise Unusable("the token is not printable ASCII in one line: it is not the one that klamm has")
+    headers_sent = {"Content-Type": "application/json", "User-Agent": "klamm-client"}
+    headers_sent |= {"Authorization": f"Bearer {token}"} if token else {}
+    return headers_sent | ({"X-Klamm-User": user} if user else {})
 
 
 class Klamm:
-    """A running klamm. `admin` is "host:port"; `user` stands in klamm's log beside changes.
+    """A running klamm. `admin` is "host:port" or "https://host:port"; `user` stands in klamm's log beside
+    changes. For TLS, PEM files: `ca` has the authorities to trust, `cert` and `key` the client's certificate.
 
-    Every method raises NoAnswer, or Refused with klamm's reason.
+    Raises Unusable for these; every method raises NoAnswer, or Refused with klamm's reason.
     """
 
     def __init__(
@@ -52,8 +60,12 @@ class Klamm:
         token: str | None = None,
         user: str | None = None,
         timeout_s: float = TIMEOUT_S,
+        ca: str | None = None,
+        cert: str | None = None,
+        key: str | None = None,
     ) -> None:
         self.admin, self.timeout_s = admin, timeout_s
+        self._target = target(admin, ca, cert, key)
         self._headers = headers(token, user)
 
     def rules(self) -> list[Rule]:
@@ -86,13 +98,13 @@ class Klamm:
         """The file that klamm reads rules from, and its mistakes where the last reading was rejected."""
         return self.ask(calls.rule_file())
 
-    def held(self) -> list[Held]:
+    def paused(self) -> list[PausedFrame]:
         """Frames that wait to be resolved."""
-        return self.ask(calls.held())
+        return self.ask(calls.paused())
 
-    def held_frame(self, number: int) -> Held:
+    def paused_frame(self, number: int) -> PausedFrame:
         """One of them, with its values."""
-        return self.ask(calls.held_frame(number))
+        return self.ask(calls.paused_frame(number))
 
     def resolve(
         self,
@@ -111,12 +123,30 @@ class Klamm:
     def begin_capture(
         self, folder: str, records: Literal["blank", "keep", "hash"] = "blank", filter: str | None = None
     ) -> Capture:
-        """From now on, of connections that are open too; `folder` is one on klamm's machine."""
+        """Captures from now on, open connections too; `folder` is one on klamm's machine."""
         return self.ask(calls.begin_capture(CaptureWish(folder, records, filter)))
 
     def end_capture(self) -> None:
-        """When it returns, all is written."""
+        """Returns when everything is written."""
         self.ask(calls.end_capture())
+
+    def capture_segments(self) -> Segments:
+        """Of the capture that runs, or else of the one that ran last."""
+        return self.ask(calls.capture_segments())
+
+    @contextmanager
+    def capture_archive(self) -> Iterator[Iterator[bytes]]:
+        """A tar of these segments: `with klamm.capture_archive() as pieces: file.writelines(pieces)`."""
+        with self._reading(calls.capture_archive()) as answer:
+            yield self._pieces(answer)
+
+    def drain(self, within_s: float | None = None) -> Draining:
+        """klamm ends after it; other calls are answered until then."""
+        return self.ask(calls.drain(within_s))
+
+    def reload_config(self) -> Reloaded:
+        """klamm reads its configuration again, at once."""
+        return self.ask(calls.reload_config())
 
     def connections(self) -> list[Connection]:
         return self.ask(calls.connections())
@@ -151,17 +181,8 @@ class Klamm:
         """Exchanges as they happen: `with klamm.live() as lines: for line in lines: ...`. Inside, klamm tells
         already.
         """
-        connection = self._connection()
-        try:
-            with self._failing():
-                answer = self._send(connection, calls.live(where, bodies))
-                if answer.status >= 400:
-                    raise refusal(answer.status, answer.read())
-                if connection.sock is not None:
-                    connection.sock.settimeout(None)
+        with self._reading(calls.live(where, bodies)) as answer:
             yield self._lines(answer)
-        finally:
-            connection.close()
 
     def ask(self, call: Call[T]) -> T:
         """Carry it out."""
@@ -174,11 +195,37 @@ class Klamm:
             connection.close()
 
     def _connection(self) -> http.client.HTTPConnection:
-        return http.client.HTTPConnection(self.admin, timeout=self.timeout_s)
+        at, tls = self._target
+        if tls is None:
+            return http.client.HTTPConnection(at, timeout=self.timeout_s)
+        return http.client.HTTPSConnection(at, timeout=self.timeout_s, context=tls)
 
     def _send(self, connection: http.client.HTTPConnection, call: Call[Any]) -> http.client.HTTPResponse:
         connection.request(call.method, call.path, call.body, self._headers)
         return connection.getresponse()
+
+    @contextmanager
+    def _reading(self, call: Call[Any]) -> Iterator[http.client.HTTPResponse]:
+        """Its answer, which may take any time."""
+        connection = self._connection()
+        try:
+            with self._failing():
+                answer = self._send(connection, call)
+                if answer.status >= 400:
+                    raise refusal(answer.status, answer.read())
+                if connection.sock is not None:
+                    connection.sock.settimeout(None)
+            yield answer
+        finally:
+            connection.close()
+
+    def _pieces(self, answer: http.client.HTTPResponse) -> Iterator[bytes]:
+        while True:
+            with self._failing():
+                piece = answer.read1(PIECE_BYTES)
+            if not piece:
+                return
+            yield piece
 
     def _lines(self, answer: http.client.HTTPResponse) -> Iterator[Line]:
         decode = msgspec.json.Decoder(Line).decode
@@ -194,5 +241,4 @@ class Klamm:
         try:
             yield
         except (OSError, http.client.HTTPException) as problem:
-            reason = getattr(problem, "strerror", None) or str(problem) or type(problem).__name__
-            raise NoAnswer(f"no klamm answers at {self.admin}: {reason.lower()}") from problem
+            raise NoAnswer(f"no klamm answers at {self.admin}: {why(problem)}") from problem

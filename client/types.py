@@ -1,4 +1,4 @@
-"""What the admin API takes and gives, as JSON. Times are seconds since 1970, sizes bytes."""
+"""Requests and answers of the admin API, as JSON. Times are seconds since 1970, sizes bytes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from msgspec import Struct, field
 
 
 class Mistake(Struct, frozen=True):
-    """One thing to correct; `path` is the key in what was sent, empty for all of it."""
+    """One mistake; `path` is the key in the input, empty for all of it."""
 
     path: str
     reason: str
@@ -22,7 +22,7 @@ class Problem(Struct, frozen=True):
 
 
 class Rule(Struct, frozen=True):
-    """A rule in force. `written` is what stands in the file, or what was sent. `over`: it hits no more.
+    """A rule in force. `written` is its text in the file, or as it was sent. `over`: it has no more hits.
     `warnings`: probable mistakes that klamm permits.
     """
 
@@ -59,8 +59,35 @@ class Switch(Struct, frozen=True, forbid_unknown_fields=True):
     enabled: bool
 
 
+class DrainWish(Struct, frozen=True, forbid_unknown_fields=True):
+    """`within_s`: seconds that requests under way may take; without it: `limits.drain_s` of the settings."""
+
+    within_s: float | None = None
+
+
+class Draining(Struct, frozen=True):
+    """klamm takes no new connections; those that are open end within `within_s` seconds, then klamm ends."""
+
+    connections: int
+    requests: int
+    within_s: float
+
+
+class Reloaded(Struct, frozen=True):
+    """klamm.yaml was read again. `changed`: the keys whose values differ, such as `limits.drain_s`;
+    `at_start`: those of them that klamm takes only when it starts again.
+    """
+
+    file: str
+    changed: list[str]
+    at_start: list[str]
+
+
 class Connection(Struct, frozen=True):
-    """One client's connection. Bytes are as TCP counts them, null where the system does not tell."""
+    """One client's connection. Bytes are as TCP counts them, null where the system does not tell. The
+    `principal` is that of the client's certificate; `software` is the one that the client has named, with its
+    version: empty where it named none.
+    """
 
     id: int
     cluster: str
@@ -71,6 +98,8 @@ class Connection(Struct, frozen=True):
     in_flight: int
     from_client_bytes: int | None
     to_client_bytes: int | None
+    principal: str | None = None
+    software: str = ""
 
 
 class Node(Struct, frozen=True):
@@ -85,7 +114,8 @@ class Node(Struct, frozen=True):
 
 class Cluster(Struct, frozen=True):
     """`bootstrap` is where klamm finds the cluster, `listening` where clients do; `reason`: why not ready.
-    `sasl`: do brokers want SASL of clients? null until one has answered.
+    `sasl`: do brokers want SASL of clients? null until one has answered. `state` is starting, ready, degraded
+    (served, but the cluster or one of its nodes did not answer last, or a node has no listener) or draining.
     """
 
     name: str
@@ -96,21 +126,29 @@ class Cluster(Struct, frozen=True):
     reason: str
     nodes: int
     sasl: bool | None = None
+    state: str = ""
 
 
 class Body(Struct, frozen=True):
-    """One side of an exchange. `values` as in `klamm wire`, secrets and records as their sizes; or `raw`."""
+    """One side of an exchange. `values` as in `klamm wire`, secrets and records as their sizes; or `raw`,
+    which rules have not changed. Beside `raw`, where it differs: `came`, the body before klamm replaced
+    addresses in it, and `sent`, what rules made of it. `withheld`: nothing of it went on.
+    """
 
     bytes: int
     values: dict[str, Any] | None = None
     raw: str | None = None
     reason: str = ""
+    came: str | None = None
+    sent: str | None = None
+    withheld: bool = False
 
 
 class Exchange(Struct, frozen=True, omit_defaults=True):
-    """A request and its response. `errors` counts names; `origin` is who answered. `response_bytes` is null
-    where no answer was due. `correlation_id` is known where no filter looked at bodies; `connection_id` is
-    the `id` of the Connection.
+    """A request and its response. `errors` counts names; `origin` is the end that answered. `response_bytes`
+    is null if no answer was expected. `correlation_id` is known where no filter read bodies; `connection_id`
+    is the `id` of the Connection; `principal` is that of the client's certificate. `rules` have acted on it;
+    they held the request and the response for so long.
     """
 
     time: float
@@ -129,15 +167,19 @@ class Exchange(Struct, frozen=True, omit_defaults=True):
     correlation_id: int | None = None
     topics: dict[str, list[int]] = field(default_factory=dict)
     group: str | None = None
+    principal: str | None = None
     errors: dict[str, int] = field(default_factory=dict)
+    rules: list[str] = field(default_factory=list)
+    request_delay_ms: float = 0.0
+    response_delay_ms: float = 0.0
     request: Body | None = None
     response: Body | None = None
 
 
 class Capture(Struct, frozen=True):
-    """The capture that runs. `waiting_bytes` wait for the disk; what was dropped found no room there, and
-    `lost_frames` are known to be missing in it. `failures` are the disk's; `failing`: it has failed, and not
-    yet taken rows for 5 s.
+    """The running capture. `waiting_bytes` wait for the disk; dropped bytes found no room there, and
+    `lost_frames` are known to be missing. `failures` are the disk's; `failing`: it failed, and has not yet
+    taken rows for 5 s. `since`: when it began; `written_bytes` went to the disk.
     """
 
     name: str
@@ -152,19 +194,38 @@ class Capture(Struct, frozen=True):
     failures: int
     last_error: str
     failing: bool = False
+    since: float = 0.0
+    written_bytes: int = 0
+
+
+class Segment(Struct, frozen=True):
+    """A sealed segment. `sealed`: when."""
+
+    name: str
+    bytes: int
+    sealed: float
+
+
+class Segments(Struct, frozen=True):
+    """The sealed segments of the capture that runs, or else of the one that ran last: all of its folder, the
+    oldest first.
+    """
+
+    folder: str
+    segments: list[Segment]
 
 
 class CaptureWish(Struct, frozen=True, forbid_unknown_fields=True):
-    """What to capture: as the options of `klamm run`. `folder` is one on klamm's machine."""
+    """The settings of a new capture, as the options of `klamm run`. `folder` is one on klamm's machine."""
 
     folder: str
     records: Literal["blank", "keep", "hash"] = "blank"
     filter: str | None = None
 
 
-class Held(Struct, frozen=True):
-    """A frame that waits to be resolved. `since` and `until` are when it was held, and when it goes on by
-    itself; `values` as in Body, told for one frame only.
+class PausedFrame(Struct, frozen=True):
+    """A frame that waits to be resolved. `since` and `until` are the times at which it was paused, and at
+    which it goes on by itself; `values` as in Body, for a single frame only.
     """
 
     id: int
@@ -182,11 +243,12 @@ class Held(Struct, frozen=True):
     bytes: int
     values: dict[str, Any] | None = None
     reason: str = ""
+    principal: str | None = None
 
 
 class Resolution(Struct, frozen=True, forbid_unknown_fields=True):
-    """What becomes of it: `resume` it, with other `values` if they are given; `drop` it; `error` answers with
-    `code`, a name or number of Kafka's.
+    """The decision: `resume` the frame, with other `values` if they are given; `drop` it; `error` answers
+    with `code`, a name or number of Kafka's.
     """
 
     action: Literal["resume", "drop", "error"]
@@ -195,15 +257,21 @@ class Resolution(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Exchanges(Struct, frozen=True):
-    """The newest exchanges, oldest first, recorded since `since`; `bodies`: with what was in them."""
+    """The newest exchanges, oldest first, recorded since `since`; `bodies`: with their bodies. For `unjudged`
+    frames `where` takes too much work.
+    """
 
     since: float
     bodies: bool
     exchanges: list[Exchange]
+    unjudged: int = 0
 
 
 class Line(Struct, frozen=True):
-    """One line of the stream: an exchange, or how many the reader was too slow for."""
+    """One line of the stream: an exchange; or the number of exchanges that a slow reader lost, or of frames
+    for which `where` takes too much work.
+    """
 
     exchange: Exchange | None = None
     dropped: int = 0
+    unjudged: int = 0

@@ -16,8 +16,8 @@ Producer = tuple[int, int]  # id and epoch
 
 
 def with_producers(data: bytes, renewed: Callable[[int, int], Producer]) -> bytes:
-    """The same batches, by whom `renewed(id, epoch)` says; the same object where nothing changes. Batches of
-    magic 0 and 1 have no producer. Raises RecordsError.
+    """The same batches with the producer that `renewed(id, epoch)` returns; the same object where nothing
+    changes. Batches of magic 0 and 1 have no producer. Raises RecordsError.
     """
     out: bytearray | None = None
     for batch in batches(data):

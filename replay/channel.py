@@ -7,7 +7,7 @@ from collections import deque
 from contextlib import suppress
 
 from klamm.decoders.headers import RESPONSE
-from klamm.proxy.cluster.discovery import ANSWER_LIMIT, Conversation
+from klamm.proxy.cluster.conversation import ANSWER_LIMIT, Conversation
 
 SIZE = 4
 FRAME_LIMIT = 16 * ANSWER_LIMIT
@@ -18,6 +18,7 @@ class Channel:
     """On a conversation that is authenticated, where that is wanted."""
 
     def __init__(self, conversation: Conversation) -> None:
+        assert isinstance(conversation.writer, asyncio.StreamWriter)
         self.reader, self.writer = conversation.reader, conversation.writer
         self.address = conversation.address
         self.waiting: deque[tuple[int, asyncio.Future[bytes]]] = deque()
@@ -45,7 +46,7 @@ class Channel:
                 head = await self.reader.readexactly(RESPONSE.size)
                 size, correlation_id = RESPONSE.unpack(head)
                 if not SIZE <= size <= FRAME_LIMIT or not self.waiting:
-                    why = "the broker says what nobody asked for"
+                    why = "the broker sent an answer to no request"
                     return
                 frame = head[SIZE:] + await self.reader.readexactly(size - SIZE)
                 expected, answer = self.waiting[0]
@@ -71,7 +72,7 @@ class Channel:
         self.writer.close()
 
     async def close(self) -> None:
-        """What was sent goes out, if the broker takes it; answers that are still due are not waited for."""
+        """Sends what is left, if the broker takes it, and does not wait for the pending answers."""
         self.writer.close()
         self.reading.cancel()
         with suppress(asyncio.CancelledError):

@@ -1,4 +1,4 @@
-"""How the cluster of a replay is reached: a file of Kafka's client properties.
+"""Reads a file of Kafka's client properties, which says how to reach the cluster of a replay.
 
 security.protocol   PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL
 sasl.mechanism      PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512
@@ -14,7 +14,7 @@ import re
 import ssl
 from typing import NamedTuple
 
-from klamm.proxy.cluster.discovery import Way
+from klamm.proxy.cluster.conversation import Credentials, Way
 from klamm.proxy.edge.sockets import tls_context
 from klamm.settings.nearest import suggestion
 
@@ -27,19 +27,8 @@ PROPERTY = re.compile(r"((?:\\.|[^\s:=\\])+)[ \t]*[=: \t]?[ \t]*(.*)")
 WORD = re.compile(r'\b(username|password)\s*=\s*(?:"((?:\\.|[^"\\])*)"|([^\s;]+))')
 
 
-class Credentials(NamedTuple):
-    """For SASL."""
-
-    mechanism: str
-    username: str
-    password: str
-
-    def __repr__(self) -> str:
-        return f"Credentials({self.mechanism!r}, {self.username!r})"
-
-
 class Access(NamedTuple):
-    """How nodes are connected to, and who is there."""
+    """How to connect to nodes, and as which user."""
 
     way: Way
     credentials: Credentials | None = None
@@ -50,7 +39,7 @@ class WrongProperty(ValueError):
 
 
 def properties(text: str) -> dict[str, str]:
-    """As java.util.Properties reads them."""
+    """Parses the text as java.util.Properties does."""
     found = {}
     for line in re.sub(r"(?<!\\)((?:\\\\)*)\\\n[ \t]*", r"\1", text).splitlines():
         line = line.strip()
@@ -81,9 +70,9 @@ def _credentials(given: dict[str, str]) -> Credentials:
     if key not in given:
         raise WrongProperty(f"sasl.mechanism is missing: one of {', '.join(MECHANISMS)}")
     mechanism = _one_of(key, given[key].upper(), MECHANISMS)
-    said = {word: quoted or bare for word, quoted, bare in WORD.findall(given.get("sasl.jaas.config", ""))}
-    username = given.get("sasl.username", _plain(said.get("username", "")))
-    password = given.get("sasl.password", _plain(said.get("password", "")))
+    jaas = {word: quoted or bare for word, quoted, bare in WORD.findall(given.get("sasl.jaas.config", ""))}
+    username = given.get("sasl.username", _plain(jaas.get("username", "")))
+    password = given.get("sasl.password", _plain(jaas.get("password", "")))
     if not username or not password:
         raise WrongProperty(
             "no username and password: in sasl.jaas.config, or sasl.username and sasl.password"
@@ -104,9 +93,8 @@ def _tls(given: dict[str, str]) -> ssl.SSLContext:
     key = given.get("ssl.key.location")
     try:
         context = tls_context(ca, cert, key, verify=True)
-    except (OSError, ssl.SSLError) as problem:
-        files = ", ".join(name for name in (ca, cert, key) if name)
-        raise WrongProperty(f"{files} cannot be used for TLS: {problem.strerror or problem}") from None
+    except OSError as problem:
+        raise WrongProperty(f"the TLS files cannot be used: {problem}") from None
     if given.get("ssl.endpoint.identification.algorithm", "https") == "":
         context.check_hostname = False
     return context

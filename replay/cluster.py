@@ -9,26 +9,26 @@ from typing import Any
 from zlib import crc32
 
 from klamm.decoders import API, DecodeError, EncodeError, UnknownApi
-from klamm.proxy.cluster.discovery import (
+from klamm.proxy.cluster.conversation import (
     API_VERSIONS,
     CLOSED,
-    METADATA,
     SOFTWARE,
     Conversation,
     Unanswered,
     converse,
 )
+from klamm.proxy.cluster.own_requests.discovery import METADATA
+from klamm.proxy.cluster.own_sasl.sasl import authenticate
 from klamm.proxy.config import Address
 from klamm.proxy.edge.sockets import why_tls_ended
 from klamm.replay.channel import Channel
 from klamm.replay.client_config import Access
 from klamm.replay.meanings import NIL
-from klamm.replay.sasl import authenticate
 
 FIND_COORDINATOR = 10
 NEWEST = {API_VERSIONS: 3, METADATA: 12, FIND_COORDINATOR: 4}  # that klamm asks in
-BY_ID = 12  # the Metadata that tells topics by their ids alone
-GROUP, TRANSACTION = 0, 1  # whose coordinator
+BY_ID = 12  # the Metadata version that names topics by their ids alone
+GROUP, TRANSACTION = 0, 1  # key types of FindCoordinator
 ANSWER_S = 30.0
 
 Topic = str | bytes  # name or id
@@ -64,9 +64,9 @@ class Cluster:
         """A conversation, and what is offered. Kafka 0.8 and 0.9 close on ApiVersions."""
         conversation = await self._conversation(address)
         try:
-            answer = await self._said(
+            answer = await self._answer_of(
                 conversation, API_VERSIONS, NEWEST[API_VERSIONS], SOFTWARE
-            ) or await self._said(conversation, API_VERSIONS, 0, {})
+            ) or await self._answer_of(conversation, API_VERSIONS, 0, {})
         except CLOSED:
             conversation.close()
             self.offered = {}
@@ -97,7 +97,7 @@ class Cluster:
                     raise Unanswered(f"{address} ends the connection while klamm authenticates") from error
             raise
 
-    async def _said(
+    async def _answer_of(
         self, conversation: Conversation, key: int, version: int, values: dict[str, Any]
     ) -> dict[str, Any]:
         try:
@@ -113,9 +113,7 @@ class Cluster:
             ) from error
 
     async def ask(self, key: int, values: dict[str, Any]) -> dict[str, Any]:
-        """What any node says to klamm itself; `values` may have fields that this version lacks. Raises
-        Unanswered.
-        """
+        """Asks any node; `values` may have fields that this version lacks. Raises Unanswered."""
         version = self._version(key)
         there = {f.name for f in API[key].request if version in f.versions}
         asked = {name: value for name, value in values.items() if name in there}
@@ -125,7 +123,7 @@ class Cluster:
                 if address is not None:
                     self.own = await self._conversation(address)
                 if self.own is not None:
-                    return await self._said(self.own, key, version, asked)
+                    return await self._answer_of(self.own, key, version, asked)
             except (*CLOSED, Unanswered) as error:
                 self.close()
                 failure = error
@@ -161,7 +159,7 @@ class Cluster:
             await self._metadata(unknown)
 
     async def coordinator(self, key_type: int, key: str) -> int | None:
-        """Of a group or a transactional id; None while there is none. Raises Unanswered."""
+        """The coordinator of a group or a transactional id; None while there is none. Raises Unanswered."""
         found = self.coordinators.get((key_type, key))
         if found is not None:
             return found

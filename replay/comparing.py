@@ -1,4 +1,4 @@
-"""Answers held against the recorded ones, and the differences that matter."""
+"""Compares answers with the recorded ones, and keeps the differences that matter."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NONE, AN_ID, NULL = "none", "an id", "null"
 LONGEST = 60  # characters of a value
 ASSIGNMENT = "assignment"
 
-# What a cluster answers that is not as far as the recorded one was, or has moved: clients ask again.
+# Errors of a cluster that has not come as far as the recorded one, or whose leaders moved: clients ask again.
 NOT_YET = frozenset(
     ERRORS[name].code
     for name in (
@@ -30,16 +30,16 @@ NOT_YET = frozenset(
         "INVALID_SHARE_SESSION_EPOCH",
     )
 )  # fmt: skip
-# Of these, what clients wait for: it is no difference that they need not now.
+# Retriable errors of these: clients wait for them to pass, so it is no difference if they do not occur now.
 PASSING = frozenset(error.code for error in ERRORS if error.retriable and error.code in NOT_YET)
 GOING_ON = PASSING | {0, ERRORS["MEMBER_ID_REQUIRED"].code}
 
-Told = tuple[str, str]  # recorded, now
+Both = tuple[str, str]  # recorded, now
 
 
 @dataclass(slots=True)
 class Difference:
-    """At one place of the answers of one API: how often, and the first of them."""
+    """A difference at one place of the answers of one API: how often it was seen, and its first example."""
 
     api: str
     path: str
@@ -52,8 +52,8 @@ class Difference:
 
 
 class Differences:
-    """`with_offsets`: compare them too. `passed`: (API, error) -> how often a client was told to ask again
-    and is not told so now, which is no difference.
+    """`with_offsets`: compare them too. `passed`: (API, error) -> how often the recording made a client ask
+    again and this cluster did not, which is no difference.
     """
 
     def __init__(self, with_offsets: bool = False) -> None:
@@ -61,32 +61,32 @@ class Differences:
         self.passed: Counter[tuple[str, str]] = Counter()
         self.found: dict[tuple[str, str], Difference] = {}
 
-    def add(self, api: str, version: int, path: str, told: Told, connection: int, exchange: int) -> None:
+    def add(self, api: str, version: int, path: str, values: Both, connection: int, exchange: int) -> None:
         known = self.found.get((api, path))
         if known is not None:
             known.count += 1
         else:
-            self.found[api, path] = Difference(api, path, *told, version, connection, exchange)
+            self.found[api, path] = Difference(api, path, *values, version, connection, exchange)
 
     def compare(
         self, api: Api, version: int, found: Iterable[Pair], connection: int, exchange: int, blank: bool
     ) -> None:
-        """`blank`: the recorded records are not there to be compared. Where an error differs, what stands
-        beside it follows from it, and is not told.
+        """`blank`: the recorded records are not there to be compared. Where an error differs, the fields
+        beside it follow from it, and are not listed.
         """
         found = list(found)
         failed = {id(pair.beside) for pair in found if pair.field.mark == ERROR and different(pair)}
         for pair in found:
-            told = different(pair, self.with_offsets, blank)
-            if told is None or (pair.field.mark != ERROR and id(pair.beside) in failed):
+            values = different(pair, self.with_offsets, blank)
+            if values is None or (pair.field.mark != ERROR and id(pair.beside) in failed):
                 continue
             if pair.field.mark == ERROR and pair.recorded in PASSING and pair.now in GOING_ON:
-                self.passed[api.name, told[0]] += 1
+                self.passed[api.name, values[0]] += 1
             else:
-                self.add(api.name, version, pair.path, told, connection, exchange)
+                self.add(api.name, version, pair.path, values, connection, exchange)
 
 
-def different(pair: Pair, with_offsets: bool = False, blank: bool = False) -> Told | None:
+def different(pair: Pair, with_offsets: bool = False, blank: bool = False) -> Both | None:
     """The two values as text, if they differ where they should not."""
     f, recorded, now = pair.field, pair.recorded, pair.now
     if not is_compared(f, with_offsets):
@@ -109,13 +109,13 @@ def different(pair: Pair, with_offsets: bool = False, blank: bool = False) -> To
 
 
 def is_assignment(pair: Pair) -> bool:
-    """Is it about the partitions that a heartbeat's answer brings? They come with one or a later one, and
-    once (KIP-848).
+    """Whether it is about the partitions that a heartbeat's answer brings. They come with this answer or a
+    later one, and once (KIP-848).
     """
     return pair.path.startswith(ASSIGNMENT) and bool(members(pair.field))
 
 
-def _of_records(recorded: bytes | None, now: bytes | None) -> Told | None:
+def _of_records(recorded: bytes | None, now: bytes | None) -> Both | None:
     """Fewer of them than there were, or others. More are no difference: a fetch takes what is there."""
     if not recorded:
         return None
@@ -129,7 +129,7 @@ def _of_records(recorded: bytes | None, now: bytes | None) -> Told | None:
         before, after = dict(enumerate(before.values())), dict(enumerate(after.values()))
     for place, content in before.items():
         if place in after and after[place] != content:
-            return f"a record {_shown(content)}", _shown(after[place])
+            return f"a record {_record_text(content)}", _record_text(after[place])
     if len(before.keys() - after.keys()) > 0:
         return f"{len(before)} records", f"{len(before.keys() & after.keys())} of them"
     return None
@@ -143,7 +143,7 @@ def _contents(data: bytes) -> Iterator[tuple[int, tuple[Any, ...]]]:
 
 
 def count_records(data: bytes | None) -> int:
-    """As far as headers tell: a compressed message of an old format counts as one."""
+    """The number of records, by the headers: a compressed message of an old format counts as one."""
     if not data:
         return 0
     try:
@@ -152,7 +152,7 @@ def count_records(data: bytes | None) -> int:
         return 0
 
 
-def _shown(content: tuple[Any, ...]) -> str:
+def _record_text(content: tuple[Any, ...]) -> str:
     key, value, _ = content
     return f"key {_size(key)}, value {_size(value)}"
 

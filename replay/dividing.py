@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from typing import Literal, TypeVar
 
-from klamm.decoders.schema import GROUP, PARTITION, Api, Field, members, walk
+from klamm.decoders.schema import GROUP, PARTITION, Api, Field, all_fields, members
 from klamm.replay.meanings import IDENTITIES, Values, shape
 from klamm.replay.renaming import NOWHERE, About
 
@@ -19,21 +19,23 @@ LED = frozenset({
 TRANSACTIONS = frozenset({
     "InitProducerId", "AddPartitionsToTxn", "AddOffsetsToTxn", "EndTxn", "DescribeTransactions",
 })  # fmt: skip
-LEADERS, GROUPS = frozenset({PARTITION}), frozenset({GROUP})  # what a request is divided by
+LEADERS, GROUPS = frozenset({PARTITION}), frozenset({GROUP})  # the marks by which a request is divided
 TRANSACTIONAL_IDS = ("transactional_id", "v3_and_below_transactional_id")
 
 
 def answering(api: Api, version: int) -> Answering:
-    """Who answers it, unless any broker does, or the one that is asked answers for itself."""
+    """The kind of node that has to answer, unless any broker does, or the one that is asked answers for
+    itself.
+    """
     if api.name in LED:
         return "leader"
     if api.name in TRANSACTIONS:
         return "transaction"
-    return "group" if any(f.mark == GROUP for _, f in walk(api.request, version)) else "any"
+    return "group" if any(f.mark == GROUP for _, f in all_fields(api.request, version)) else "any"
 
 
 def transactional_id(values: Values) -> str | None:
-    """Of a request about transactions, the first that it names."""
+    """The first transactional id that a request names."""
     for of in (values, *(values.get("transactions") or ())):
         for name in TRANSACTIONAL_IDS:
             if of.get(name):
@@ -74,4 +76,4 @@ def divided(
 
 
 def _bears(f: Field, version: int, marks: frozenset[str]) -> bool:
-    return f.mark in marks or any(inner.mark in marks for _, inner in walk(members(f), version))
+    return f.mark in marks or any(inner.mark in marks for _, inner in all_fields(members(f), version))

@@ -1,4 +1,6 @@
-"""What fields mean, by mark or name: ids that clusters hand out anew, and what no two runs have alike."""
+"""The meaning of fields, by mark or name: ids that a cluster gives out anew, and values that differ in every
+run.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +15,9 @@ from klamm.decoders.schema import (
     TOPIC,
     TOPIC_ID,
     Field,
+    all_fields,
     members,
     present,
-    walk,
 )
 
 Meaning = Literal[
@@ -54,7 +56,7 @@ MEANINGS: dict[str, Meaning] = {
     "subscription_id": "subscription",
 }
 
-# Whose epoch an epoch is: the id beside it in the same struct.
+# Epoch -> the id in the same struct to which it belongs.
 OWNERS = {
     "ongoing_txn_producer_epoch": "ongoing_txn_producer_id",
     "v3_and_below_producer_epoch": "v3_and_below_producer_id",
@@ -66,8 +68,8 @@ OWNERS = {
 # Resources that are named by a node's id: brokers, and their loggers.
 NODE_RESOURCES = (4, 8)
 
-# What differs between two runs that did the same. Codes tell what messages tell, who leads and where a node
-# listens is the cluster's own, and of aborted transactions those are told that the fetched records meet.
+# Fields that differ between two equal runs. Messages repeat the error codes; leaders and addresses are the
+# cluster's own; aborted transactions are only those that overlap the fetched records.
 DIFFERING = frozenset({
     "throttle_time_ms", "log_append_time_ms", "timestamp", "last_timestamp", "transaction_start_time_ms",
     "issue_timestamp", "issue_timestamp_ms", "expiry_timestamp", "expiry_timestamp_ms", "max_timestamp",
@@ -84,7 +86,7 @@ OFFSETS = frozenset({
     "offset_lag", "log_end_offset", "current_txn_start_offset", "last_sequence",
 })  # fmt: skip
 
-# What tells the elements of an array apart, beside topic, partition and group.
+# The keys of an array's elements, beside topic, partition and group.
 KEYS = frozenset({
     "key", "api_key", "name", "feature", "transactional_id", "resource_type", "resource_name", "user",
     "entity_type", "entity_name", "mechanism", "subtopology_id", "member_id", "producer_id",
@@ -93,7 +95,7 @@ IDENTITIES = {TOPIC: "topic", TOPIC_ID: "topic_id", PARTITION: "partition", GROU
 
 
 def meaning(f: Field) -> Meaning | None:
-    """What a field, or each element of an array of it, is the id of."""
+    """The kind of id that a field, or each element of an array of it, holds."""
     if f.mark == TOPIC_ID:
         return "topic_id"
     if f.mark == NODE_ID:
@@ -116,7 +118,7 @@ class Shape(NamedTuple):
     fields: tuple[Field, ...]
     identities: tuple[tuple[str, str], ...]  # (field, "topic", "topic_id", "partition" or "group")
     keys: tuple[Field, ...]
-    deep: frozenset[str]  # fields that are, or have in them, what a new cluster calls otherwise
+    deep: frozenset[str]  # fields that are, or contain, ids that differ in a new cluster
 
 
 @cache
@@ -133,7 +135,7 @@ def shape(fields: tuple[Field, ...], version: int) -> Shape:
 
 
 def _bears(f: Field, version: int) -> bool:
-    inner = [one for _, one in walk(members(f), version)]
+    inner = [one for _, one in all_fields(members(f), version)]
     return any(meaning(one) or one.kind == "records" or one.name == "resource_name" for one in (f, *inner))
 
 

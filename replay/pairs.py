@@ -17,8 +17,8 @@ Met = tuple[Values | None, Values | None]
 
 
 class Pair(NamedTuple):
-    """One field, or an element of an array that the other has not. The struct that it is `beside` others in,
-    what it is `about`, and the `owner` of an epoch, are as recorded.
+    """A field in both answers, or an element of an array that one of them lacks. `beside`, `about` and
+    `owner` (the struct around it, its subject, the owner of an epoch) are as recorded.
     """
 
     path: str
@@ -62,8 +62,8 @@ def pairs(
                         other or _nothing_of(inner, version, one),
                     )
                 if one is None or other is None:
-                    told = _told(inner, version, one), _told(inner, version, other)
-                    yield Pair(f"{at}[]", f, *told, recorded, about)
+                    named = _named(inner, version, one), _named(inner, version, other)
+                    yield Pair(f"{at}[]", f, *named, recorded, about)
                 else:
                     yield from pairs(inner, version, one, other, renaming, partial, about, f"{at}[]")
 
@@ -83,7 +83,7 @@ def _met(
             else:
                 yield one, other
         unmet = list(waiting.values())
-    if all(meaning(f) == "member" for f in keys):  # who is not known yet is whoever stands there
+    if all(meaning(f) == "member" for f in keys):  # a member that is not known yet is the one in its place
         while rest and unmet:
             yield rest.pop(0), unmet.pop(0)
     for one in rest:
@@ -105,22 +105,22 @@ def _nothing_of(inner: Fields, version: int, like: Values | None) -> Values | No
 
 
 def key_of(keys: Sequence[Field], element: Values) -> tuple[Any, ...]:
-    """What tells an element from others; of a topic its name, where name and id are told."""
+    """The key of an element among others; of a topic its name, where it has both name and id."""
     named = any(f.mark == TOPIC and element.get(f.name) for f in keys)
     return tuple(element.get(f.name) for f in keys if not (named and f.mark == TOPIC_ID))
 
 
-def _told(inner: Fields, version: int, element: Values | None) -> str:
+def _named(inner: Fields, version: int, element: Values | None) -> str:
     if element is None:
         return ABSENT
-    told = [
+    parts = [
         str(element[f.name]) for f in shape(inner, version).keys if f.kind != "uuid" and f.name in element
     ]
-    return " ".join(told) or "there"
+    return " ".join(parts) or "there"
 
 
 def together(fields: Fields, version: int, answers: Sequence[Values]) -> Values:
-    """One answer of several, given to parts of one request. Of the same part the last holds."""
+    """Joins the answers to the parts of one request. The last answer about a part holds."""
     return reduce(lambda one, other: _both(fields, version, one, other), answers)
 
 

@@ -1,4 +1,4 @@
-"""A capture played as the clients: the requests again, and their answers held against those recorded.
+"""Plays a capture as the clients: sends the requests again, and compares the answers with the recorded ones.
 
 What is guaranteed is the recorded order of cause and effect: a request is sent when those that began before
 it have been sent, and those that had been answered before it began have been answered. It follows from going
@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable, Iterable
 from contextlib import suppress
 from typing import NamedTuple
 
-from klamm.captures.captured import Captured, Connection
+from klamm.captures.captured import Captured, CapturedConnection
 from klamm.decoders import API, DecodeError, encode
 from klamm.decoders.body import decode_prefix
 from klamm.decoders.headers import (
@@ -28,10 +28,10 @@ from klamm.decoders.schema import ERROR, RECORDS, Api
 from klamm.replay.cluster import Cluster
 from klamm.replay.comparing import NOT_YET, Differences, count_records, is_assignment
 from klamm.replay.dividing import LEADERS, divided
-from klamm.replay.lane import Lane, Node, Part
 from klamm.replay.meanings import Values, meaning
 from klamm.replay.pairs import ABSENT, Pair, pairs, together
 from klamm.replay.renaming import About, Renaming
+from klamm.replay.replayed_connection import Node, Part, ReplayedConnection
 from klamm.replay.sessions import in_session
 from klamm.replay.survey import CREATE_TOPICS, Survey, why_not
 
@@ -39,8 +39,8 @@ ANSWER_S = 60.0  # longer than it took in the recording
 AGAIN_S = 0.1  # between two times of asking
 API_VERSIONS = 18
 SHARED = frozenset({"ShareFetch", "ShareAcknowledge"})  # a session of a member, not of a connection
-PARTIAL = frozenset({"Fetch", "ShareFetch"})  # answers of sessions leave out what has not changed
-Told = Callable[[int], None]  # requests that were sent
+PARTIAL = frozenset({"Fetch", "ShareFetch"})  # answers of sessions leave out unchanged parts
+OnProgress = Callable[[int], None]  # requests that were sent
 
 
 class Pace(NamedTuple):
@@ -53,6 +53,14 @@ class Pace(NamedTuple):
 
 
 AS_RECORDED = Pace()
+
+
+Asker = tuple[str | None, str | None]
+
+
+def _asker(values: Values | None) -> Asker:
+    """Group and transactional id of a request: answers that are about one of these do not name it."""
+    return (values.get("group_id"), values.get("transactional_id")) if values else (None, None)
 
 
 class Place(NamedTuple):
@@ -68,7 +76,7 @@ class Sent(NamedTuple):
     """A request of the recording and what was made of it. `values` None: it could not be read."""
 
     row: Captured
-    lane: Lane
+    played: ReplayedConnection
     api: Api | None
     values: Values | None
     parts: list[Part]
@@ -84,14 +92,14 @@ class Player:
         differences: Differences,
         pace: Pace = AS_RECORDED,
         without: frozenset[str] = frozenset(),
-        told: Told = lambda count: None,
+        progress: OnProgress = lambda count: None,
     ) -> None:
         self.cluster, self.survey, self.differences = cluster, survey, differences
-        self.pace, self.without, self.told = pace, without, told
+        self.pace, self.without, self.progress = pace, without, progress
         self.renaming = Renaming(cluster.stand_in)
-        self.lanes: dict[Hashable, Lane] = {}  # by connection, or (group, member)
-        self.waiting: dict[Connection, dict[int, Sent]] = {}
-        self.given_up: set[Place] = set()
+        self.replayed: dict[Hashable, ReplayedConnection] = {}  # by connection, or (group, member)
+        self.waiting: dict[CapturedConnection, dict[int, Sent]] = {}
+        self.given_up: set[tuple[Asker, Place]] = set()
         self.sent = self.answered = 0
 
     async def play(self, rows: Iterable[Captured]) -> None:
@@ -111,15 +119,15 @@ class Player:
                         await asyncio.sleep(max(0.0, due - loop.time()))
                     await self._begun(row)
         finally:
-            for lane in self.lanes.values():
-                await lane.close()
+            for played in self.replayed.values():
+                await played.close()
 
     # A request.
 
     async def _begun(self, row: Captured) -> None:
         assert row.connection is not None
         self.sent += 1
-        self.told(self.sent)
+        self.progress(self.sent)
         offered = self.cluster.offered.get(row.api_key)
         is_known = not self.cluster.offered or row.api_key == API_VERSIONS
         if not is_known and (offered is None or not offered[0] <= row.api_version <= offered[1]):
@@ -139,19 +147,19 @@ class Player:
         if row.awaits:
             self.waiting.setdefault(row.connection, {})[row.exchange] = made
 
-    def _lane(self, key: Hashable, user: Connection) -> Lane:
-        lane = self.lanes.get(key)
-        if lane is None:
-            lane = self.lanes[key] = Lane(self.cluster, self._home(user.broker))
-        lane.users.add(user)
-        return lane
+    def _replayed(self, key: Hashable, user: CapturedConnection) -> ReplayedConnection:
+        played = self.replayed.get(key)
+        if played is None:
+            played = self.replayed[key] = ReplayedConnection(self.cluster, self._home(user.broker))
+        played.users.add(user)
+        return played
 
     def _home(self, broker: str) -> Node:
         if broker == "bootstrap" or broker.startswith("controller"):
             return None
         return self.cluster.stand_in(int(broker) if broker.isdigit() else broker)
 
-    async def _send(self, row: Captured, connection: Connection) -> Sent:
+    async def _send(self, row: Captured, connection: CapturedConnection) -> Sent:
         """Raises OSError."""
         frame = row.frame
         assert frame is not None
@@ -162,21 +170,21 @@ class Player:
                 values, _ = decode_prefix(frame[start:], api.key, row.api_version, "request")
         shared = api is not None and api.name in SHARED and values is not None
         key = (values["group_id"], values["member_id"]) if shared and values else connection
-        lane = self._lane(key, connection)
+        played = self._replayed(key, connection)
         if api is None or values is None:
             whole = len(frame).to_bytes(4, "big") + frame
-            answer = await lane.send(lane.home, whole, row.correlation_id, row.awaits)
-            return Sent(row, lane, api, None, [Part(lane.home, None, answer)])
-        return Sent(row, lane, api, values, await self._parts(row, lane, api, values))
+            answer = await played.send(played.home, whole, row.correlation_id, row.awaits)
+            return Sent(row, played, api, None, [Part(played.home, None, answer)])
+        return Sent(row, played, api, values, await self._parts(row, played, api, values))
 
-    async def _parts(self, row: Captured, lane: Lane, api: Api, values: Values) -> list[Part]:
+    async def _parts(self, row: Captured, played: ReplayedConnection, api: Api, values: Values) -> list[Part]:
         """A recorded request, or some of it, sent to those who have to answer."""
         now = self._fitting(row, self.renaming.request(api.request, row.api_version, values))
         assert row.connection is not None
         sent = []
-        for node, asked in (await lane.parts(api, row.api_version, now, row.connection)).items():
+        for node, asked in (await played.parts(api, row.api_version, now, row.connection)).items():
             frame = _written(row, api, asked)
-            answer = await lane.send(node, frame, row.correlation_id, row.awaits)
+            answer = await played.send(node, frame, row.correlation_id, row.awaits)
             sent.append(Part(node, asked, answer))
         return sent
 
@@ -212,7 +220,7 @@ class Player:
                 made.row, "answer", "answered", f"no answer within {self._limit_s(row, made):.0f} s"
             )
             for part in made.parts:
-                await made.lane.give_up(part.node)
+                await made.played.give_up(part.node)
         except OSError as error:
             self._differs(made.row, "answer", "answered", str(error))
         except DecodeError as error:
@@ -224,15 +232,15 @@ class Player:
         if answer is None or recorded is None or made.api is None:
             return
         loop = asyncio.get_running_loop()
-        deadline, api = loop.time() + self.pace.patience_s, made.api
+        deadline, api, asker = loop.time() + self.pace.patience_s, made.api, _asker(made.values)
         while True:
             version = min(answer[1], recorded[1])
             found = self._met(api, version, recorded[0], answer[0])
-            missing = _not_yet(api, found) - self.given_up
+            missing = {place for place in _not_yet(api, found) if (asker, place) not in self.given_up}
             if not missing:
                 break
             if loop.time() > deadline:
-                self.given_up |= missing
+                self.given_up |= {(asker, place) for place in missing}
                 break
             await asyncio.sleep(AGAIN_S)
             answer = await self._again(row, made, missing, answer)
@@ -240,7 +248,7 @@ class Player:
         self.differences.compare(api, version, found, row.connection.number, row.exchange, bool(row.blanks))
 
     def _met(self, api: Api, version: int, recorded: Values, now: Values) -> list[Pair]:
-        """All pairs, and what they teach."""
+        """All pairs of both answers; learns new ids from them."""
         found = []
         partial = api.name in PARTIAL
         for pair in pairs(api.response, version, recorded, now, self.renaming, partial):
@@ -248,7 +256,7 @@ class Player:
             kind = meaning(pair.field)
             if kind == "topic_id":
                 name = pair.beside.get("name") or pair.beside.get("topic_name")
-                if name:  # what has only ids may be of other topics
+                if name:  # partitions with ids only may be of other topics
                     self.renaming.learn_topic(pair.recorded, pair.now, name)
             elif kind is not None and not isinstance(pair.recorded, list):
                 self.renaming.learn(kind, pair.owner, pair.recorded, pair.now)
@@ -267,7 +275,7 @@ class Player:
             answers.append(read[0])
             version = read[1]
             if in_session(made.api, part.values):
-                made.lane.sessions.answered(made.api, part.node, part.values, read[0])
+                made.played.sessions.answered(made.api, part.node, part.values, read[0])
         if not answers or made.api is None:
             return None
         return together(made.api.response, version, answers), version
@@ -285,14 +293,14 @@ class Player:
         self.cluster.forget()
         self.renaming.forget_leader_epochs()
         if in_session(api, values):
-            again = made.lane.sessions.again(api, values)
+            again = made.played.sessions.again(api, values)
         else:
             parts = divided(
                 api.request, version, values, LEADERS, lambda about: self._place(api, about) in missing
             )
             again = parts.get(True, values)
         found = await self._answer(
-            row, made._replace(parts=await self._parts(made.row, made.lane, api, again))
+            row, made._replace(parts=await self._parts(made.row, made.played, api, again))
         )
         if found is None:
             return before
@@ -306,11 +314,11 @@ class Player:
 
     # Ends.
 
-    async def _closed(self, connection: Connection) -> None:
+    async def _closed(self, connection: CapturedConnection) -> None:
         self.waiting.pop(connection, None)
-        for key in [key for key, lane in self.lanes.items() if connection in lane.users]:
-            if await self.lanes[key].leave(connection):
-                del self.lanes[key]
+        for key in [key for key, played in self.replayed.items() if connection in played.users]:
+            if await self.replayed[key].leave(connection):
+                del self.replayed[key]
 
     def _differs(self, row: Captured, path: str, recorded: str, now: str) -> None:
         assert row.connection is not None

@@ -1,4 +1,4 @@
-"""What recorded ids are called in the cluster of the replay: learned from answers, used in requests."""
+"""Maps recorded ids to those of the cluster of the replay: learned from answers, used in requests."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Renaming:
         self.learned: dict[tuple[Any, ...], Any] = {}
         self.last_epochs: dict[tuple[Any, ...], tuple[int, int]] = {}
 
-    # What was recorded, and what it is now.
+    # Recorded ids, and those of now.
 
     def learn(self, kind: Meaning, owner: Any, recorded: Any, now: Any) -> None:
         """`owner`: whose epoch it is. Where either stands for nothing, there is nothing to learn."""
@@ -45,7 +45,7 @@ class Renaming:
         self.learned = {key: now for key, now in self.learned.items() if key[0] != "leader_epoch"}
 
     def renewed(self, kind: Meaning, owner: Any, recorded: Any) -> Any:
-        """What it is now; the same where nothing was learned."""
+        """The id of now; the same id where nothing was learned."""
         if means_nothing(kind, recorded):
             return recorded
         if kind == "node":
@@ -69,7 +69,7 @@ class Renaming:
     # Structs.
 
     def about(self, fields: tuple[Field, ...], version: int, values: Values, outer: About) -> About:
-        """What a recorded struct is about, itself and with what it stands in."""
+        """The subject of a recorded struct, from its own fields and those of the structs around it."""
         own = {
             what: values[name]
             for name, what in shape(fields, version).identities
@@ -115,7 +115,7 @@ class Renaming:
 
 
 def whose(f: Field, kind: Meaning, beside: Values, about: About) -> Any:
-    """Whose epoch a field is, in recorded ids; None for what belongs to the cluster."""
+    """The owner of an epoch, in recorded ids; None for a field of the whole cluster."""
     if kind == "leader_epoch":
         return about.get("topic"), about.get("partition")
     return beside.get(OWNERS[f.name]) if f.name in OWNERS else None

@@ -26,7 +26,7 @@ class Kind(NamedTuple):
     session_id: str | None
     epoch: str
     partition: str
-    once: tuple[str, ...]  # what a request tells of a partition for this one time
+    once: tuple[str, ...]  # fields that a request has for a partition this one time
 
 
 KINDS = {
@@ -37,26 +37,26 @@ KINDS = {
 
 
 def in_session(api: Api, values: Values) -> bool:
-    """Is the request of a session, or the one that makes or ends it?"""
+    """Whether the request belongs to a session, or opens or ends one."""
     kind = KINDS.get(api.name)
     if kind is None or kind.epoch not in values:
         return False
     return kind.session_id is None or values[kind.epoch] != ENDING or values[kind.session_id] != 0
 
 
-class Held(NamedTuple):
-    topic: Values  # as it was told last
+class SessionPartition(NamedTuple):
+    topic: Values  # as in its last request
     partition: Values
-    by: Any  # the recorded connection that told it
+    by: Any  # the recorded connection that asked for it
 
 
 class Sessions:
-    """Those of one client, by broker: of a connection that fetches, or of a member of a share group on all
-    its connections, since brokers know share sessions by their members.
+    """The fetch sessions of one client, by broker: of a connection that fetches, or of a member of a share
+    group on all its connections, since brokers know share sessions by their members.
     """
 
     def __init__(self) -> None:
-        self.held: dict[Part, Held] = {}
+        self.partitions: dict[Part, SessionPartition] = {}
         self.open: dict[Any, tuple[int, int]] = {}  # broker -> id of the session, its next epoch
 
     def requests(
@@ -72,37 +72,40 @@ class Sessions:
         recorded connection.
         """
         kind, epoch = KINDS[api.name], values[KINDS[api.name].epoch]
-        mine = {part: held.topic for part, held in self.held.items() if held.by == by}
-        alone = len(mine) == len(self.held)
+        mine = {part: each.topic for part, each in self.partitions.items() if each.by == by}
+        alone = len(mine) == len(self.partitions)
         if epoch == ENDING and alone:
             return self._ending(api, version, values, kind, owner, home)
         if epoch == NEW and alone:
             self.open = {}
-        forgotten = {part: topic for topic, part in _told(values.get(FORGOTTEN) or ())}
+        forgotten = {part: topic for topic, part in _with_topics(values.get(FORGOTTEN) or ())}
         if epoch in (NEW, ENDING):
             forgotten |= mine
         for part in forgotten:
-            self.held.pop(part, None)
-        changed: dict[Part, Held] = {}
+            self.partitions.pop(part, None)
+        changed: dict[Part, SessionPartition] = {}
         for topic, partition in _partitions(values["topics"]):
             part = _topic(topic), partition[kind.partition]
-            changed[part] = Held(topic, partition, by)
+            changed[part] = SessionPartition(topic, partition, by)
             forgotten.pop(part, None)
             if epoch != ENDING and api.name != ACKNOWLEDGE:
-                self.held[part] = Held(topic, partition | {name: [] for name in kind.once}, by)
+                self.partitions[part] = SessionPartition(
+                    topic, partition | {name: [] for name in kind.once}, by
+                )
         owners = {
-            part: owner({**held.topic, "partition": part[1]}) for part, held in (self.held | changed).items()
+            part: owner({**each.topic, "partition": part[1]})
+            for part, each in (self.partitions | changed).items()
         }
         asked = dict.fromkeys(owners[part] for part in changed)
         if api.name != ACKNOWLEDGE:
-            asked |= dict.fromkeys(owners[part] for part, held in self.held.items() if held.by == by)
+            asked |= dict.fromkeys(owners[part] for part, each in self.partitions.items() if each.by == by)
             left = (owner({**topic, "partition": part[1]}) for part, topic in forgotten.items())
             asked |= dict.fromkeys(broker for broker in left if broker in self.open)
         out: dict[Owner, Values] = {}
         for broker in asked or {home: None}:
             there = self.open.get(broker)
-            told = changed if there or api.name == ACKNOWLEDGE else self.held
-            topics = _grouped({part: held for part, held in told.items() if owners[part] == broker})
+            sent = changed if there or api.name == ACKNOWLEDGE else self.partitions
+            topics = _grouped({part: each for part, each in sent.items() if owners[part] == broker})
             out[broker] = values | {kind.epoch: there[1] if there else NEW, "topics": topics}
             if FORGOTTEN in values:
                 out[broker][FORGOTTEN] = _forgotten(forgotten) if there else []
@@ -126,7 +129,7 @@ class Sessions:
             out.setdefault(broker, values | {"topics": []})
             if kind.session_id:
                 out[broker] = out[broker] | {kind.session_id: session_id}
-        self.held, self.open = {}, {}
+        self.partitions, self.open = {}, {}
         return out or {home: values}
 
     def answered(self, api: Api, broker: Any, request: Values, answer: Values) -> None:
@@ -141,7 +144,7 @@ class Sessions:
 
     def leave(self, by: Any) -> None:
         """A recorded connection has ended."""
-        self.held = {part: held for part, held in self.held.items() if held.by != by}
+        self.partitions = {part: each for part, each in self.partitions.items() if each.by != by}
 
     def again(self, api: Api, values: Values) -> Values:
         """The same request once more: nothing has changed since."""
@@ -158,7 +161,7 @@ def _partitions(topics: Any) -> Any:
     return ((topic, partition) for topic in topics for partition in topic["partitions"])
 
 
-def _told(topics: Any) -> Any:
+def _with_topics(topics: Any) -> Any:
     return ((topic, (_topic(topic), partition)) for topic, partition in _partitions(topics))
 
 
@@ -169,8 +172,8 @@ def _forgotten(parts: dict[Part, Values]) -> list[Values]:
     return list(topics.values())
 
 
-def _grouped(parts: dict[Part, Held]) -> list[Values]:
+def _grouped(parts: dict[Part, SessionPartition]) -> list[Values]:
     topics: dict[Any, Values] = {}
-    for (name, _), held in parts.items():
-        topics.setdefault(name, held.topic | {"partitions": []})["partitions"].append(held.partition)
+    for (name, _), each in parts.items():
+        topics.setdefault(name, each.topic | {"partitions": []})["partitions"].append(each.partition)
     return list(topics.values())

@@ -1,4 +1,4 @@
-"""What of a capture can be sent again: looked through once before anything is."""
+"""Looks through a capture before it is sent, and finds the requests that can be sent again."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Container, Iterable
 from dataclasses import dataclass, field
 
-from klamm.captures.captured import Captured, Connection
+from klamm.captures.captured import Captured, CapturedConnection
 from klamm.decoders import API
 
 PRODUCE, CREATE_TOPICS = 0, 19
@@ -24,7 +24,7 @@ class Survey:
     blank_produces: int = 0
     first_ns: int = 0
     last_ns: int = 0
-    connections: set[Connection] = field(default_factory=set)
+    connections: set[CapturedConnection] = field(default_factory=set)
     left_out: Counter[str] = field(default_factory=Counter)
     lost: int = 0
 
@@ -41,12 +41,12 @@ def why_not(row: Captured, without: Container[str] = ()) -> str | None:
     if row.frame is None:
         return "its content is not in the capture"
     if row.blanks and row.api_key not in (PRODUCE, CREATE_TOPICS):
-        return "what is secret in it is not in the capture"
+        return "its secrets are not in the capture"
     return None
 
 
 def survey(rows: Iterable[Captured], without: Container[str] = ()) -> Survey:
-    """Of rows as the brokers saw them."""
+    """Takes rows as the brokers saw them."""
     found = Survey()
     for row in rows:
         found.lost += row.lost

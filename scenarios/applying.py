@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol
 
 from klamm.client.known import known
 from klamm.client.types import Cluster, Node
-from klamm.client.types import Rule as Told
+from klamm.client.types import Rule as RuleState
 from klamm.rules.file.presence import Known, unmet
 from klamm.rules.file.rule_file import read_text
 from klamm.rules.rule import Rule
@@ -21,17 +21,19 @@ WITH_TRAFFIC = ("errors", "answered", "resumes", "pause")  # met by requests or 
 
 
 class Running(Protocol):
-    """What a running klamm tells, such as klamm.client.Klamm."""
+    """The calls of a running klamm that are used here, as klamm.client.Klamm has them."""
 
     def clusters(self) -> list[Cluster]: ...
     def brokers(self) -> list[Node]: ...
-    def rules(self) -> list[Told]: ...
+    def rules(self) -> list[RuleState]: ...
     def counters(self) -> dict[str, Any]: ...
     def config(self) -> dict[str, Any]: ...
 
 
 class Ground(NamedTuple):
-    """What decides whether a scenario can apply. `apis`, `clients` and `topics` are those seen so far."""
+    """The facts that decide whether a scenario can apply. `apis`, `clients` and `topics` are those seen so
+    far.
+    """
 
     known: Known
     sasl: Mapping[str, bool | None]
@@ -51,8 +53,8 @@ def look(klamm: Running) -> Ground:
         {cluster.name: cluster.sasl for cluster in clusters},
         {cluster.name: cluster.reason for cluster in clusters if not cluster.ready},
         frozenset(rule.name for rule in klamm.rules()),
-        frozenset(row["api"] for row in counters["lanes"]),
-        frozenset(row["client_id"] for row in counters["lanes"]),
+        frozenset(row["api"] for row in counters["requests"]),
+        frozenset(row["client_id"] for row in counters["requests"]),
         frozenset(row["topic"] for row in counters["topics"]),
         bool(klamm.config()["admin"]["read_only"]),
     )
@@ -70,13 +72,13 @@ def refusals(scenario: Scenario, ground: Ground) -> list[str]:
 def _refusals(scenario: Scenario, ground: Ground) -> Iterator[str]:
     if ground.read_only:
         yield "klamm runs with --read-only: no rule can be added"
-    said: set[str] = set()
+    reasons: set[str] = set()
     for phase, rule in _rules(scenario):
         if rule.name in ground.rules:
             yield f"there is a rule {rule.name!r} already: end it with `klamm rules rm {rule.name!r}`"
         for _, reason in unmet(rule, ground.known):
-            if reason not in said:
-                said.add(reason)
+            if reason not in reasons:
+                reasons.add(reason)
                 yield f"the rule {rule.name!r} of the phase {phase!r}: {reason}"
     for where, each in _expectations(scenario):
         api, broker = getattr(each, "api", None), getattr(each, "broker", "*")
@@ -87,7 +89,9 @@ def _refusals(scenario: Scenario, ground: Ground) -> Iterator[str]:
 
 
 def doubts(scenario: Scenario, ground: Ground) -> list[str]:
-    """What klamm has seen no trace of so far: what is expected of it is met only if that changes."""
+    """The APIs, clients and topics of a scenario that klamm has not seen so far: expectations about them fail
+    unless that changes.
+    """
     found: list[str] = [f"cluster {name} is not ready: {reason}" for name, reason in ground.waiting.items()]
     apis = {api for _, each in _expectations(scenario) if _needs_traffic(each) and (api := _api(each))}
     unseen = sorted(apis - ground.apis)
@@ -130,7 +134,7 @@ def _api(each: Expectation) -> str | None:
 
 
 def _no_sasl(each: Expectation, ground: Ground) -> bool:
-    """Is it known that no cluster in question wants SASL?"""
+    """Whether it is known that none of these clusters wants SASL."""
     asks = [sasl for name, sasl in ground.sasl.items() if fnmatchcase(name, getattr(each, "cluster", "*"))]
     return bool(asks) and all(sasl is False for sasl in asks)
 

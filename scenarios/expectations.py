@@ -1,4 +1,4 @@
-"""What can be expected of a phase: one class for each kind, judged on the samples of its window.
+"""The expectations of a phase: one class for each kind, judged on the samples of its window.
 
 A judgement says whether it is met and what was measured. Where nothing was measured, it is not met: a
 scenario without traffic proves nothing. Times are seconds, `Duration` ns.
@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import ClassVar, NamedTuple, Protocol
 
 from klamm.rules.quantities import ApiName, Duration, Number, Share
-from klamm.scenarios.samples import Sample, Tally, total
+from klamm.scenarios.samples import Counters, Sample, total
 
 NS = 1_000_000_000
 
@@ -37,12 +37,12 @@ class Expectation(Protocol):
         """In words."""
 
     def judge(self, samples: Sequence[Sample]) -> Judgement:
-        """Of the samples of the window, oldest first; counts are from the first one on."""
+        """Judges the samples of the window, oldest first; counts are from the first one on."""
 
 
 @dataclass(frozen=True)
 class Of:
-    """Which requests are looked at. What is left out means all."""
+    """Selects requests. A missing key means all."""
 
     api: ApiName | None = None
     """The API."""
@@ -55,24 +55,24 @@ class Of:
     after: Duration = Duration(0)
     """So much of the phase is left out; shorter where the scenario runs faster."""
 
-    def tally(self, sample: Sample) -> Tally:
+    def counters(self, sample: Sample) -> Counters:
         return total(
-            tally
-            for (api, client, broker, cluster), tally in sample.lanes.items()
+            counters
+            for (api, client, broker, cluster), counters in sample.counters.items()
             if self.api in (None, api)
             and fnmatchcase(client, self.client)
             and fnmatchcase(broker, self.broker)
             and fnmatchcase(cluster, self.cluster)
         )
 
-    def since(self, samples: Sequence[Sample]) -> Tally:
-        """What was counted between the first and the last sample."""
-        return self.tally(samples[-1]) - self.tally(samples[0]) if samples else Tally()
+    def since(self, samples: Sequence[Sample]) -> Counters:
+        """The counts between the first and the last sample."""
+        return self.counters(samples[-1]) - self.counters(samples[0]) if samples else Counters()
 
-    def steps(self, samples: Sequence[Sample]) -> Iterator[tuple[float, Tally]]:
-        """(time, what was counted since the sample before it)."""
+    def steps(self, samples: Sequence[Sample]) -> Iterator[tuple[float, Counters]]:
+        """(time, the counts since the sample before it)."""
         for before, sample in pairwise(samples):
-            yield sample.at_s, self.tally(sample) - self.tally(before)
+            yield sample.at_s, self.counters(sample) - self.counters(before)
 
     @property
     def who(self) -> str:
@@ -121,7 +121,7 @@ class Answered(Of):
     kind: ClassVar[str] = "answered"
 
     within: Duration = Duration(5 * NS)
-    """At most so long; klamm's own measure, rounded up to the next bound of its histograms."""
+    """The longest time; klamm's own measure, rounded up to the next bound of its histograms."""
 
     def text(self) -> str:
         return f"{self.who}: every one answered within {seconds(self.within / NS)}{self.when}"
@@ -132,20 +132,20 @@ class Answered(Of):
             return Judgement(False, "no requests")
         within_s = self.within / NS
         late = sum(count for bound, count in found.slower if bound > within_s)
-        base, asked, answered = self.tally(samples[0]), 0, self.tally(samples[-1])
+        base, asked, answered = self.counters(samples[0]), 0, self.counters(samples[-1])
         for sample in samples:
             if sample.at_s <= samples[-1].at_s - within_s:
-                asked = self.tally(sample).due - base.due
+                asked = self.counters(sample).due - base.due
         missing = max(0, asked - (answered.answers - base.answers))
-        said = [f"{late} of {found.answers} later"] if late else []
-        said += [f"{missing} of {found.requests} never"] if missing else []
-        said = said or ([] if found.answers else ["no answers"])
-        return Judgement(not said, ", ".join(said) or f"all of {found.answers} in time")
+        misses = [f"{late} of {found.answers} later"] if late else []
+        misses += [f"{missing} of {found.requests} never"] if missing else []
+        misses = misses or ([] if found.answers else ["no answers"])
+        return Judgement(not misses, ", ".join(misses) or f"all of {found.answers} in time")
 
 
 @dataclass(frozen=True)
 class Requests(Of):
-    """How many requests there are: a client asks again, or does not insist."""
+    """The number of requests: a client asks again, or gives up."""
 
     kind: ClassVar[str] = "requests"
 
@@ -191,7 +191,7 @@ class Resumes(Of):
     kind: ClassVar[str] = "resumes"
 
     within: Duration = Duration(5 * NS)
-    """At most so long."""
+    """The longest time."""
 
     def text(self) -> str:
         return f"{self.who}: a good answer within {seconds(self.within / NS)}{self.when}"
@@ -211,7 +211,7 @@ class Pause(Of):
     kind: ClassVar[str] = "pause"
 
     at_most: Duration = Duration(5 * NS)
-    """At most so long."""
+    """The longest time."""
 
     def text(self) -> str:
         return f"{self.who}: no pause over {seconds(self.at_most / NS)} between good answers{self.when}"
@@ -227,7 +227,7 @@ class Pause(Of):
 
 @dataclass(frozen=True)
 class Connections:
-    """How many connections clients open: they come back, and do not storm."""
+    """The number of connections that clients open: they come back, and do not storm."""
 
     kind: ClassVar[str] = "connections"
 
@@ -299,9 +299,9 @@ def count(number: float, what: str) -> str:
 
 def between(least: float | None, most: float | None) -> str:
     """at least 1 and at most 5"""
-    said = [f"at least {least:g}"] if least is not None else []
-    said += [f"at most {most:g}"] if most is not None else []
-    return " and ".join(said)
+    bounds = [f"at least {least:g}"] if least is not None else []
+    bounds += [f"at most {most:g}"] if most is not None else []
+    return " and ".join(bounds)
 
 
 def inside(number: float, least: float | None, most: float | None) -> bool:

@@ -1,4 +1,4 @@
-"""What stands in a scenario file, and reading it: every mistake is told, with its place.
+"""Reads scenario files: every mistake is reported, with its place.
 
 A docstring below a field says what the key means.
 """
@@ -29,9 +29,9 @@ class Written:
     """The part of a phase that has one type in the file and in the program."""
 
     name: str
-    """What the report calls it."""
+    """Its name in the report."""
     for_: Duration
-    """How long it takes; shorter where the scenario runs faster."""
+    """Its length; shorter where the scenario runs faster."""
     flap: Duration | None = None
     """The rules go on and off, so long each; without it they are on throughout."""
 
@@ -102,7 +102,7 @@ def _on(cluster: str, expectations: Iterable[Expectation]) -> tuple[Expectation,
 def read_scenario(
     text: str, source: str, name: str, given: Mapping[str, str] | None = None
 ) -> tuple[Scenario | None, list[Mistake]]:
-    """A scenario, or None and what is wrong with it. `given` are parameters in place of those of the file."""
+    """A scenario, or None and its mistakes. `given` are parameters in place of those of the file."""
     first = read(text, source, WRITTEN_FILE, SCALARS)
     if first.value is BROKEN:
         return None, first.mistakes
@@ -147,7 +147,7 @@ def _filled(text: str, parameters: Mapping[str, str]) -> str:
 
 
 def _unfilled(document: Document, parameters: Mapping[str, str]) -> list[Mistake]:
-    """What begins with a $ and is no parameter."""
+    """The words that begin with $ and are no parameter."""
     found: list[Mistake] = []
 
     def look(value: Any, path: Path) -> None:
@@ -169,12 +169,12 @@ def _unfilled(document: Document, parameters: Mapping[str, str]) -> list[Mistake
 
 
 def _named(rule: Mapping[str, Any], phase: str, index: int) -> Mapping[str, Any]:
-    """With a name that the report can use."""
+    """The rule with a name for the report."""
     return {"name": f"{phase} {index + 1}", **rule}
 
 
 def _rule_mistakes(rules: tuple[Mapping[str, Any], ...], document: Document, path: Path) -> list[Mistake]:
-    """What rule files would be told of."""
+    """The mistakes that a rule file would have."""
     from json import dumps
 
     found = read_text(dumps({"rules": rules}), document.source)
@@ -209,7 +209,7 @@ def _time_mistakes(written: Any, document: Document, path: Path, before: set[str
 def _expected(
     steps: Any, document: Document, path: Path, rules: Mapping[str, None], mistakes: list[Mistake]
 ) -> tuple[Expectation, ...]:
-    """The expectations of a list; what is wrong with them is added to `mistakes`."""
+    """The expectations of a list; their mistakes are added to `mistakes`."""
     found: list[Expectation] = []
     for index, step in enumerate(steps if isinstance(steps, tuple) else ()):
         at: Path = (*path, index)

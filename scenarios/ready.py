@@ -9,7 +9,7 @@ FOLDER = files("klamm.scenarios") / "library"
 
 
 def names() -> list[str]:
-    """Of all of them."""
+    """The names of all ready scenarios."""
     return sorted(
         entry.name.removesuffix(".yaml") for entry in FOLDER.iterdir() if entry.name.endswith(".yaml")
     )
@@ -21,12 +21,12 @@ def text(name: str) -> str:
 
 
 def page(name: str) -> str:
-    """What a well-behaved client does."""
+    """The page about the reactions of a well-behaved client."""
     return (FOLDER / f"{name}.md").read_text(encoding="utf-8")
 
 
 def about(name: str) -> str:
-    """What happens in it."""
+    """Its first line, which says in a sentence what it does."""
     return text(name).partition("\n")[0].removeprefix("about: ")
 
 

@@ -12,7 +12,8 @@ from rich.text import Text
 
 from klamm.scenarios.expectations import Expectation, Judgement, seconds
 from klamm.scenarios.run import Played, Report
-from klamm.scenarios.samples import Sample, Tally, total
+from klamm.scenarios.samples import Counters, Sample, total
+from klamm.settings.printable import printable
 
 BUSIEST = 6  # APIs in the live table
 MET, NOT_MET = "met", "not met"
@@ -48,8 +49,8 @@ def _phase(part: Played) -> dict[str, Any]:
 def _expectations(part: Played) -> Iterator[dict[str, Any]]:
     for expectation, judgement in part.judged():
         met, measured = judgement or Judgement(False, "not reached")
-        said = vars(expectation).items()
-        written = {key: value for key, value in said if value not in (None, "*", 0)}
+        parameters = vars(expectation).items()
+        written = {key: value for key, value in parameters if value not in (None, "*", 0)}
         yield {
             "kind": expectation.kind,
             "written": written,
@@ -60,7 +61,7 @@ def _expectations(part: Played) -> Iterator[dict[str, Any]]:
 
 
 def _sample(before: Sample, after: Sample) -> dict[str, Any]:
-    """What was counted between two samples, by API."""
+    """The counts between two samples, by API."""
     apis = {
         api: {"requests": step.requests, "answers": step.answers, "errors": step.errors}
         for api, step in _by_api(before, after)
@@ -74,15 +75,15 @@ def _sample(before: Sample, after: Sample) -> dict[str, Any]:
     }
 
 
-def _by_api(before: Sample, after: Sample) -> Iterator[tuple[str, Tally]]:
-    for api in dict.fromkeys(api for api, *_ in after.lanes):
+def _by_api(before: Sample, after: Sample) -> Iterator[tuple[str, Counters]]:
+    for api in dict.fromkeys(api for api, *_ in after.counters):
         step = _of(api, after) - _of(api, before)
         if step.requests or step.answers:
             yield api, step
 
 
-def _of(api: str, sample: Sample) -> Tally:
-    return total(tally for (name, *_), tally in sample.lanes.items() if name == api)
+def _of(api: str, sample: Sample) -> Counters:
+    return total(counters for (name, *_), counters in sample.counters.items() if name == api)
 
 
 def verdict(report: Report) -> str:
@@ -97,7 +98,7 @@ def verdict(report: Report) -> str:
 
 
 def lines(report: Report) -> Iterator[str]:
-    """Phase by phase, what was expected and measured."""
+    """Phase by phase, the expectations and the measured values."""
     for part in _parts(report):
         yield part.name
         for expectation, judgement in part.judged():
@@ -130,18 +131,22 @@ def _phase_row(name: str, lasts_s: float, part: Played | None, report: Report) -
     current = part is not None and part is report.phases[-1] and not report.complete
     state = "▶" if current else " " if part is None else "✓" if part.met else "✗"
     style = {"▶": "cyan", "✓": "green", "✗": "red"}.get(state, "dim")
-    return Text(state, style), Text(name, "bold" if current else style), Text(seconds(lasts_s), "dim")
+    return (
+        Text(state, style),
+        Text(printable(name), "bold" if current else style),
+        Text(seconds(lasts_s), "dim"),
+    )
 
 
 def _expectation_row(expectation: Expectation, judgement: Judgement | None) -> tuple[Text, Text]:
-    said = Text(f"  {expectation.text()}", "dim")
+    text = Text(printable(f"  {expectation.text()}"), "dim")
     if judgement is None:
-        return said, Text("–", "dim")
-    return said, Text(judgement.measured, "green" if judgement.met else "yellow")
+        return text, Text("–", "dim")
+    return text, Text(judgement.measured, "green" if judgement.met else "yellow")
 
 
 def _traffic(samples: Sequence[Sample]) -> RenderableType:
-    """What was asked in about the last second."""
+    """The requests of about the last second."""
     last = samples[-1]
     before = next((each for each in reversed(samples) if last.at_s - each.at_s >= 1), samples[0])
     length_s = last.at_s - before.at_s

@@ -37,7 +37,7 @@ class Faults(Protocol):
 
 @dataclass
 class Played:
-    """What happened in a phase so far, or in all of them. `scale`: how much shorter than written."""
+    """The result of a phase so far, or of all of them. `scale`: how much shorter than written."""
 
     name: str
     began_s: float

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Any, NamedTuple
 
-Lane = tuple[str, str, str, str]  # API, client id, broker, cluster
+CounterKey = tuple[str, str, str, str]  # API, client id, broker, cluster
 
 
-class Tally(NamedTuple):
+class Counters(NamedTuple):
     """Counts of requests. `slower` are (upper bound in s, answers of the broker in its bucket)."""
 
     requests: int = 0
@@ -31,11 +31,11 @@ class Tally(NamedTuple):
         """Answers without an error, at least."""
         return self.answers - self.errors
 
-    def plus(self, other: Tally, sign: int = 1) -> Tally:
+    def plus(self, other: Counters, sign: int = 1) -> Counters:
         slower = dict(self.slower)
         for bound, count in other.slower:
             slower[bound] = slower.get(bound, 0) + sign * count
-        return Tally(
+        return Counters(
             self.requests + sign * other.requests,
             self.answers + sign * other.answers,
             self.errors + sign * other.errors,
@@ -43,7 +43,7 @@ class Tally(NamedTuple):
             tuple(sorted(slower.items())),
         )
 
-    def __sub__(self, other: Tally) -> Tally:
+    def __sub__(self, other: Counters) -> Counters:
         return self.plus(other, -1)
 
 
@@ -52,7 +52,7 @@ class Sample:
     """Counted until `at_s`, in seconds since the run began."""
 
     at_s: float
-    lanes: Mapping[Lane, Tally] = field(default_factory=dict)
+    counters: Mapping[CounterKey, Counters] = field(default_factory=dict)
     opened: Mapping[str, int] = field(default_factory=dict)
     """Connections, by cluster."""
     hits: Mapping[str, int] = field(default_factory=dict)
@@ -62,36 +62,36 @@ class Sample:
 def sample(
     counters: Mapping[str, Any], at_s: float, before: Mapping[str, int], since: Mapping[str, int]
 ) -> Sample:
-    """From /v1/counters. `before` are the hits of the last sample: rules that are gone keep theirs; `since`
-    those from which a rule counts on that came again.
+    """A sample from /v1/counters. `before` are the hits of the last sample: removed rules keep theirs;
+    `since` those from which a rule that came back counts on.
     """
     bounds = (*counters["bounds_s"], inf)
-    lanes: dict[Lane, Tally] = {}
-    for row in counters["lanes"]:
+    by_key: dict[CounterKey, Counters] = {}
+    for row in counters["requests"]:
         key = row["api"], row["client_id"], row["broker"], row["cluster"]
         buckets = zip(bounds, row["latency"]["buckets"], strict=True)
-        counted = Tally(
+        counted = Counters(
             row["requests"],
             row["responses"] + row["own_answers"],
             sum(row["errors"].values()) + sum(row["own_errors"].values()),
             row["one_way"],
             tuple((bound, count) for bound, count in buckets if count),
         )
-        lanes[key] = lanes[key].plus(counted) if key in lanes else counted
+        by_key[key] = by_key[key].plus(counted) if key in by_key else counted
     opened: Counter[str] = Counter()
     for row in counters["connections"]:
         opened[row["cluster"]] += row["opened"]
     return Sample(
         at_s,
-        lanes,
+        by_key,
         opened,
         {**before, **{row["name"]: row["hits"] + since.get(row["name"], 0) for row in counters["rules"]}},
     )
 
 
-def total(tallies: Iterable[Tally]) -> Tally:
+def total(all_counters: Iterable[Counters]) -> Counters:
     """Their sum."""
-    found = Tally()
-    for tally in tallies:
-        found = found.plus(tally)
+    found = Counters()
+    for counters in all_counters:
+        found = found.plus(counters)
     return found

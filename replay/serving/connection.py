@@ -23,8 +23,10 @@ NO_TOKEN = SIZE.pack(0)
 Addressed = Callable[[Api, int, bytes, str], bytes]
 
 
-class Connection:
-    """To one node, "2" or "controller 1". `addressed` puts the served addresses into a body."""
+class ClientConnection:
+    """A client's connection to one node, "2" or "controller 1". `addressed` puts the served addresses into a
+    body.
+    """
 
     def __init__(
         self,
@@ -43,7 +45,7 @@ class Connection:
         return not self.writer.is_closing() and not self.reader.at_eof()
 
     async def run(self) -> None:
-        """Until the client goes, or says what cannot be answered."""
+        """Runs until the client leaves, or sends a request that cannot be answered."""
         try:
             while True:
                 (size,) = SIZE.unpack(await self.reader.readexactly(SIZE.size))

@@ -12,7 +12,9 @@ from klamm.replay.serving.matching import Values
 
 ILLEGAL_GENERATION, INCONSISTENT_GROUP_PROTOCOL, UNKNOWN_MEMBER_ID = 22, 23, 25
 REBALANCE_IN_PROGRESS, MEMBER_ID_REQUIRED = 27, 79
-MEMBER_ID_FIRST = 4  # the JoinGroup version from which a new member is told its id and asks again (KIP-394)
+MEMBER_ID_FIRST = (
+    4  # the JoinGroup version from which a new member gets its id first and asks again (KIP-394)
+)
 
 Alive = Callable[[], bool]  # is the connection that a member spoke on last still there?
 
@@ -54,7 +56,7 @@ class Groups:
         self.groups: dict[str, Group] = defaultdict(Group)
 
     def new_member_id(self, group_id: str, client_id: str | None) -> str:
-        """One that no member of the group has."""
+        """An id that no member of the group has."""
         unused = self.unused.get(group_id)
         return unused.pop(0) if unused else f"{client_id or 'member'}-{uuid.uuid4()}"
 
@@ -80,7 +82,7 @@ class Groups:
         group.protocol_type, group.rebalancing = asked["protocol_type"], True
         joined: asyncio.Future[Values] = asyncio.get_running_loop().create_future()
         member.joined = joined
-        for other in group.members.values():  # who waits for an assignment joins again
+        for other in group.members.values():  # members that wait for an assignment join again
             _resolve(other.synced, {"error_code": REBALANCE_IN_PROGRESS})
         if not _complete(group):
             patience_ms = max(asked.get("rebalance_timeout_ms", -1), asked["session_timeout_ms"])

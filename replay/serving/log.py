@@ -18,7 +18,7 @@ UNREADABLE = RecordsError, MissingCodec
 
 
 class Stored(NamedTuple):
-    """One batch, whole, with its first and last offset."""
+    """One whole batch, with its first and last offset."""
 
     first: int
     last: int
@@ -39,8 +39,11 @@ class Partition:
     def __init__(self) -> None:
         self.fetched: dict[tuple[int, int], Stored] = {}  # by magic and last offset
         self.produced: dict[tuple[int, int], Stored] = {}
-        self.told_aborted: set[tuple[int, int]] = set()
-        self.told_start, self.told_end = 0, 0  # as brokers said: the log's first offset, its high watermark
+        self.known_aborted: set[tuple[int, int]] = set()
+        self.told_start, self.told_end = (
+            0,
+            0,
+        )  # from the brokers' answers: the log's first offset, its high watermark
         self.unreadable = 0  # answers and requests whose records could not all be read
         self.stored: list[Stored] = []
         self.lasts: list[int] = []
@@ -48,18 +51,20 @@ class Partition:
         self.made_up: set[int] = set()  # first offsets of batches whose content was blank: now zeros
 
     def fetch(self, data: bytes) -> None:
-        """What a Fetch brought."""
+        """Takes the batches of a Fetch answer."""
         self._keep(self.fetched, data)
 
     def produce(self, data: bytes, base_offset: int) -> None:
-        """What a Produce sent, and the offset that the broker gave it. Offsets in it count from there."""
+        """Takes the batches of a Produce request, and the offset that the broker gave them. Their offsets
+        count from there.
+        """
         self._keep(self.produced, data, base_offset)
 
     def take(self, other: Partition) -> None:
         """The candidates of the same partition under another name."""
         self.fetched |= other.fetched
         self.produced |= other.produced
-        self.told_aborted |= other.told_aborted
+        self.known_aborted |= other.known_aborted
         self.made_up |= other.made_up
         self.unreadable += other.unreadable
         self.told_start = max(self.told_start, other.told_start)
@@ -71,7 +76,7 @@ class Partition:
                 stored = self._stored(batch, moved_by)
                 there.setdefault((batch.magic, stored.last), stored)
         except UNREADABLE:
-            self.unreadable += 1  # what came before it is kept
+            self.unreadable += 1  # the batches before it are kept
 
     def _stored(self, batch: Batch, moved_by: int) -> Stored:
         """A copy of the batch that clients can read, moved to its place in the log."""
@@ -102,7 +107,7 @@ class Partition:
         return write(batch, content)
 
     def seal(self) -> None:
-        """All candidates are there. Where two say the same offset, the newest format fetched is kept."""
+        """All candidates are there. Of two with one offset, the newest format that was fetched is kept."""
         taken: list[Stored] = []
         for there in (self.fetched, self.produced):
             for stored in sorted(there.values(), key=lambda s: (-s.batch.magic, s.last)):
@@ -115,7 +120,7 @@ class Partition:
 
     @property
     def blank(self) -> int:
-        """How many batches have zeros for records."""
+        """The number of batches that have zeros for records."""
         return sum(one.first in self.made_up and not one.batch.is_control for one in self.stored)
 
     @property
@@ -155,7 +160,7 @@ class Partition:
         return None
 
     def _aborted(self) -> Iterator[Aborted]:
-        """Those that a broker named, and those whose marker is in the log."""
+        """The transactions that a broker called aborted, and those with an abort marker in the log."""
         began: dict[int, int] = {}
         markers: dict[int, list[int]] = defaultdict(list)
         for stored in self.stored:
@@ -164,11 +169,11 @@ class Partition:
                 markers[producer].append(stored.first)
                 first = began.pop(producer, None)
                 if first is not None and stored.first not in self.made_up and _marker(stored.batch) == ABORT:
-                    self.told_aborted.add((producer, first))
+                    self.known_aborted.add((producer, first))
             elif stored.batch.is_transactional:
                 began.setdefault(producer, stored.first)
         ended = set()
-        for producer, first in sorted(self.told_aborted, key=lambda told: told[1]):
+        for producer, first in sorted(self.known_aborted, key=lambda entry: entry[1]):
             last = next((offset for offset in markers[producer] if offset > first), None)
             if last is not None and (producer, last) not in ended:  # named from its middle on, by another
                 ended.add((producer, last))
@@ -191,7 +196,7 @@ def _readable(batch: Batch) -> bool:
 
 
 def _marker(batch: Batch) -> int | None:
-    """What a control batch says of its transaction: ABORT, COMMIT, or nothing that could be."""
+    """The end of a transaction in a control batch: ABORT, COMMIT, or None."""
     try:
         for record in records(batch):
             version, kind = CONTROL_KEY.unpack_from(record.key or b"")
@@ -202,8 +207,8 @@ def _marker(batch: Batch) -> int | None:
 
 
 def _zeros(batch: Batch) -> list[Record]:
-    """So many records, of about so many bytes, at the same offsets and times. A marker ends no transaction
-    but one that is known to be aborted.
+    """So many records of zeros, with about so many bytes, at the same offsets and times. A marker ends a
+    transaction only if it is known to be aborted.
     """
     last = batch.last_offset
     if batch.is_control:

@@ -1,4 +1,4 @@
-"""Which recorded request one that is asked now is like: what matters in it, and what comes nearest.
+"""Finds the recorded request that equals a new one in all that matters, and the nearest ones.
 
 Two requests are alike when what they ask is the same: topics, partitions, offsets, groups, resources. Who
 asks, how long they would wait, and numbers that a broker once gave out do not count; nor does the version, or
@@ -14,6 +14,7 @@ from klamm.decoders.schema import (
     CLIENT_TEXT,
     RECORDS,
     SECRET,
+    TELEMETRY,
     TOPIC,
     TOPIC_ID,
     Api,
@@ -23,11 +24,11 @@ from klamm.decoders.schema import (
 )
 
 Values = dict[str, Any]
-Key = tuple[tuple[str, Any], ...]  # (field, what it says), without what does not matter
+Key = tuple[tuple[str, Any], ...]  # (field, value), of the fields that matter
 Named = Callable[[bytes], str | None]  # the name of a topic id
 Answer = TypeVar("Answer")
 
-IMMATERIAL_MARKS = {CLIENT_TEXT, RECORDS, SECRET}
+IMMATERIAL_MARKS = {CLIENT_TEXT, RECORDS, SECRET, TELEMETRY}
 IMMATERIAL_ENDS = "timeout_ms", "_epoch", "_bytes", "lifetime_ms"
 IMMATERIAL = {
     "acquired_records", "allow_auto_topic_creation", "batch_size", "client_instance_id", "cluster_id",
@@ -38,7 +39,7 @@ IMMATERIAL = {
 
 
 def matter(api: Api, version: int, request: Values, named: Named) -> Key:
-    """What counts of a (decoded) request, the same for every version that can say it."""
+    """The parts of a decoded request that matter, the same for every version that has them."""
     if api.name == "Metadata" and version == 0 and not request["topics"]:
         request = {"topics": None}  # as newer versions ask for every topic
     if api.name == "DeleteTopics" and "topic_names" in request:
@@ -47,7 +48,7 @@ def matter(api: Api, version: int, request: Values, named: Named) -> Key:
 
 
 def _struct(fields: tuple[Field, ...], version: int, values: Values, named: Named) -> Key:
-    told: list[tuple[str, Any]] = []
+    given: list[tuple[str, Any]] = []
     topic = None
     for f in fields:
         if f.name not in values or not _material(f):
@@ -58,14 +59,14 @@ def _struct(fields: tuple[Field, ...], version: int, values: Values, named: Name
         elif f.mark == TOPIC_ID and f.kind == "uuid":
             topic = topic or (named(value) or value.hex() if any(value) else None)
         elif (content := _value(f, version, value, named)) != _nothing(f, version):
-            told.append((f.name, content))
+            given.append((f.name, content))
     if topic:
-        told.append(("topic", topic))
-    return tuple(sorted(told, key=_first))
+        given.append(("topic", topic))
+    return tuple(sorted(given, key=_first))
 
 
-def _first(told: tuple[str, Any]) -> str:
-    return told[0]
+def _first(given: tuple[str, Any]) -> str:
+    return given[0]
 
 
 def _material(f: Field) -> bool:
@@ -99,14 +100,14 @@ class Recorded(NamedTuple, Generic[Answer]):
 
 
 class Story(Generic[Answer]):
-    """Answers by key, each told in the order of the recording."""
+    """Answers by key, given in the order of the recording."""
 
     def __init__(self) -> None:
         self.known: dict[Any, list[Recorded[Answer]]] = {}
-        self.told: dict[Any, int] = {}  # how many answers to a key were given
+        self.given: dict[Any, int] = {}  # how many answers to a key were given
 
     def add(self, key: Any, number: int, answer: Answer) -> None:
-        """In the order of their numbers."""
+        """Called in the order of the numbers."""
         self.known.setdefault(key, []).append(Recorded(number, answer))
 
     def tell(self, key: Any, after: int = 0, again: bool = True) -> Recorded[Answer] | None:
@@ -114,9 +115,9 @@ class Story(Generic[Answer]):
         `again`.
         """
         found = self.known.get(key, [])
-        for index in range(self.told.get(key, 0), len(found)):
+        for index in range(self.given.get(key, 0), len(found)):
             if found[index].number > after:
-                self.told[key] = index + 1
+                self.given[key] = index + 1
                 return found[index]
         return found[-1] if found and again else None
 
@@ -132,7 +133,7 @@ def _likeness(here: set[str], there: set[str]) -> float:
 
 
 def _leaves(key: Any, path: str = "") -> Iterator[str]:
-    """What a key says, flat: "topics.topic=a"."""
+    """The leaves of a key, as text: "topics.topic=a"."""
     for name, value in key:
         at = f"{path}.{name}" if path else name
         if not isinstance(value, tuple):

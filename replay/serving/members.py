@@ -18,19 +18,19 @@ Place = tuple[str, int]
 
 @dataclass(slots=True, eq=False)
 class Consumer:
-    """`owned` is what it says it reads, `told` what it was given last."""
+    """`owned` is what it says it reads, `assigned` what it was given last."""
 
     member_id: str
     alive: Alive
     topics: frozenset[str] = frozenset()
     owned: set[Place] = field(default_factory=set)
     target: set[Place] = field(default_factory=set)
-    told: set[Place] | None = None
+    assigned: set[Place] | None = None
 
 
 @dataclass(slots=True, eq=False)
 class ConsumerGroup:
-    """Its epoch goes up with each change of its members or what they subscribe to."""
+    """Its epoch grows with each change of its members or their subscriptions."""
 
     epoch: int = 0
     members: dict[str, Consumer] = field(default_factory=dict)
@@ -84,7 +84,7 @@ class ConsumerGroups:
         except re2.error as wrong:
             return {"error_code": INVALID_REGULAR_EXPRESSION, "error_message": str(wrong)}
         if epoch == 0:
-            member.owned, member.told = set(), None
+            member.owned, member.assigned = set(), None
         if topics != member.topics or epoch == 0 or changed:
             member.topics = topics
             group.deal(self.places())
@@ -97,7 +97,7 @@ class ConsumerGroups:
         return self._answer(group, member)
 
     def _topics(self, asked: Values, before: frozenset[str]) -> frozenset[str]:
-        """What a member subscribes to now; a null says that it is as before."""
+        """The topics that a member subscribes to now; null means: as before."""
         names, regex = asked.get("subscribed_topic_names"), asked.get("subscribed_topic_regex")
         if names is None and regex is None:
             return before
@@ -107,11 +107,11 @@ class ConsumerGroups:
         return frozenset(found)
 
     def _answer(self, group: ConsumerGroup, member: Consumer) -> Values:
-        """What others still read is given only when they have let it go."""
+        """A partition that another member still reads is assigned once that member has given it up."""
         elsewhere: set[Place] = set()
         for other in group.members.values():
             if other is not member:
-                elsewhere |= other.owned | (other.told or set())
+                elsewhere |= other.owned | (other.assigned or set())
         now = member.target - elsewhere
         answer = {
             "member_id": member.member_id,
@@ -119,8 +119,8 @@ class ConsumerGroups:
             "heartbeat_interval_ms": HEARTBEAT_INTERVAL_MS,
             "assignment": None,
         }
-        if now != member.told:
-            member.told = now
+        if now != member.assigned:
+            member.assigned = now
             by_topic: dict[str, list[int]] = defaultdict(list)
             for topic, index in sorted(now):
                 by_topic[topic].append(index)

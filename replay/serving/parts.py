@@ -34,22 +34,26 @@ def in_version(answered: Answered, version: int) -> Values:
     return values if version == answered.version else fitted(values, answered.api.response, version)
 
 
-def composed(told: Recording, api: Api, version: int, request: Values, code: int) -> tuple[Values, int, int]:
+def composed(
+    recording: Recording, api: Api, version: int, request: Values, code: int
+) -> tuple[Values, int, int]:
     """The answer, and how many of its parts were recorded and were not: these have the error.
 
     Raises NoPlace where the request names no parts.
     """
     answer = error_answer(api, version, request, code, only=lambda part: True)
     assert answer is not None
-    base = told.last.get(api.key)
+    base = recording.last.get(api.key)
     answer = dict(answer) if base is None else in_version(base, version) | _arrays(api, version, answer)
-    weaver = _Weaver(told, api, version)
+    weaver = _Weaver(recording, api, version)
     weaver.weave(tree(api.key, version), answer, names_in(request, api, version))
     return answer, weaver.found, weaver.missing
 
 
 def _arrays(api: Api, version: int, answer: Values) -> Values:
-    """What a request named, of a response; beside it, the codes of the whole are none."""
+    """The arrays of a response with a part for each part of the request; the codes of the whole beside them
+    are 0.
+    """
     top = tree(api.key, version)
     return {inner.path[-1]: answer[inner.path[-1]] for inner in top.inner if inner.sources} | dict.fromkeys(
         top.codes, 0
@@ -59,8 +63,8 @@ def _arrays(api: Api, version: int, answer: Values) -> Values:
 class _Weaver:
     """Puts recorded elements in the places of an answer. `found` and `missing` count them."""
 
-    def __init__(self, told: Recording, api: Api, version: int) -> None:
-        self.told, self.api, self.version = told, api, version
+    def __init__(self, recording: Recording, api: Api, version: int) -> None:
+        self.recording, self.api, self.version = recording, api, version
         self.found = self.missing = 0
 
     def weave(self, node: Node, values: Values, scope: Values) -> None:
@@ -77,7 +81,7 @@ class _Weaver:
             element = dict(element)
             self.weave(node, element, part)
             return element
-        recorded = self.told.tell(self.told.parts, part_key(self.told, self.api, node, part))
+        recorded = self.recording.tell(self.recording.parts, part_key(self.recording, self.api, node, part))
         if recorded is None:
             self.missing += 1
             return element
@@ -87,7 +91,7 @@ class _Weaver:
 
 
 def unknown_code(api: Api) -> int:
-    """What to say of a part that nobody recorded."""
+    """The error for a part that has no recorded answer."""
     return TOPIC_ERRORS.get(api.name, UNKNOWN_SERVER_ERROR)
 
 

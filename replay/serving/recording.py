@@ -10,16 +10,16 @@ from typing import Any, NamedTuple, TypeVar
 from klamm.decoders import API
 from klamm.decoders.body import decode_prefix
 from klamm.decoders.schema import Api, Versions
-from klamm.proxy.session.topology import NodeKey
+from klamm.proxy.session.rewriting.topology import NodeKey
 from klamm.replay.serving.log import Partition
 from klamm.replay.serving.matching import Key, Story, Values
 from klamm.rules.errors.places import Node
 
-# What the APIs begin with that change what others tell. Those of producers and groups do not.
+# Prefixes of APIs that change the answers of other APIs. Those of producers and groups do not.
 CHANGES = "Alter", "Create", "Delete", "Elect", "Incremental", "OffsetDelete", "Unregister", "Update"
 ASKERS = {"group_instance_id", "member_id", "producer_id"}
 Place = tuple[str, int]  # topic and partition
-Told = TypeVar("Told")
+T = TypeVar("T")
 
 
 class Answered(NamedTuple):
@@ -41,7 +41,7 @@ class Recording:
         self.whole: Story[Answered] = Story()
         self.parts: Story[Values] = Story()
         self.last: dict[int, Answered] = {}  # of each API
-        self.keys: dict[int, dict[Key, None]] = defaultdict(dict)  # what was asked of each API
+        self.keys: dict[int, dict[Key, None]] = defaultdict(dict)  # the requests of each API
         self.partitions: dict[Place, Partition] = defaultdict(Partition)
         self.topic_ids: dict[str, bytes] = {}
         self.topic_names: dict[bytes, str] = {}
@@ -49,14 +49,14 @@ class Recording:
         self.coordinators: dict[tuple[int, str], int] = {}  # by key type and key
         self.committed: dict[tuple[str, str, int], Values] = {}  # by group, topic and partition
         self.offsets: Story[Values] = Story()  # by topic, partition and timestamp
-        self.produced: Story[Values] = Story()  # what a partition answered
+        self.produced: Story[Values] = Story()  # the answers of partitions
         self.mechanisms: list[str] = []
         self.members: dict[str, list[str]] = defaultdict(list)  # ids that the group gave out
         self.exchanges = 0
         self.unread: Counter[str] = Counter()  # responses that cannot be served, by why
         self.clusters: set[str] = set()
 
-    def tell(self, story: Story[Told], key: Any) -> Told | None:
+    def tell(self, story: Story[T], key: Any) -> T | None:
         """The next answer of `whole` or `parts`, whose keys begin with the API's."""
         recorded = story.tell(key, self.at)
         if recorded is None:
@@ -69,7 +69,7 @@ class Recording:
         return self.topic_names.get(topic_id)
 
     def id_of(self, topic: str) -> bytes:
-        """As recorded, else one that follows from the name."""
+        """The recorded id, else one that follows from the name."""
         known = self.topic_ids.get(topic)
         if known is None:
             known = self.topic_ids[topic] = uuid.uuid5(uuid.NAMESPACE_OID, topic).bytes
@@ -77,9 +77,9 @@ class Recording:
         return known
 
     def topic(self, values: Values, name: str = "name") -> str:
-        """The topic that an element of a message is of, by name or by id; an id that has no name, in hex."""
-        told, topic_id = values.get(name), values.get("topic_id", b"")
-        return str(told or self.name_of(topic_id) or topic_id.hex())
+        """The name of the topic of an element, by its name or id; an id without a name, in hex."""
+        named, topic_id = values.get(name), values.get("topic_id", b"")
+        return str(named or self.name_of(topic_id) or topic_id.hex())
 
     def label_of(self, broker: str) -> str:
         """A node's id, where only its address was known when it was captured."""
@@ -100,31 +100,33 @@ class Recording:
         return {*self.topic_ids, *(topic for topic, _ in self.partitions)}
 
 
-def part_key(told: Recording, api: Api, node: Node, part: Values) -> Any:
-    """The same for every version and client: a topic goes by its name, and who asks does not count."""
-    names = {name: said for name, said in part.items() if name not in ASKERS}
+def part_key(recording: Recording, api: Api, node: Node, part: Values) -> Any:
+    """The key of a part, equal for every version and client: a topic counts by its name, the client does not
+    count.
+    """
+    names = {name: value for name, value in part.items() if name not in ASKERS}
     topic_id = names.pop("topic_id", None)
     if topic_id and not names.get("topic"):
-        names["topic"] = told.name_of(topic_id) or topic_id.hex()
+        names["topic"] = recording.name_of(topic_id) or topic_id.hex()
     if "entity" in names:  # of a quota: a list
         names["entity"] = repr(names["entity"])
     return api.key, len(node.path), tuple(sorted(names.items()))
 
 
-def offered(told: Recording, played: Iterable[str]) -> list[Values]:
+def offered(recording: Recording, played: Iterable[str]) -> list[Values]:
     """ApiVersions' ranges: as the broker said, cut to what is played and what the recording answers."""
-    served = {API[name].key for name in played} | told.last.keys()
-    answered = told.last.get(API["ApiVersions"].key)
+    served = {API[name].key for name in played} | recording.last.keys()
+    answered = recording.last.get(API["ApiVersions"].key)
     ranges = {key: API[key].versions for key in served}
     if answered is not None:
         values = decode_prefix(answered.body, answered.api.key, answered.version, "response")[0]
-        said = {
+        recorded = {
             row["api_key"]: Versions(row["min_version"], row["max_version"]) for row in values["api_keys"]
         }
         ranges = {
-            key: Versions(max(ours.first, said[key].first), min(ours.last, said[key].last))
+            key: Versions(max(ours.first, recorded[key].first), min(ours.last, recorded[key].last))
             for key, ours in ranges.items()
-            if key in said
+            if key in recorded
         }
     return [
         {"api_key": key, "min_version": first, "max_version": last}

@@ -18,10 +18,10 @@ from klamm.captures.exports.exporting import seen_by
 from klamm.captures.frames import chosen
 from klamm.decoders.schema import Api
 from klamm.proxy.config import Address
-from klamm.proxy.session.addresses import rewrite
-from klamm.proxy.session.topology import Kind, NodeKey
+from klamm.proxy.session.rewriting.addresses import rewrite
+from klamm.proxy.session.rewriting.topology import Kind, NodeKey
 from klamm.replay.serving.answers import Broker
-from klamm.replay.serving.connection import Connection
+from klamm.replay.serving.connection import ClientConnection
 from klamm.replay.serving.learning import record
 from klamm.replay.serving.plays import AS_RECORDED, PLAYED, PLAYS, nodes
 from klamm.replay.serving.recording import Recording
@@ -32,12 +32,12 @@ Say = Callable[[str], None]
 
 
 class CannotServe(Exception):
-    """What is asked for cannot be had; the text says why."""
+    """Serving is not possible; the text says why."""
 
 
 @dataclass(slots=True)
 class Serving:
-    """What runs: where each node listens, and what was answered so far, by API."""
+    """The running servers: the address of each node, and counts of the answers so far, by API."""
 
     recording: Recording
     broker: Broker
@@ -76,57 +76,62 @@ def _endpoints(api: Api, version: int) -> Endpoints | None:
 
 
 def load(rows: Iterable[Captured], where: Expression | None = None) -> Recording:
-    """What the clients of a capture saw. Raises CannotServe."""
-    told = record(chosen(exchanges(seen_by("client", rows)), where), PLAYED - AS_RECORDED)
-    if not told.exchanges:
-        why = "".join(f"; {count} responses {reason}" for reason, count in told.unread.items() if count)
+    """Learns from the exchanges as the clients saw them. Raises CannotServe."""
+    recording = record(chosen(exchanges(seen_by("client", rows)), where), PLAYED - AS_RECORDED)
+    if not recording.exchanges:
+        why = "".join(f"; {count} responses {reason}" for reason, count in recording.unread.items() if count)
         raise CannotServe(f"the capture has no exchange that can be served{why}")
-    if len(told.clusters) > 1:
-        names = ", ".join(sorted(told.clusters))
+    if len(recording.clusters) > 1:
+        names = ", ".join(sorted(recording.clusters))
         raise CannotServe(f'the capture has several clusters ({names}): choose with `cluster == "NAME"`')
-    return told
+    return recording
 
 
-def warnings(told: Recording) -> list[str]:
-    """What clients will find to be other than it was."""
-    lines = [f"{count} responses {why}: they are not served" for why, count in told.unread.items() if count]
-    if told.unreadable:
-        lines.append(f"{told.unreadable} frames have records that cannot be read: these are not served")
-    if told.blank_batches:
+def warnings(recording: Recording) -> list[str]:
+    """Differences that clients will notice."""
+    lines = [
+        f"{count} responses {why}: they are not served" for why, count in recording.unread.items() if count
+    ]
+    if recording.unreadable:
+        lines.append(f"{recording.unreadable} frames have records that cannot be read: these are not served")
+    if recording.blank_batches:
         lines.append(
-            f"{told.blank_batches} batches are blank in the capture: clients get as many records, of zeros"
+            f"{recording.blank_batches} batches are blank in the capture: "
+            "clients get as many records, of zeros"
         )
     return lines
 
 
 def serve(
-    told: Recording, listen: Address, say: Say, announce: Callable[[Serving], None], strict: bool = False
+    recording: Recording, listen: Address, say: Say, announce: Callable[[Serving], None], strict: bool = False
 ) -> Serving:
-    """Until SIGINT or SIGTERM. The first node listens at `listen`, the others on the ports after it, or all
-    on free ones if its port is 0. `announce` is called when clients may come. Raises CannotServe.
+    """Serves until SIGINT or SIGTERM. The first node listens at `listen`, the others on the ports after it,
+    or all on free ones if its port is 0. `announce` is called when clients may connect. Raises CannotServe.
     """
-    return uvloop.run(_serve(told, listen, say, announce, strict))
+    return uvloop.run(_serve(recording, listen, say, announce, strict))
 
 
 async def _serve(
-    told: Recording, listen: Address, say: Say, announce: Callable[[Serving], None], strict: bool
+    recording: Recording, listen: Address, say: Say, announce: Callable[[Serving], None], strict: bool
 ) -> Serving:
     loop, stop = asyncio.get_running_loop(), asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
-    async with served(told, listen, say, strict) as serving:
+    async with served(recording, listen, say, strict) as serving:
         announce(serving)
         await stop.wait()
     return serving
 
 
 @asynccontextmanager
-async def served(told: Recording, listen: Address, say: Say, strict: bool = False) -> AsyncIterator[Serving]:
+async def served(
+    recording: Recording, listen: Address, say: Say, strict: bool = False
+) -> AsyncIterator[Serving]:
     """Listening for every node while the context lasts. Raises CannotServe."""
-    broker = Broker(told, PLAYS, say, strict)
-    serving = Serving(told, broker)
+    broker = Broker(recording, PLAYS, say, strict)
+    serving = Serving(recording, broker)
     try:
-        for index, key in enumerate(sorted({*told.nodes, *nodes(broker)})):
+        for index, key in enumerate(sorted({*recording.nodes, *nodes(broker)})):
             port = listen.port + index if listen.port else 0
             serving.servers.append(await _bind(serving, key, Address(listen.host, port)))
         yield serving
@@ -144,7 +149,7 @@ async def _bind(serving: Serving, key: NodeKey, address: Address) -> asyncio.Ser
         assert task is not None
         serving.connections.add(task)
         try:
-            await Connection(str(key), serving.broker, serving.addressed, reader, writer).run()
+            await ClientConnection(str(key), serving.broker, serving.addressed, reader, writer).run()
         except asyncio.CancelledError:
             pass  # nothing waits for the task but the stream, which would call it an error
         finally:

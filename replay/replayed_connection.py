@@ -1,4 +1,6 @@
-"""A recorded connection in the cluster of a replay: one connection, and more where others have to answer."""
+"""A recorded connection in the cluster of a replay: one connection, and more where other brokers have to
+answer.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +8,9 @@ import asyncio
 from collections.abc import Callable
 from typing import NamedTuple
 
-from klamm.captures.captured import Connection
+from klamm.captures.captured import CapturedConnection
 from klamm.decoders.schema import Api
-from klamm.proxy.cluster.discovery import Unanswered
+from klamm.proxy.cluster.conversation import Unanswered
 from klamm.replay.channel import Channel
 from klamm.replay.cluster import GROUP, TRANSACTION, Cluster
 from klamm.replay.dividing import GROUPS, LEADERS, answering, divided, transactional_id
@@ -22,26 +24,28 @@ Answer = asyncio.Future[bytes]
 
 
 class Part(NamedTuple):
-    """What went to one broker. `values` None: bytes that klamm does not know. `answer` None: none is due."""
+    """The part of a request that went to one broker. `values` None: bytes that klamm does not know. `answer`
+    None: none is expected.
+    """
 
     node: Node
     values: Values | None
     answer: Answer | None
 
 
-class Lane:
-    """`home` stands where the recorded broker stood; None is the bootstrap server. `users`: the connections
-    that are played here, of which there are several only for a member of a share group.
+class ReplayedConnection:
+    """`home` is the broker in the place of the recorded one; None is the bootstrap server. `users`: the
+    recorded connections that are played here; only a member of a share group has several.
     """
 
     def __init__(self, cluster: Cluster, home: Node) -> None:
         self.cluster, self.home = cluster, home
-        self.users: set[Connection] = set()
+        self.users: set[CapturedConnection] = set()
         self.channels: dict[Node, Channel] = {}
         self.sessions = Sessions()
 
-    async def parts(self, api: Api, version: int, values: Values, by: Connection) -> Parts:
-        """Who has to be asked what."""
+    async def parts(self, api: Api, version: int, values: Values, by: CapturedConnection) -> Parts:
+        """Divides a request among the brokers that have to answer."""
         what = answering(api, version) if len(self.cluster.nodes) > 1 else "any"
         owner: Callable[[About], Node] = self._at_home
         try:
@@ -66,7 +70,7 @@ class Lane:
 
     def _partitions(self, api: Api, version: int, values: Values) -> set[tuple[str | bytes, int]]:
         asked = set(divided(api.request, version, values, LEADERS, _part))
-        return asked | set(self.sessions.held) if in_session(api, values) else asked
+        return asked | set(self.sessions.partitions) if in_session(api, values) else asked
 
     def _at_home(self, about: About) -> Node:
         return self.home
@@ -82,12 +86,12 @@ class Lane:
         return await channel.send(frame, correlation_id, awaits)
 
     async def give_up(self, node: Node) -> None:
-        """The broker does not answer: what is sent next is sent on another connection."""
+        """The broker does not answer: the next request takes another connection."""
         if node in self.channels:
             await self.channels.pop(node).close()
 
-    async def leave(self, user: Connection) -> bool:
-        """A recorded connection has ended. Was it the last one?"""
+    async def leave(self, user: CapturedConnection) -> bool:
+        """A recorded connection has ended. Returns whether it was the last one."""
         self.users.discard(user)
         self.sessions.leave(user)
         if not self.users:
