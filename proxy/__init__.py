@@ -1,1 +1,1 @@
-"""The edge: listeners, sessions, address rewriting, metrics and the admin API."""
+"""The proxy: sessions, sockets, clusters, rules, log, metrics and the admin API."""

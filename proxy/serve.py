@@ -5,105 +5,162 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
-import signal
-import ssl
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 import uvloop
 
-from klamm.proxy import config
+from klamm.proxy import own_memory
+from klamm.proxy.admin.http_servers import HttpServers
+from klamm.proxy.cluster.client_ports.shared import shared_by
 from klamm.proxy.cluster.cluster import Proxied
-from klamm.proxy.cluster.saved_nodes import Memory
-from klamm.proxy.cluster.state_file import folder_by_default
-from klamm.proxy.config import ALL_APIS, AUTO, Address, Cluster, Config, State
+from klamm.proxy.cluster.clusters import Clusters
+from klamm.proxy.cluster.leader import Leader
+from klamm.proxy.cluster.nodes.saved_nodes import memory_of
+from klamm.proxy.config import Cluster, Config
+from klamm.proxy.control.audit.auditing import Auditing
+from klamm.proxy.control.audit.logins import Logins
+from klamm.proxy.control.config_file import Applied, ConfigFile, Source
 from klamm.proxy.control.intercept import Intercept
 from klamm.proxy.control.listeners import Exchanges
+from klamm.proxy.control.process.drain import Drain
+from klamm.proxy.control.process.handover import PROBED_S, Handover, NotTaken, Predecessor, take_over
+from klamm.proxy.control.process.notify import READY, STOPPING, Notify
+from klamm.proxy.control.process.signals import Signals
 from klamm.proxy.control.rule_files import RuleReload
-from klamm.proxy.edge.open_files import connections_possible
+from klamm.proxy.edge.accepting.inherited import INHERITED
+from klamm.proxy.greeting import Announce, Greeter, Process, status_of
+from klamm.proxy.log.audit import Audit, open_audit
 from klamm.proxy.log.event_log import EventLog, open_log
-from klamm.proxy.metrics.snapshot import ClusterState, RuleCounts, RuleState
-from klamm.proxy.session.counters import Stats
+from klamm.proxy.metrics.expiry import Expiry
+from klamm.proxy.metrics.snapshot import (
+    ClusterState,
+    RuleCounts,
+    RuleState,
+    WorkerCounts,
+    product_version,
+)
+from klamm.proxy.reload import Reloading, logged_apis, possible, tls_problem
+from klamm.proxy.session.observing.counters import Stats
+from klamm.proxy.traces.tracing import Tracing
+from klamm.proxy.workers.captures import WorkersCaptures
+from klamm.proxy.workers.lead import Lead
 from klamm.rules.file.presence import Known
 from klamm.rules.plan import Planner, Wishes
 
 if TYPE_CHECKING:
     from klamm.client.types import Capture
-    from klamm.proxy.admin.http_server import HttpServer
     from klamm.proxy.admin.routes import Control
-    from klamm.proxy.control.capturing import Captures
+    from klamm.proxy.control.capturing import Captures, Capturing
 
-LONELY_S = 15.0  # without a client: time to say how clients find klamm
 GC_THRESHOLD = (50_000, 20, 100)  # the hot path makes tuples that die young; nothing in it makes cycles
-SWITCH_S = (
-    0.0005  # a scrape or the log's writer gives the loop its turn back ten times sooner than by default
-)
-
-TOGETHER_S = 0.5  # clusters that are there soon after the first are announced with it
-
-
-class Greeting(NamedTuple):
-    """Clusters whose clients may come from now on. `first`: none was announced before, and the rest, which is
-    the process's own, has not been said either.
-    """
-
-    clusters: list[ClusterState]
-    first: bool
-    admin: Address | None
-    metrics: Address | None
-    rules: str
-    capture: config.Capture | None
-
-
-Announce = Callable[[Greeting], None]
+SWITCH_S = 0.0005  # threads of the log and of scrapes yield to the loop ten times sooner than by default
 
 
 class CannotServe(Exception):
-    """What is asked for cannot be had; the text says what to change."""
+    """klamm cannot run with these settings; the text says what to change."""
 
 
 class Proxy:
-    """Everything that runs. Implements snapshot.State. Raises CannotServe, and ConfigError for its rules."""
+    """The whole process. Implements snapshot.State. Raises CannotServe, and ConfigError for its rules. A
+    `leader` listens and follows the clusters for it.
+    """
 
-    def __init__(self, config: Config, log: EventLog) -> None:
-        self.config, self.log = config, log
+    def __init__(
+        self,
+        config: Config,
+        log: EventLog,
+        audit: Audit | None = None,
+        source: Source | None = None,
+        leader: Leader | None = None,
+    ) -> None:
+        self.config, self.log, self.audit = config, log, audit
+        self.leader = leader
+        self.lead: Lead | None = None
+        self.config_file = ConfigFile(source, self._reload, log)
+        self.notify = Notify(os.environ, log)
         self.stats = Stats(config.metrics.clients, config.metrics.topics)
         self.metering: Literal["full", "header"] = config.metrics.level
         self.started_at = time.time()
-        logged = None if ALL_APIS in config.log.apis else frozenset(map(str, config.log.apis))
-        planner = Planner(Wishes(config.metrics.level, logged))
-        possible = connections_possible()
-        limits = replace(config.limits, connections=min(config.limits.connections or possible, possible))
+        logged = logged_apis(config.log)
+        self.planner = planner = Planner(Wishes(config.metrics.level, logged))
+        limits = possible(config.limits)
         self.rules = RuleReload(config.rules, log)
         self.exchanges = Exchanges(log, config.metrics.level, logged, planner, self.rules.book)
         self.intercept = Intercept(self.rules.book.acts)
-        self.rules.book.loaded = self.intercept.review
+        self.rules.book.loaded = self._rules_changed
         self.rules.book.known = self.known
+        self.auditing = None if audit is None else Auditing(audit, self.rules.book)
+        self.logins = Logins(self.rules.book)
         self._made: Captures | None = None
-        self._admin: HttpServer | None = None
-        self._metrics: HttpServer | None = None
-        self.proxied: list[Proxied] = []
-        for settings in config.clusters:
-            try:
-                proxied = Proxied(
-                    settings,
-                    limits,
-                    planner,
-                    self.rules.engine,
-                    self.stats,
-                    log,
-                    self.intercept,
-                    memory_of(config.state, settings, log),
-                )
-                proxied.exchanged = self.exchanges.told
-                self.proxied.append(proxied)
-            except (OSError, ssl.SSLError) as error:
-                raise CannotServe(tls_error(settings, error)) from error
+        self.http = HttpServers()
+        self.handover = Handover(config.handover, self._ready, self._leave, log)
+        self.limits, self.shared = limits, shared_by(limits)
+        if config.workers > 1:
+            self.lead = Lead(self, config.workers)
+        try:
+            clusters = [self.cluster(settings) for settings in config.clusters]
+            self.running = Clusters(clusters, log, self.listens)
+        except OSError as error:
+            raise CannotServe(str(error)) from error
+        self.proxied = self.running.now
+        if self.lead is not None:
+            self.running.leaving.append(self.lead)
+        self.drain = Drain(self.running.leaving, log, limits.drain_s)
+        self.drain.began = self._drain_begins
+        self.tracing = Tracing(self)
+        self.expiry = Expiry(self.stats, config.metrics.expire_s, self._labels_changed)
+
+    async def _reload(self, config: Config) -> Applied:
+        self.notify.reloading()
+        try:
+            return await Reloading(self).apply(config)
+        finally:
+            self.notify.say(READY, status_of(self.proxied))
+
+    def _rules_changed(self) -> None:
+        self.intercept.review()
+        if self.lead is not None:
+            self.lead.rules_changed()
+
+    def _labels_changed(self) -> None:
+        for each in self.proxied:
+            each.context.changed()
+
+    def cluster(self, settings: Cluster) -> Proxied:
+        """A cluster that is not followed yet. Raises OSError whose text names it."""
+        try:
+            made = Proxied(
+                settings,
+                self.limits,
+                self.planner,
+                self.rules.engine,
+                self.stats,
+                self.log,
+                self.intercept,
+                memory_of(self.config.state, settings, self.log),
+                self.shared,
+            )
+        except OSError as error:
+            raise OSError(tls_problem(settings, error)) from error
+        made.exchanged, made.auditing, made.doors.logins = self.exchanges.show, self.auditing, self.logins
+        made.leader = self.leader
+        if self.lead is not None:
+            made.ports.hand_over = self.lead.hand_over(settings.name, made.problems.refused)
+        return made
+
+    @property
+    def listens(self) -> bool:
+        return self.leader is None
+
+    async def tell_workers(self, config: Config) -> None:
+        """Have them use these settings."""
+        if self.lead is not None:
+            await self.lead.reload(config)
 
     def known(self) -> Known:
         """The clusters, and their nodes as far as they are known."""
@@ -116,199 +173,228 @@ class Proxy:
         total: Counter[tuple[str, str]] = Counter()
         for proxied in self.proxied:
             total.update(proxied.in_flight())
+        if self.lead is not None:
+            total.update(self.lead.in_flight())
         return total
 
-    def rule_states(self) -> Sequence[RuleState]:
+    async def refresh(self) -> None:
+        if self.lead is not None:
+            await self.lead.refresh()
+
+    def counters(self) -> Stats:
+        return self.stats if self.lead is None else self.lead.stats()
+
+    def workers(self) -> WorkerCounts:
+        return WorkerCounts() if self.lead is None else self.lead.counts()
+
+    def _of_workers(self, name: str) -> int:
+        return 0 if self.lead is None else sum(getattr(part, name) for part in self.lead.parts)
+
+    def rule_states(self) -> Iterable[RuleState]:
         listening = self.rules.book.listening
-        return [RuleState.of(t) for t in self.rules.engine.tallies if t.rule.name not in listening]
+        return (RuleState.of(t) for t in self.rules.engine.counted_rules if t.rule.name not in listening)
 
     def rule_counts(self) -> RuleCounts:
         return replace(self.rules.book.counts(), file_rejected=self.rules.rejected)
 
     def frames_paused(self) -> int:
-        return len(self.intercept.waiting)
+        return len(self.intercept.waiting) + self._of_workers("frames_paused")
+
+    def draining(self) -> bool:
+        return self.drain.under_way
+
+    def config_rejected(self) -> bool | None:
+        return None if self.config_file.source is None else bool(self.config_file.mistakes)
+
+    def audit_dropped(self) -> int:
+        own = 0 if self.audit is None else self.audit.dropped
+        return own + self._of_workers("audit_dropped")
 
     def log_dropped(self) -> int:
-        return self.log.dropped
+        return self.log.dropped + self._of_workers("log_dropped")
 
-    def _defect(self, _: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """What nobody caught; the loop goes on. An OSError is of a dial that was given up, and no defect."""
+    def defect(self, _: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """Log an exception that nobody caught. An OSError comes from a dial that was given up: no defect."""
         if isinstance(context.get("exception"), OSError):
             return
         self.log.event(
             "defect", f"klamm failed: {context.get('exception')!r} ({context['message']})", "error"
         )
 
-    async def run(self, announce: Announce) -> None:
-        """Until SIGINT or SIGTERM, or SIGHUP where nohup does not ignore it. Raises CannotServe."""
+    async def run(self, announce: Announce, predecessor: Predecessor | None = None) -> int:
+        """Run until SIGINT, or SIGHUP unless it is ignored, as under nohup; or drain after SIGTERM and end.
+        Gives the number of connections that were cut off with requests under way. Raises CannotServe.
+
+        With a predecessor there is no admin API until its place is taken.
+        """
         loop = asyncio.get_running_loop()
-        stop = asyncio.Event()
-        loop.set_exception_handler(self._defect)
-        hangup = () if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN else (signal.SIGHUP,)
-        for number in (signal.SIGINT, signal.SIGTERM, *hangup):
-            loop.add_signal_handler(number, self._stopping, number, stop)
-        await self._serve_http()
+        loop.set_exception_handler(self.defect)
+        signals = Signals(self.drain, self.config_file, self.notify, self.log)
+        signals.handle()
+        if predecessor is None:
+            await self._serve_http()
         self._begin_capture()
-        followers = [loop.create_task(proxied.follow()) for proxied in self.proxied]
-        ruler = loop.create_task(self.rules.follow())
-        greeter = loop.create_task(self._greet(announce))
+        following = [
+            loop.create_task(each.follow())
+            for each in (self.rules, self.config_file, self.expiry, self.notify)
+        ]
         sys.setswitchinterval(SWITCH_S)
         gc.collect()
         gc.freeze()
         gc.set_threshold(*GC_THRESHOLD)
-        stopping = loop.create_task(stop.wait())
+        stopping, draining = loop.create_task(signals.stop.wait()), loop.create_task(self.drain.run())
+        tasks = [stopping, draining, *following]
         try:
-            await asyncio.wait([stopping, *followers], return_when=asyncio.FIRST_COMPLETED)
-            for follower in followers:
-                failure = follower.exception() if follower.done() else None
-                if isinstance(failure, OSError):
-                    raise CannotServe(str(failure)) from failure
-                if failure is not None:
-                    raise failure
+            self.tracing.begin(alone=self.lead is None)
+            if self.lead is not None:
+                await self.lead.start()
+            failed = self.running.start()
+            serving = loop.create_task(self._serve(announce, predecessor))
+            tasks.append(serving)
+            ends = (failed, stopping, draining, serving)
+            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+            for each in (failed, serving):
+                if each.done():
+                    each.result()
+            return draining.result() if draining.done() else 0
+        except OSError as error:
+            raise CannotServe(str(error)) from error
         finally:
-            for task in (stopping, greeter, ruler, *followers):
+            self.handover.close()
+            for task in tasks:
                 task.cancel()
-            await asyncio.gather(stopping, greeter, ruler, *followers, return_exceptions=True)
-            for proxied in self.proxied:
-                await proxied.stop()
-            if self._made is not None:
-                await self._made.end()
-            for server in (self._admin, self._metrics):
-                if server is not None:
-                    await server.close()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            await self.running.stop()
+            if self.lead is not None:
+                await self.lead.stop()
+            await self.end_captures()
+            await self.tracing.end()
+            await self.http.close()
 
-    def _stopping(self, number: int, stop: asyncio.Event) -> None:
-        links, waiting = self.stats.connections.total(), sum(self.in_flight().values())
-        message = (
-            f"{signal.Signals(number).name}: klamm stops; connections: {links}, requests under way: {waiting}"
-        )
-        if not stop.is_set():
-            self.log.event("stopping", message, connections=links, requests=waiting)
-        stop.set()
+    async def _serve(self, announce: Announce, predecessor: Predecessor | None) -> None:
+        """Be there for the clients, and for the next klamm. Runs until cancelled. Raises CannotServe."""
+        if predecessor is not None:
+            try:
+                await predecessor.succeed({each.settings.name: each.announced for each in self.proxied})
+            except NotTaken as error:
+                raise CannotServe(str(error)) from error
+            message = f"klamm has taken the place of the one before (pid {predecessor.pid})"
+            self.log.event("took_over", message, pid=predecessor.pid)
+            await self._serve_http()
+            INHERITED.close_handed_over()
+        self.handover.listen()
+        greeting = asyncio.get_running_loop().create_task(self._greeter(announce).greet())
+        try:
+            await asyncio.Event().wait()
+        finally:  # an output that takes no announcement ends no klamm
+            greeting.cancel()
+            await asyncio.gather(greeting, return_exceptions=True)
+
+    def _ready(self) -> list[str]:
+        return [each.settings.name for each in self.proxied if each.readiness.ready]
+
+    def _leave(self, pid: int) -> None:
+        self.http.stop_listening()
+        later, why = asyncio.get_running_loop().call_later, f"another klamm (pid {pid}) has taken over"
+        later(PROBED_S, self.drain.begin, why)
+
+    def _drain_begins(self) -> None:
+        self.handover.close()
+        self.notify.say(STOPPING, "drains")
+
+    def _greeter(self, announce: Announce) -> Greeter:
+        process = Process(*self.http.urls(), self.rules.summary(), self.config.capture)
+        return Greeter(self.proxied, self.log, self.notify, process, announce)
+
+    async def end_captures(self) -> None:
+        if self._made is not None:
+            await self._made.end()
 
     async def _serve_http(self) -> None:
-        """What is asked over HTTP, where it is wanted. Raises CannotServe."""
-        admin, metrics = self.config.admin.listen, self.config.metrics.listen
+        """Raises CannotServe."""
         try:
-            if admin is not None:
-                from klamm.proxy.admin import server as admin_server  # 12 MB that only those pay who want it
-
-                self._admin = await admin_server.start(self, *admin, self._control())
-            if metrics is not None:
-                from klamm.proxy.admin import health
-
-                self._metrics = await health.start(self, metrics)
+            await self.http.start(self.config, self, self.control, self.log)
         except OSError as error:
-            if self._admin is not None:
-                await self._admin.close()
-            raise CannotServe(error.strerror) from error
+            raise CannotServe(error.strerror or f"the admin API: {error}") from error
 
-    def captures(self) -> Captures:
-        """Made when they are wanted first."""
+    def captures(self) -> Captures | WorkersCaptures:
+        """The captures, made by the first call."""
+        if self.lead is not None:
+            return self.lead.captures
         if self._made is None:
-            from klamm.proxy.control.capturing import Captures  # only those pay who want it
+            from klamm.proxy.control.capturing import Captures  # imported only if it is wanted
 
             self._made = Captures(self.proxied, self.log)
         return self._made
 
+    def capturing(self) -> Capturing | None:
+        """The capture that runs, if there is one."""
+        return None if self._made is None else self._made.running
+
     def capture_state(self) -> Capture | None:
-        running = None if self._made is None else self._made.running
+        running = self.capturing() if self.lead is None else self.lead.captures.running
         return None if running is None else running.state()
 
     def _begin_capture(self) -> None:
-        """If it is wanted. Raises CannotServe."""
+        """Begin the capture of the settings, if there is one. Raises CannotServe."""
         settings = self.config.capture
         if settings is not None:
             try:
-                self.captures().begin(settings)
+                self.captures().made(settings)()
             except OSError as error:
                 where = error.filename or settings.folder
                 raise CannotServe(f"nothing can be captured into {where}: {error.strerror}") from error
 
-    def _control(self) -> Control:
-        """What the admin server may do. Raises CannotServe."""
+    def control(self) -> Control:
+        """The objects for the admin API. Raises OSError."""
+        from klamm.proxy.admin.access import access_of
         from klamm.proxy.admin.routes import Control
 
         admin = self.config.admin
-        token = None if admin.token_file is None else token_of(admin.token_file)
         return Control(
             self,
-            self.config,
+            lambda: self.config,
             self.rules.book,
             self.exchanges,
             self.intercept,
             self.captures,
             self.proxied,
             self.log,
+            self.drain,
+            self.config_file,
+            access_of(admin),
             admin.read_only,
-            token,
+            self.audit,
+            self.lead,
         )
 
-    async def _greet(self, announce: Announce) -> None:
-        """Each cluster when it is there; one that does not answer hides no other."""
-        loop = asyncio.get_running_loop()
-        waiting = {loop.create_task(proxied.announced.wait()): proxied for proxied in self.proxied}
-        lonely: list[asyncio.Task[None]] = []
-        first = True
-        try:
-            while waiting:
-                await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-                await asyncio.wait(waiting, timeout=TOGETHER_S)
-                there = [proxied for task, proxied in waiting.items() if task.done()]
-                waiting = {task: proxied for task, proxied in waiting.items() if not task.done()}
-                announce(self._greeting(there, first))
-                lonely += [loop.create_task(self._say_lonely(proxied)) for proxied in there]
-                first = False
-            await asyncio.gather(*lonely)
-        finally:
-            for task in (*waiting, *lonely):
-                task.cancel()
 
-    def _greeting(self, there: list[Proxied], first: bool) -> Greeting:
-        admin = None if self._admin is None else self._admin.address
-        metrics = None if self._metrics is None else self._metrics.address
-        states = [proxied.state() for proxied in there]
-        return Greeting(states, first, admin, metrics, self.rules.said(), self.config.capture)
-
-    async def _say_lonely(self, proxied: Proxied) -> None:
-        await asyncio.sleep(LONELY_S)
-        if proxied.had_client:
-            return
-        where = f"no client yet on {proxied.listening()}"
-        message = f"{where}: clients find klamm when their bootstrap.servers names it, not the brokers"
-        self.log.event("lonely", message, "warning", cluster=proxied.settings.name)
-
-
-def tls_error(settings: Cluster, error: OSError | ssl.SSLError) -> str:
-    return f"cluster {settings.name}: the TLS files cannot be used: {error}"
-
-
-def token_of(file: str) -> str:
-    """What stands in a file. Raises CannotServe."""
-    try:
-        token = Path(file).read_text().strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise CannotServe(f"the token file {file} cannot be read: {error}") from error
-    if not token:
-        raise CannotServe(f"the token file {file} is empty")
-    return token
-
-
-def memory_of(state: State, settings: Cluster, log: EventLog) -> Memory | None:
-    """What a cluster is remembered by; where klamm's ports are any that are free, nothing of use can be."""
-    if state.folder is None or not settings.listen.first:
-        return None
-    folder = folder_by_default(os.environ) if state.folder == AUTO else Path(state.folder)
-    return Memory(folder, settings, log)
-
-
-def serve(config: Config, announce: Announce) -> None:
-    """Run until a signal. Raises CannotServe, and ConfigError for rules with mistakes."""
+def serve(config: Config, announce: Announce, source: Source | None = None) -> int:
+    """Run until a signal, or a wish to drain. `source`: where to read the settings again. Gives the number of
+    connections that were cut off with requests under way. Raises CannotServe, and ConfigError for rules with
+    mistakes.
+    """
+    own_memory.prepare()
     try:
         log = open_log(config.log)
     except OSError as error:
-        raise CannotServe(f"the log file {config.log.file} cannot be opened: {error.strerror}") from error
+        raise CannotServe(str(error)) from error
     try:
-        uvloop.run(Proxy(config, log).run(announce))
+        predecessor = None if config.handover is None else take_over(config.handover)
+    except NotTaken as error:
+        raise CannotServe(str(error)) from error
+    for unfit in INHERITED.find(os.environ):
+        log.event("unused_sockets", unfit, "warning", per=unfit)
+    try:
+        audit = open_audit(config.audit, log)
+    except OSError as error:
+        assert config.audit is not None
+        why = f"the audit file {config.audit.file} cannot be opened: {error.strerror}"
+        raise CannotServe(why) from error
+    try:
+        if audit is None:
+            return uvloop.run(Proxy(config, log, None, source).run(announce, predecessor))
+        with audit.run(product_version(), [cluster.name for cluster in config.clusters]):
+            return uvloop.run(Proxy(config, log, audit, source).run(announce, predecessor))
     finally:
         log.close()

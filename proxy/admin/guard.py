@@ -1,66 +1,73 @@
-"""Who may ask the admin server for what: tokens, pages of other sites, a proxy that may not be changed."""
+"""Guards the admin server: asks for the caller's role, refuses pages of other sites, and changes by those who
+may only read.
+"""
 
 from __future__ import annotations
 
-import hmac
-from urllib.parse import urlsplit
-
 from aiohttp import web
 
-from klamm.proxy.admin.json_bodies import JSON
-from klamm.proxy.admin.loopback import is_loopback
+from klamm.proxy.admin.access import Caller
+from klamm.proxy.admin.listening.json_bodies import JSON
+from klamm.proxy.admin.listening.sites import check_loopback, is_foreign
 from klamm.proxy.admin.routes import Control
 from klamm.proxy.control.rule_book import Refused
 
-OPEN = frozenset({"/", "/metrics", "/healthz", "/readyz"})  # for whoever can reach the port
+OPEN = frozenset({"/", "/metrics", "/healthz", "/readyz"})  # for everybody who can reach the port
 READING = frozenset({"GET", "HEAD"})
-LONGEST_NAME = 100  # characters of who is asking, in the log
+LONGEST_NAME = 100  # characters of the caller's name, in the log
+CALLER = web.RequestKey("caller", Caller)
+MAY_ONLY_READ = (
+    "the {name} may only read: the role full is for the token of admin.token_file, and for principals that "
+    "admin.principals gives it"
+)
 
 
-def guard(control: Control | None, request: web.Request) -> None:
-    """Raises Refused for what must not be answered."""
+def guard(control: Control | None, request: web.Request, local: bool) -> None:
+    """Raises Refused if the request must not be answered. `local`: only this machine reaches the listener."""
     if request.path in OPEN:
+        check_name(request, local)
         return
-    token = control.token if control is not None else None
-    if token is not None:
-        _check_token(request, token)
-    elif not is_loopback(_host(request)):
-        # a name of another site that was made to lead here is no name of this machine
-        raise Refused(403, f"{request.host!r} is not this machine: ask 127.0.0.1 or localhost")
-    if _foreign(request):
+    caller = Caller("full")
+    if control is not None and control.access.needs_credentials:
+        tls = None if request.transport is None else request.transport.get_extra_info("ssl_object")
+        caller = control.access.caller(request.headers.get("Authorization"), tls)
+    else:
+        check_loopback(request)
+    request[CALLER] = caller
+    if is_foreign(request):
         raise Refused(403, "pages of other sites are not answered")
     if request.method in READING:
         return
     if control is not None and control.read_only:
         raise Refused(403, "klamm runs with --read-only: nothing can be changed")
+    check_full(request)
     if "Content-Type" in request.headers and request.content_type != JSON:
         raise Refused(415, "what is sent must be JSON: Content-Type: application/json")
 
 
+def check_full(request: web.Request) -> None:
+    """Raises Refused for a caller whose role is another."""
+    caller = request[CALLER]
+    if caller.role != "full":
+        raise Refused(403, MAY_ONLY_READ.format(name=caller.name))
+
+
+def check_name(request: web.Request, local: bool) -> None:
+    """For what is open to whoever reaches the listener. Where only this machine does, another name was made
+    to lead here; elsewhere monitoring may use any name. Some probes name none, browsers do. Raises Refused.
+    """
+    if local and request.headers.get("Host"):
+        check_loopback(request)
+
+
+def named(request: web.Request) -> str:
+    """The name that the caller gives for itself. It proves nothing."""
+    name = request.headers.get("X-Klamm-User") or request.headers.get("User-Agent") or "unknown"
+    return name.encode("ascii", "backslashreplace").decode()[:LONGEST_NAME]
+
+
 def who(request: web.Request) -> str:
-    """The caller, as far as it says: for the log, and no proof."""
-    named = request.headers.get("X-Klamm-User") or request.headers.get("User-Agent") or "unknown"
-    text = named.encode("ascii", "backslashreplace").decode()[:LONGEST_NAME]
-    return f"{text} ({request.remote})"
-
-
-def _check_token(request: web.Request, token: str) -> None:
-    scheme, _, given = request.headers.get("Authorization", "").partition(" ")
-    sent = given.strip().encode("utf-8", "surrogateescape")
-    if scheme.lower() != "bearer" or not hmac.compare_digest(sent, token.encode()):
-        how = "send Authorization: Bearer TOKEN; klamm's commands take --token-file FILE"
-        raise Refused(401, f"the token is missing or wrong: {how}")
-
-
-def _host(request: web.Request) -> str:
-    try:
-        return urlsplit(f"//{request.host}").hostname or ""
-    except ValueError:
-        return ""
-
-
-def _foreign(request: web.Request) -> bool:
-    origin = request.headers.get("Origin")
-    if origin is not None and urlsplit(origin).netloc.lower() != request.host.lower():
-        return True
-    return request.headers.get("Sec-Fetch-Site", "none") in ("cross-site", "same-site")
+    """The caller, for the log: its own name for itself, and in brackets what is sure."""
+    shown = request[CALLER].name if CALLER in request else None
+    sure = request.remote if shown is None else f"{shown}, {request.remote}"
+    return f"{named(request)} ({sure})"

@@ -14,16 +14,16 @@ from klamm.rules.file.json_schema import json_schema
 
 REF = "#/components/schemas/{name}"
 ALWAYS = {
-    400: "What was sent cannot be read",
-    401: "The token is missing or wrong",
-    403: "A page of another site asks, or nothing may be changed",
+    400: "The request cannot be read",
+    401: "The token is missing or wrong, or a client certificate is missing",
+    403: "A page of another site asks, or the caller has no role, or may change nothing",
 }
-WITH_BODY = {413: "More than 1 MiB", 415: "Not JSON"}
-JSON, LINES = "application/json", "application/jsonl"
+WITH_BODY = {408: "The body did not come in time", 413: "More than 1 MiB", 415: "Not JSON"}
+JSON = "application/json"
 
 
 def document(routes: Sequence[Route], version: str) -> dict[str, Any]:
-    """As JSON."""
+    """The document, as values for JSON."""
     types = [Problem, *(route.gives for route in routes if route.gives)]
     types += [route.body for route in routes if route.body and route.body != dict[str, Any]]
     types += [route.query for route in routes if route.query]
@@ -39,20 +39,23 @@ def document(routes: Sequence[Route], version: str) -> dict[str, Any]:
         "info": {"title": "klamm", "version": version, "description": "The admin API of a running klamm."},
         "components": {
             "schemas": schemas,
-            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+            "securitySchemes": {
+                "token": {"type": "http", "scheme": "bearer"},
+                "certificate": {"type": "mutualTLS"},
+            },
         },
-        "security": [{}, {"token": []}],
+        "security": [{}, {"token": []}, {"certificate": []}],
         "paths": paths,
     }
 
 
 def _operation(route: Route, schemas: dict[str, Any]) -> dict[str, Any]:
     refusals = ALWAYS | (WITH_BODY if route.changes else {}) | dict(route.refusals)
-    said: dict[str, Any] = {
-        "operationId": route.call.__module__.rpartition("_")[2] + "_" + route.call.__name__,
+    operation: dict[str, Any] = {
+        "operationId": route.call.__module__.rpartition(".")[2] + "_" + route.call.__name__,
         "summary": route.summary,
         "responses": {
-            str(route.status): _content(_schema(route.gives), LINES if route.streams else JSON, "Done"),
+            str(route.status): _content(_schema(route.gives), route.media, "Done"),
             **{str(status): _content(_schema(Problem), JSON, text) for status, text in refusals.items()},
         },
     }
@@ -61,12 +64,12 @@ def _operation(route: Route, schemas: dict[str, Any]) -> dict[str, Any]:
         name = {"name": "name", "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
         parameters.insert(0, name)
     if parameters:
-        said["parameters"] = parameters
+        operation["parameters"] = parameters
     if route.body is not None:
         written = route.body == dict[str, Any]
         schema = {"$ref": REF.format(name="WrittenRule")} if written else _schema(route.body)
-        said["requestBody"] = {"required": True, "content": {JSON: {"schema": schema}}}
-    return said
+        operation["requestBody"] = {"required": True, "content": {JSON: {"schema": schema}}}
+    return operation
 
 
 def _query(route: Route, schemas: dict[str, Any]) -> list[dict[str, Any]]:
@@ -84,4 +87,6 @@ def _schema(kind: Any) -> dict[str, Any] | None:
 
 
 def _content(schema: dict[str, Any] | None, form: str, text: str) -> dict[str, Any]:
-    return {"description": text, **({"content": {form: {"schema": schema}}} if schema else {})}
+    if schema is None:
+        return {"description": text, **({} if form == JSON else {"content": {form: {}}})}
+    return {"description": text, "content": {form: {"schema": schema}}}

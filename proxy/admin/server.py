@@ -1,11 +1,13 @@
 """The admin API's HTTP server: metrics, health, counters, and the routes that change things.
 
-Only what runs with --admin imports this module: aiohttp takes 12 MB.
+Imported only when an HTTP server is wanted: aiohttp takes 12 MB.
 """
 
 from __future__ import annotations
 
+import asyncio
 import inspect
+from collections.abc import AsyncIterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -13,40 +15,59 @@ import msgspec
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
-from klamm.proxy.admin import capture as admin_capture
-from klamm.proxy.admin import clusters as admin_cluster
-from klamm.proxy.admin import exchanges as admin_ring
-from klamm.proxy.admin import live as admin_live
 from klamm.proxy.admin import openapi
-from klamm.proxy.admin import paused as admin_held
-from klamm.proxy.admin import rules as admin_rules
-from klamm.proxy.admin.guard import guard, who
+from klamm.proxy.admin.api import (
+    capture,
+    capture_files,
+    clusters,
+    configuration,
+    draining,
+    exchanges,
+    live,
+    paused,
+    rules,
+)
+from klamm.proxy.admin.audited import SENT, auditing
+from klamm.proxy.admin.by_workers import BY_WORKERS, REFRESHED
+from klamm.proxy.admin.guard import check_full, guard, who
 from klamm.proxy.admin.health import PATHS, Health
-from klamm.proxy.admin.http_server import HttpServer, listen, problems
-from klamm.proxy.admin.json_bodies import answer, read_body, read_query
+from klamm.proxy.admin.listening.http_server import HttpServer, listen, problems
+from klamm.proxy.admin.listening.json_bodies import answer, read_body, read_query
 from klamm.proxy.admin.routes import Ask, Control, Route
 from klamm.proxy.config import Address
+from klamm.proxy.control.following import follow
+from klamm.proxy.edge.accepting.followed_tls import FollowedTls
+from klamm.proxy.log.events import Events
 from klamm.proxy.metrics.as_json import counters
-from klamm.proxy.metrics.snapshot import State, product_version
+from klamm.proxy.metrics.snapshot import Snapshot, State, product_version
+from klamm.settings.followed_files import FollowedFiles
+from klamm.settings.loopback import is_loopback
 
+PLAIN_TEXT = (
+    "tokens of the admin API and the traffic that it shows cross the network in plain text: add "
+    "--admin-tls-cert FILE (admin.tls)"
+)
 INDEX = f"klamm: {PATHS} /v1/counters"
 
 ROUTES: list[Route] = [
-    *admin_rules.ROUTES,
-    *admin_held.ROUTES,
-    *admin_capture.ROUTES,
-    *admin_cluster.ROUTES,
-    *admin_ring.ROUTES,
-    *admin_live.ROUTES,
+    route
+    for subject in (rules, paused, capture, capture_files, clusters, configuration, draining, exchanges, live)
+    for route in subject.ROUTES
 ]
+ENDLESS = frozenset(route.path for route in ROUTES if route.streams)
 MORE = [route.path for route in ROUTES if route.method == "GET" and "{" not in route.path]
 
 
-async def start(state: State, host: str, port: int, control: Control | None = None) -> HttpServer:
-    """Serve `state` on host:port; with `control` all routes. Raises OSError as `listen` does."""
+async def start(
+    state: State, host: str, port: int, control: Control | None = None, tls: FollowedTls | None = None
+) -> HttpServer:
+    """Serve `state` on host:port; with `control` all routes. Follows the files of TLS and of tokens. Raises
+    OSError as `listen` does.
+    """
     health = Health(state)
-    endpoints = _Endpoints(health, control)
-    app = web.Application(middlewares=[problems, endpoints.guarded])
+    endpoints = _Endpoints(health, control, is_loopback(host))
+    audited = [] if control is None or control.audit is None else [auditing(control.audit)]
+    app = web.Application(middlewares=[*audited, problems, endpoints.guarded])
     health.add_to(app)
     app.router.add_get("/", endpoints.index)
     app.router.add_get("/v1/counters", endpoints.counters)
@@ -54,11 +75,31 @@ async def start(state: State, host: str, port: int, control: Control | None = No
         app.router.add_get("/v1/openapi.json", endpoints.openapi)
         for route in ROUTES:
             app.router.add_route(route.method, route.path, partial(_asked, control, route))
-    return await listen(app, Address(host, port), "--admin")
+    log = None if control is None else control.log
+    if control is not None:
+        followed: list[FollowedFiles[Any]] = [control.access.tokens, *([] if tls is None else [tls])]
+        app.cleanup_ctx.append(partial(_following, followed, control.log))
+        if tls is None and not is_loopback(host) and control.access.needs_credentials:
+            control.log.event("admin_in_plain_text", PLAIN_TEXT, "warning")
+    return await listen(app, Address(host, port), "--admin", ENDLESS, log, tls)
+
+
+async def _following(
+    followed: Sequence[FollowedFiles[Any]], log: Events, _: web.Application
+) -> AsyncIterator[None]:
+    task = asyncio.create_task(follow(lambda: followed, log))
+    yield
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
 
 
 async def _asked(control: Control, route: Route, request: web.Request) -> web.StreamResponse:
-    """One route: what was sent is read, what is told is written, what changes is said in the log."""
+    """Answer a request to a route: read its body, call the function, write the answer, log changes. Raises
+    Refused.
+    """
+    if route.full:
+        request[SENT] = {}
+        check_full(request)
     ask = Ask(
         request,
         request.match_info.get("name", ""),
@@ -66,25 +107,32 @@ async def _asked(control: Control, route: Route, request: web.Request) -> web.St
         read_query(request, route.query) if route.query is not None else None,
         who(request),
     )
-    found: Any = route.call(control, ask)
+    if (route.method, route.path) in REFRESHED:
+        await control.state.refresh()
+    together = BY_WORKERS.get((route.method, route.path))
+    if control.lead is not None and together is not None:
+        found: Any = together(control.lead, route, ask)
+    else:
+        found = route.call(control, ask)
     if inspect.isawaitable(found):
         found = await found
     if isinstance(found, web.StreamResponse):
         return found
     if route.changes:
         what = f"{route.method} {request.path}"
-        sent = {} if ask.body is None else {"sent": msgspec.to_builtins(ask.body)}
+        sent = {} if ask.body is None else {"sent": route.logged(ask.body)}
+        request[SENT] = sent.get("sent", {})
         control.log.event("changed", f"{what} by {ask.who}", change=what, by=ask.who, **sent)
     return answer(found, route.status)
 
 
 class _Endpoints:
-    def __init__(self, health: Health, control: Control | None) -> None:
-        self.health, self.control = health, control
+    def __init__(self, health: Health, control: Control | None, local: bool) -> None:
+        self.health, self.control, self.local = health, control, local
 
     @web.middleware
     async def guarded(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        guard(self.control, request)
+        guard(self.control, request, self.local)
         return await handler(request)
 
     async def index(self, _: web.Request) -> web.Response:
@@ -92,8 +140,12 @@ class _Endpoints:
         return web.Response(text=" ".join([INDEX, *more]) + "\n")
 
     async def counters(self, _: web.Request) -> web.Response:
-        body = await self.health.rendered(lambda snapshot: msgspec.json.encode(counters(snapshot)))
+        body = await self.health.rendered("counters", _as_json)
         return web.Response(body=body, content_type="application/json")
 
     async def openapi(self, _: web.Request) -> web.Response:
         return answer(openapi.document(ROUTES, product_version()))
+
+
+def _as_json(snapshot: Snapshot) -> bytes:
+    return msgspec.json.encode(counters(snapshot))

@@ -1,1 +1,1 @@
-"""One cluster: its ports, the way to its brokers, and the questions that klamm itself asks it."""
+"""One cluster: its listening ports, connections to its brokers, and klamm's own requests to it."""

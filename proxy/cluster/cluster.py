@@ -1,50 +1,59 @@
-"""One proxied cluster at the edge: its listeners, its links, and what klamm asks of it."""
+"""One proxied cluster: its listening ports, its links, and klamm's own requests to it."""
 
 from __future__ import annotations
 
 import asyncio
-import traceback
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, cast
 
 from klamm.proxy import config
-from klamm.proxy.cluster.advertised import say_unresolved
-from klamm.proxy.cluster.asking import Asking
-from klamm.proxy.cluster.broker_watch import BrokerWatch
-from klamm.proxy.cluster.dialling import ANY_ADDRESS, Dialler
-from klamm.proxy.cluster.discovery import Found, Way, about_sasl
-from klamm.proxy.cluster.ports import Ports
-from klamm.proxy.cluster.saved_nodes import Memory
-from klamm.proxy.cluster.strays import Strays
+from klamm.proxy.cluster import principals
+from klamm.proxy.cluster.client_ports.advertised import say_unresolved
+from klamm.proxy.cluster.client_ports.named_ports import ports_of
+from klamm.proxy.cluster.client_ports.redirected import redirected_by
+from klamm.proxy.cluster.client_ports.shared import Shared, shared_by
+from klamm.proxy.cluster.client_ports.tls_files import of_brokers, of_clients
+from klamm.proxy.cluster.client_sasl import Doors, follow_all, followed, sasl_of
+from klamm.proxy.cluster.conversation import Way
+from klamm.proxy.cluster.kept_tasks import KeptTasks
+from klamm.proxy.cluster.leader import Leader
+from klamm.proxy.cluster.leading import Leading
+from klamm.proxy.cluster.leaving import Leaving
+from klamm.proxy.cluster.nodes.node_states import NodeStates
+from klamm.proxy.cluster.nodes.saved_nodes import Memory
+from klamm.proxy.cluster.nodes.topology_changes import say_changes
+from klamm.proxy.cluster.own_requests.asking import Asking
+from klamm.proxy.cluster.own_requests.broker_watch import BrokerWatch
+from klamm.proxy.cluster.own_requests.dialling import Dialler, say_unused
+from klamm.proxy.cluster.own_requests.discovery import Found, about_sasl
+from klamm.proxy.cluster.own_requests.probe import Probe
+from klamm.proxy.cluster.own_requests.readiness import Readiness
+from klamm.proxy.cluster.own_sasl.credentials import credentials_of, say_open
+from klamm.proxy.cluster.own_sessions import OwnSessions
+from klamm.proxy.cluster.problems import Problems
 from klamm.proxy.config import Address
+from klamm.proxy.control.audit.auditing import Auditing
 from klamm.proxy.control.capturing import Capturing
 from klamm.proxy.control.intercept import Intercept
 from klamm.proxy.edge.link import Link
-from klamm.proxy.edge.open_files import connections_possible
+from klamm.proxy.edge.open_files import SPARE_LISTENERS, connections_possible
 from klamm.proxy.edge.opened import Opened, opened_now
-from klamm.proxy.edge.sockets import tls_context
+from klamm.proxy.edge.sockets import Arrival
 from klamm.proxy.edge.tap import Tap
 from klamm.proxy.log.event_log import EventLog
-from klamm.proxy.log.events import Level
-from klamm.proxy.metrics.snapshot import ClusterState, NodeState
+from klamm.proxy.metrics.snapshot import ClusterState
 from klamm.proxy.session.connection import ClusterContext
-from klamm.proxy.session.counters import Stats
-from klamm.proxy.session.listeners import Listeners
+from klamm.proxy.session.observing.counters import Stats
+from klamm.proxy.session.observing.listeners import Listeners
+from klamm.proxy.session.opaque import OpaqueSession
+from klamm.proxy.session.rewriting.topology import NodeKey, Topology, broker_label
 from klamm.proxy.session.session import Session
-from klamm.proxy.session.topology import NodeKey, Topology, broker_label
 from klamm.rules.engine import Engine
 from klamm.rules.plan import Planner
 
-MORE_ROOM = "each takes two open files: raise limits.connections, or the limit of the system (ulimit -n)"
-LOW_LIMIT = "each takes two open files: raise the limit of the system (ulimit -n)"
-FEW = 100  # connections: a client has one to each broker, and often one more
-REFRESH_S = 30.0  # between two looks at the cluster
-APART = {  # the fields beside the cluster that are limited apart in the log; of other kinds the api
-    "broker_unreachable": ("broker",),
-    "unknown_api": ("key",),
-    "unknown_version": ("key", "version"),
-}
+REFRESH_S = 30.0  # between two of klamm's own requests for the nodes
+Exchanged = Callable[[dict[str, Any], Listeners], None]
 RETRY_FIRST_S, RETRY_LAST_S = 0.5, 15.0  # while the bootstrap servers do not answer
 
 
@@ -61,8 +70,12 @@ class Proxied:
         log: EventLog,
         intercept: Intercept,
         memory: Memory | None = None,
+        shared: Shared | None = None,
     ) -> None:
-        self.settings, self.room, self.stats, self.log = settings, limits.connections, stats, log
+        self.settings, self.stats, self.log = settings, stats, log
+        self.shared = shared = shared or shared_by(limits)
+        self.problems = Problems(settings.name, stats, log)
+        self.say, self.failed = self.problems.say, self.problems.failed
         self.paused, self.intercept = intercept.pause, intercept
         listen = settings.listen
         ports = listen.ports
@@ -70,83 +83,136 @@ class Proxied:
         self.topology = Topology(listen.first, last, dict(settings.ports))
         self.context = ClusterContext(
             settings.name,
-            planner,
+            planner if settings.transparent is None else planner.unchanging(),
             self.topology,
             stats,
             settings.allow_unknown_apis,
             limits.frame_bytes,
             limits.held_frame_bytes,
+            shared.held,
+            limits.unruled,
+            shared.crowd,
             engine,
         )
-        tls = settings.tls
-        context = None if tls is None else tls_context(tls.ca, tls.cert, tls.key, tls.verify)
-        self.way = Way(settings.connect_timeout_s, context, tls.server_name if tls else None)
-        self.dialler = Dialler(self.way, settings.map)
+        tls, self.upstream_tls = settings.tls, of_brokers(settings.tls)
+        context = None if self.upstream_tls is None else self.upstream_tls.context
+        name = tls.server_name if tls else None
+        way = Way(settings.connect_timeout_s, context, name, credentials_of(settings, log))
+        self.dialler = Dialler(way, settings.map)
+        if self.upstream_tls is not None:
+            self.upstream_tls.taken = self.dialler.take_tls
         self.links: dict[Link, Opened] = {}
-        self.exchanged: Callable[[dict[str, Any], Listeners], None] = lambda fields, listeners: log.exchange(
-            fields
-        )
+        self.exchanged: Exchanged = lambda fields, _: log.exchange(fields)
         self.capturing: Capturing | None = None
-        self.ports = Ports(settings, self.topology, log, self._accept, self.dialler.own)
-        self.strays = Strays(self.topology, self.ports)
-        self.memory = memory
-        self.topology.remembers = memory is not None and memory.usable
+        self.auditing: Auditing | None = None
+        self.leader: Leader | None = None
+        self.later = shared.rounds.wait
+        self.tls, self.sasl = of_clients(settings.listen_tls), sasl_of(settings.listen_sasl)
+        own, self.redirected = self.dialler.own, redirected_by(settings, self.topology, self.dialler, log)
+        find = None if self.redirected is None else self.redirected.lead
+        whole = settings, self.topology, log, self.accept, own, self.tls, self.problems, find, shared
+        self.ports = ports_of(*whole)
+        self.leaving = Leaving(settings.name, self.links, self.ports, stats, limits)
+        self.memory = memory if self.redirected is None else None  # there are no ports to remember
+        self.topology.remembers = self.memory is not None and self.memory.usable
         self.watch = BrokerWatch(settings.name, self.topology, self.dialler, log)
+        self.node_states = NodeStates(self.topology, self.watch, self.ports)
         self.asking = Asking(settings.name, self.dialler, log)
-        self.tasks: set[asyncio.Task[None]] = set()
+        self.leading = Leading(
+            settings,
+            self.topology,
+            self.dialler,
+            self.asking,
+            self.ports,
+            OwnSessions(self.dialler, self.problems),
+            self.problems,
+            log,
+            self.redirected,
+        )
+        self.doors = Doors(self)
+        self.tasks = KeptTasks(self.problems.defect)
         self.binding = asyncio.Lock()
-        self.bootstrap_port = listen.first
-        self.ready = False
-        self.asks_sasl = self.is_controller = False
-        self.had_client = False
-        self.reason = f"bootstrap servers {', '.join(map(str, settings.bootstrap))} have not answered yet"
+        self.readiness = Readiness(settings.name, settings.bootstrap, log)
+        self.asks_sasl = self.is_controller = self.had_client = False
         self.announced = asyncio.Event()
 
-    def _accept(self, target: NodeKey | None) -> asyncio.Protocol:
-        """A client comes to the port of this node."""
-        return cast(asyncio.Protocol, Link(self, target).client)
+    def accept(self, target: NodeKey | None, came: Arrival | None) -> asyncio.Protocol:
+        """The protocol of a client that comes to the port of this node, or was redirected to klamm."""
+        if self.redirected is not None and came is not None:
+            target = self.redirected.target(came.local)
+        if self.sasl is not None and came is not None:
+            return self.doors.gate(self.sasl, target, came, lambda: Link(self, target, came))
+        return cast(asyncio.Protocol, Link(self, target, came).client)
 
-    # What a link asks of its cluster.
+    # The methods of edge.link.Host.
 
     def opened(self, link: Link) -> bool:
         """False if there is no room for it."""
         self.had_client = True
-        self.links[link] = opened_now()
+        if not principals.opened(link, self.settings.name, self.stats):
+            return False
+        self.links[link] = opened_now(link.number)
         link.number = self.links[link].number
         where = self.settings.name, broker_label(link.target)
         self.stats.connections[where] += 1
         self.stats.opened[where] += 1
-        if not self.room or self.stats.connections.total() <= self.room:
+        self.leaving.opened(link)
+        if self.leader is not None:
+            self.leader.opened(self.settings.name, link.number, link.client_address[0], link.principal)
+        if self.auditing is not None:
+            self.auditing.opened(link, self.settings.name)
+        no_room = self.shared.room.enter(link.client_address[0], link.principal)
+        self.shared.crowd.connected(self.shared.room.total)
+        if no_room is None:
             return True
-        self._count_problem(link.target, "too_many_connections")
-        self.say(link, "too_many_connections", "", f"no room for more than {self.room} at once; {MORE_ROOM}")
+        self.problems.no_room(link, no_room)
         return False
 
+    def no_room(self, number: int, why: str) -> None:
+        """The lead has no room for a connection: end it."""
+        for link in [link for link, opened in self.links.items() if opened.number == number]:
+            self.problems.no_room(link, why)
+            link.finish("too many connections", reset=True)
+
     def closed(self, link: Link, reason: str) -> None:
+        if self.leader is not None:
+            self.leader.closed(link.number)
         if link in self.links:
             del self.links[link]
+            if self.auditing is not None:
+                self.auditing.closed(link, reason)
             where = self.settings.name, broker_label(link.target)
             self.stats.connections[where] -= 1
+            self.shared.room.leave(link.client_address[0], link.principal)
+            self.shared.crowd.connected(self.shared.room.total)
             self.stats.closed[self.settings.name, reason] += 1
-            for (api, client_id), count in link.unanswered().items():
+            principals.closed(link, self.settings.name, self.stats)
+            unanswered = Counter() if link.broker is None else link.session.unanswered()
+            for (api, client_id), count in unanswered.items():
                 self.stats.unanswered[*where, api, client_id, reason] += count
             self.intercept.forget(link)
-            self.strays.remove(link)
+            self.leading.strays.remove(link)
+            if self.redirected is not None:
+                self.redirected.closed(link)
+            self.leaving.closed(link, reason)
 
     def session(self, link: Link) -> Session:
         host = self.settings.advertise or link.local_address[0]
         client = str(Address(*link.client_address))
-        return Session(self.context, broker_label(link.target), host, client, link.number)
+        if link.opaque and self.redirected is not None:
+            self.redirected.say_opaque(link)
+            return OpaqueSession(self.context, broker_label(link.target), client, link.number)
+        return Session(self.context, broker_label(link.target), host, client, link.number, link.principal)
 
     def tap(self, link: Link, mid_stream: bool = False) -> Tap | None:
-        if self.capturing is None:
+        if self.capturing is None or link.opaque:
             return None
         client = str(Address(*link.client_address))
         broker = broker_label(link.target)
-        return self.capturing.tap(link.number, self.settings.name, broker, client, mid_stream)
+        return self.capturing.tap(link.number, self.settings.name, broker, client, mid_stream, link.principal)
 
     def capture(self, capturing: Capturing | None) -> None:
-        """From now on into this one, of connections that are there too; None: no more."""
+        """From now on capture into this one, also connections that are open already; None: into none."""
         before, self.capturing = self.capturing, capturing
         if capturing is not None and self.topology.cluster_id is not None:
             capturing.keeper.cluster(self.settings.name, self.topology.cluster_id)
@@ -157,154 +223,90 @@ class Proxied:
                 link.listen_in(self.tap(link, mid_stream=True))
 
     async def connect(self, link: Link, make: Callable[[], asyncio.Protocol]) -> asyncio.Transport:
-        """To the broker of the link's listener, or to the first of all known that answers. Raises OSError."""
-        target, topology = link.target, self.topology
-        node = None if target is None else topology.nodes.get(target) or topology.remembered.get(target)
-        if node is not None:
-            try:
-                return await self.dialler.dial(Address(node.host, node.port), make)
-            except OSError:
-                self._count_problem(target, "broker_unreachable")
-                if node.key in topology.nodes or node.key.kind == "controller":
-                    raise
-        failures: list[str] = []
-        for address in self._candidates():
-            try:
-                transport = await self.dialler.dial(address, make)
-            except OSError as error:
-                failures.append(str(error))
-            else:
-                self.asking.answered = address
-                self._led(link, address)
-                return transport
-        self._count_problem(None, "broker_unreachable")
-        raise OSError("; ".join(failures) or "no broker is known")
-
-    def _led(self, link: Link, address: Address) -> None:
-        """To the first broker that answered, whatever port the client came to."""
-        port = link.local_address[1]
-        if port != self.bootstrap_port:
-            message = f"the broker of port {port} is not known yet: led to {address} until an answer names it"
-            self.log.event("led_elsewhere", message, "warning", cluster=self.settings.name, per=port)
-            self.strays.add(link, address)
-
-    def _count_problem(self, target: NodeKey | None, kind: str) -> None:
-        self.stats.problems[self.settings.name, broker_label(target), "", kind] += 1
+        """Raises OSError."""
+        return await self.leading.connect(link, make)
 
     async def bind(self) -> None:
-        """A listener for every node that has none."""
+        """Open a listening port for every node that has none."""
+        if self.leader is not None:
+            await self.leader.bind(self)
+            self.leading.strays.lead_back_soon()
+            return
         async with self.binding:
-            for node in self.topology.unbound():
-                await self.ports.open_for(node)
-        self.strays.lead_back_soon()
-        self._say_changes()
+            await self.ports.open_for_all(self.topology.unbound())
+        self.leading.strays.lead_back_soon()
+        say_changes(self.topology, self.settings.name, self.log)
         if self.memory is not None:
             self.keep(self.memory.keep(self.topology))
-
-    def say(self, link: Link, kind: str, api: str, message: str, more: dict[str, Any] | None = None) -> None:
-        fields = {"cluster": self.settings.name, "broker": broker_label(link.target), **(more or {})}
-        fields["connection"] = str(Address(*link.client_address))
-        if api:
-            fields["api"] = api
-        if kind == "rule":  # somebody asked for these lines
-            self.log.event(kind, message, per=fields.get("rule"), each=True, **fields)
-            return
-        per = tuple(fields.get(name) for name in ("cluster", "rule", *APART.get(kind, ("api",))))
-        self.log.event(kind, message, "warning", per=per, **fields)
 
     def exchange(self, link: Link, fields: dict[str, Any], listeners: Listeners) -> None:
         fields["cluster"], fields["broker"] = self.settings.name, broker_label(link.target)
         fields["connection"], fields["connection_id"] = str(Address(*link.client_address)), link.number
+        principals.name(link, fields)
         self.exchanged(fields, listeners)
-
-    def failed(self, link: Link, error: Exception) -> None:
-        self._count_problem(link.target, "defect")
-        self._defect(error, connection=str(Address(*link.client_address)))
-
-    def _defect(self, error: BaseException, **fields: Any) -> None:
-        where = [line.strip() for line in traceback.format_tb(error.__traceback__)[-3:]]
-        message = f"klamm failed: {error!r}; please report it"
-        self.log.event("defect", message, "error", cluster=self.settings.name, where=where, **fields)
 
     def keep(self, task: Awaitable[None]) -> None:
         """Run it; a failure is a defect of klamm and is logged as one."""
-        assert isinstance(task, Coroutine)
-        running = asyncio.get_running_loop().create_task(task)
-        self.tasks.add(running)
-        running.add_done_callback(self._done)
+        self.tasks.run(task)
 
-    def _done(self, task: asyncio.Task[None]) -> None:
-        self.tasks.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            self._defect(error)
-
-    # The other end.
-
-    def _candidates(self) -> list[Address]:
-        """Where a bootstrap connection may lead: what the configuration names, then every broker known."""
-        known = [
-            Address(node.host, node.port)
-            for node in self.topology.nodes.values()
-            if node.key.kind == "broker"
-        ]
-        first = [] if self.asking.answered is None else [self.asking.answered]
-        return list(dict.fromkeys([*first, *self.settings.bootstrap, *known]))
+    # The brokers.
 
     async def follow(self) -> None:
-        """Find the cluster, let clients in, and keep looking at it for as long as klamm runs."""
-        if self.settings.advertise is not None:
-            self.keep(say_unresolved(self.settings.advertise, self.settings.name, self.log))
+        """Find the cluster, let clients in, and ask for its nodes again and again while klamm runs."""
+        say_open(self.settings, self.log)
+        if any(followed(self)) or self.sasl is not None:
+            self.keep(follow_all(self))
+        self.ports.expect()
+        if self.redirected is not None:  # its clients need not wait until klamm has found the cluster
+            await self.ports.open_bootstrap()
         await self._find()
-        self.bootstrap_port = await self.ports.open_bootstrap()
-        self.ready, self.reason = True, ""
+        await self.ports.open_bootstrap()
+        self.keep(say_unresolved(self.ports.told(), self.settings.name, self.log))
+        self.readiness.found()
         self.announced.set()
-        self._say_unused_map()
+        probe = Probe(self.dialler, self.watch, self.leading.candidates, lambda: self.asks_sasl)
+        self.keep(probe.follow(self.readiness, self._probed, self.problems.defect))
+        nodes = {Address(node.host, node.port) for node in self.topology.nodes.values()}
+        say_unused(self.settings.map, nodes, self.settings.bootstrap, self.settings.name, self.log)
         while True:
             await self._dial_new()
             await asyncio.sleep(REFRESH_S)
             try:
-                await self.watch.look(REFRESH_S, self.asking.greet)
+                await self._at_most_for_a_while(self.watch.look(REFRESH_S, self.asking.greet))
                 if not self.asks_sasl:
                     await self._look_again()
                 await self.bind()  # a port that was taken may be free by now
                 await self.ports.open_ahead(whole_range=False)
+                if self.redirected is not None:
+                    await self.redirected.resolve()
             except Exception as error:
-                self._defect(error)
+                self.problems.defect(error)
 
-    def _say_unused_map(self) -> None:
-        """A misspelt host would go unnoticed. Behind SASL the nodes are not known yet."""
-        nodes = {Address(node.host, node.port) for node in self.topology.nodes.values()}
-        for unused in self.settings.map.keys() - nodes - set(self.settings.bootstrap) if nodes else ():
-            said = ", ".join(map(str, sorted(nodes)))
-            message = f"map: no node advertises {unused} now; they advertise {said}"
-            self.log.event("map_unused", message, "warning", cluster=self.settings.name, per=unused)
-
-    async def _look_again(self) -> None:
+    async def _look_again(self, *first: Address) -> None:
+        changes = self.readiness.changes
         try:
-            self._learn(await self.asking.ask_any(self._candidates()))
+            self._learn(await self.asking.ask_any(dict.fromkeys([*first, *self.leading.candidates()])))
         except OSError as error:
-            if self.ready:
-                self.log.event("unreachable", f"{error}; trying again", "error", cluster=self.settings.name)
-            self.ready, self.reason = False, str(error)
+            if self.readiness.changes == changes:  # else a probe knows better by now
+                self.readiness.lost(str(error))
         else:
-            if not self.ready:
-                self.log.event("reachable", "the cluster answers again", cluster=self.settings.name)
-            self.ready, self.reason = True, ""
+            self.readiness.answered()
+
+    async def _probed(self, address: Address) -> None:
+        if self.asks_sasl:
+            self.readiness.answered()
+        elif self.readiness.asks_again():
+            await self._look_again(address)
 
     async def _find(self) -> None:
-        wait_s, said = RETRY_FIRST_S, ""
+        wait_s = RETRY_FIRST_S
         patience = self.asking.patience()
         while True:
             try:
-                found = await self.asking.ask_any(self._candidates())
+                found = await self.asking.ask_any(self.leading.candidates())
                 break
             except OSError as error:
-                self.reason = str(error)
-                if self.reason != said:
-                    said = self.reason
-                    self.log.event(
-                        "unreachable", f"{said}; trying again", "error", cluster=self.settings.name, per=said
-                    )
+                self.readiness.not_found(str(error))
             finally:
                 patience.cancel()
             await asyncio.sleep(wait_s)
@@ -316,63 +318,69 @@ class Proxied:
         if found.is_controller:
             self.asking.say_controller()
         if found.asks_sasl:
-            self.log.event("sasl", about_sasl(found.mechanisms), "warning", cluster=self.settings.name)
+            about = about_sasl(found.mechanisms, self.redirected is not None)
+            self.log.event("sasl", about, "warning", cluster=self.settings.name)
         await self.bind()
         ahead = await self.ports.open_ahead(whole_range=self.asks_sasl)
-        possible = connections_possible(ahead)
-        if possible < FEW and possible <= self.room:
-            message = f"there is room for {possible} connections at once; {LOW_LIMIT}"
-            self.log.event("few_connections", message, "warning", cluster=self.settings.name)
-        self.room = min(self.room, possible)
+        possible = connections_possible(ahead + max(0, len(self.topology.nodes) - SPARE_LISTENERS))
+        self.shared.room.bound(possible, self.settings.name, self.log)
 
     def _learn(self, found: Found) -> None:
         if found.cluster_id is not None and self.topology.cluster_id not in (None, found.cluster_id):
             before = self.topology.cluster_id
             message = f"the bootstrap servers lead to cluster {found.cluster_id}; before it was {before}"
             self.log.event("cluster_changed", message, "error", cluster=self.settings.name)
+        self.readiness.probed = not found.is_old
         self.topology.cluster_id = found.cluster_id or self.topology.cluster_id
         if self.capturing is not None and self.topology.cluster_id is not None:
             self.capturing.keeper.cluster(self.settings.name, self.topology.cluster_id)
         for key, address in found.nodes.items():
             self.topology.learn(key.kind, key.node_id, *address)
-        self._say_changes()
-
-    def _say_changes(self) -> None:
-        changes, self.topology.changes = self.topology.changes, []
-        for key, change in changes:
-            level: Level = "warning" if " moved " in change else "info"  # one that flaps: once a minute
-            self.log.event("topology", change, level, cluster=self.settings.name, per=key)
+        say_changes(self.topology, self.settings.name, self.log)
 
     async def _dial_new(self) -> None:
-        await self.watch.meet(self.watch.dial if self.asks_sasl else self.asking.ask)
+        ask, greet = (self.watch.dial,) * 2 if self.asks_sasl else (self.asking.ask, self.asking.greet)
+        await self._at_most_for_a_while(self.watch.meet(ask, greet))
 
-    # What it tells.
+    async def _at_most_for_a_while(self, work: Coroutine[Any, Any, None]) -> None:
+        """Where many nodes are silent it goes on meanwhile."""
+        await asyncio.wait([self.tasks.run(work)], timeout=REFRESH_S)
+
+    # State for metrics and the admin API.
+
+    @property
+    def bootstrap_port(self) -> int:
+        return self.ports.bootstrap_port
 
     def listening(self) -> Address:
-        """Where clients bootstrap."""
-        host = self.settings.advertise or self.settings.listen.host
-        return Address(ANY_ADDRESS.get(host, host), self.bootstrap_port)
+        """The address of the bootstrap port, as clients are told it."""
+        return self.ports.bootstrap_address()
+
+    def found_by(self) -> str:
+        """The advice where no client comes."""
+        if self.redirected is not None:
+            return "a redirect in klamm's own network namespace leads clients to it (docs/sidecar.md)"
+        return "clients find klamm when their bootstrap.servers names it, not the brokers"
 
     def state(self) -> ClusterState:
-        host = self.listening().host
-        named, unnamed = self.topology.nodes.values(), self.topology.unnamed()
-        nodes = sorted([*named, *unnamed], key=lambda node: node.key)
+        host = None if self.redirected is not None else self.listening().host
         return ClusterState(
             self.settings.name,
             tuple(map(str, self.settings.bootstrap)),
             str(self.listening()),
             self.topology.cluster_id,
-            self.ready,
-            self.reason,
-            tuple(
-                NodeState.of(
-                    node, host, self.watch.up(node), node in unnamed, self.ports.unbound.get(node.key, "")
-                )
-                for node in nodes
-            ),
-            self.is_controller and all(node.key.kind == "controller" for node in named),
-            any(node.key.kind == "broker" for node in named),
+            self.readiness.ready,
+            self.readiness.reason,
+            self.node_states.of(host),
+            self.is_controller and all(key.kind == "controller" for key in self.topology.nodes),
+            any(key.kind == "broker" for key in self.topology.nodes),
             self.asks_sasl if self.announced.is_set() else None,
+            self.tls is not None,
+            self.redirected is not None,
+            self.announced.is_set(),
+            self.ports.closed,
+            self.settings.names is not None,
+            self.settings.listen_sasl is not None,
         )
 
     def in_flight(self) -> Counter[tuple[str, str]]:
@@ -384,10 +392,9 @@ class Proxied:
 
     async def stop(self) -> None:
         self.ports.close()
+        await self.doors.stop()
         for link in list(self.links):
-            link.shut()
-        for task in list(self.tasks):
-            task.cancel()
-        await asyncio.gather(*self.tasks, return_exceptions=True)
+            link.finish("klamm stopped", now=True)
+        await self.tasks.stop()
         if self.memory is not None:
             self.memory.keep_now(self.topology)

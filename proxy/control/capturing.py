@@ -1,37 +1,39 @@
-"""Captures: begun and ended while klamm runs, on all connections of all clusters."""
+"""Captures, which begin and end while klamm runs, of all connections of all clusters."""
 
 from __future__ import annotations
 
 import asyncio
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from secrets import token_bytes
 from typing import Protocol
 
-from klamm.captures.captured import Connection
+from klamm.captures.captured import CapturedConnection
 from klamm.captures.storage.keeper import Keeper
 from klamm.captures.storage.picking import Picking
 from klamm.captures.storage.scribe import Counters, Scribe
 from klamm.captures.storage.segments import origin
 from klamm.captures.storage.writing import Limits, Writer
 from klamm.captures.streams.blanking import Keeping
-from klamm.client.types import Capture as Told
+from klamm.client.types import Capture as CaptureState
 from klamm.proxy import config
 from klamm.proxy.edge.tap import Tap
 from klamm.proxy.log.event_log import EventLog
 from klamm.proxy.log.events import Level
 from klamm.rules.expressions import parse
 
-ENDING_S = 10.0  # for what waits to be written when klamm stops
+Begin = Callable[[], None]
+ENDING_S = 10.0  # at most, to write the rows that wait when klamm stops
 
 
 class Capturing:
-    """One capture of this process. Raises OSError where its folder cannot be made."""
+    """One capture of this process. Raises OSError if its folder cannot be made."""
 
     def __init__(self, settings: config.Capture, log: EventLog) -> None:
         folder = Path(settings.folder)
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.settings, begun = settings, origin(settings.records)
         self.name = begun.capture
         key = token_bytes(32) if settings.key_file is None else Path(settings.key_file).read_bytes()[:64]
@@ -42,14 +44,15 @@ class Capturing:
             settings.queue_bytes,
         )
         self.wall_offset_ns = time.time_ns() - time.monotonic_ns()
+        self.since = time.time()
 
     @property
     def counters(self) -> Counters:
         return self.keeper.counters
 
-    def state(self) -> Told:
+    def state(self) -> CaptureState:
         settings, counters = self.settings, self.counters
-        return Told(
+        return CaptureState(
             name=self.name,
             folder=settings.folder,
             records=settings.records,
@@ -62,6 +65,8 @@ class Capturing:
             failures=counters.failures,
             last_error=counters.last_error,
             failing=counters.failing,
+            since=self.since,
+            written_bytes=counters.written_bytes,
         )
 
     def start(self) -> None:
@@ -70,33 +75,46 @@ class Capturing:
     async def stop(self) -> None:
         await asyncio.to_thread(self.keeper.stop, ENDING_S)
 
-    def tap(self, number: int, cluster: str, broker: str, client: str, mid_stream: bool = False) -> Tap:
-        """For this connection, from now on; `mid_stream`: it was open before."""
-        connection = Connection(self.name, number, cluster, broker, client)
-        self.keeper.opened(connection, time.time_ns(), mid_stream)
+    def tap(
+        self,
+        number: int,
+        cluster: str,
+        broker: str,
+        client: str,
+        mid_stream: bool = False,
+        principal: str | None = None,
+    ) -> Tap:
+        """A tap for this connection, from now on; `mid_stream`: it was open before."""
+        connection = CapturedConnection(self.name, number, cluster, broker, client, principal)
+        self.keeper.opened(connection, time.monotonic_ns() + self.wall_offset_ns, mid_stream)
         return Tap(self.keeper, number, self.wall_offset_ns)
 
 
 class Captured(Protocol):
-    """Connections that a capture can be taken of: a cluster's."""
+    """A cluster, whose connections a capture can take."""
 
     def capture(self, capturing: Capturing | None) -> None: ...
 
 
 class Captures:
-    """The one that runs, if any, on all connections of `proxied`."""
+    """Begins and ends captures of all connections of `proxied`. `running`: the one that runs, if any;
+    `folder`: that of this one, or else of the one that ran last.
+    """
 
     def __init__(self, proxied: Sequence[Captured], log: EventLog) -> None:
         self.proxied, self.log = proxied, log
         self.running: Capturing | None = None
+        self.folder: str | None = None
 
-    def begin(self, settings: config.Capture) -> Capturing:
-        """Raises OSError; there must be none yet."""
-        self.running = Capturing(settings, self.log)
-        self.running.start()
+    def made(self, settings: config.Capture) -> Begin:
+        """A function that begins a capture; none may run then. Raises OSError."""
+        return partial(self._begin, Capturing(settings, self.log))
+
+    def _begin(self, capture: Capturing) -> None:
+        self.running, self.folder = capture, capture.settings.folder
+        capture.start()
         for proxied in self.proxied:
-            proxied.capture(self.running)
-        return self.running
+            proxied.capture(capture)
 
     async def end(self) -> None:
         running, self.running = self.running, None
@@ -107,8 +125,21 @@ class Captures:
         await running.stop()
 
 
+class Ending(Protocol):
+    """Something that captures."""
+
+    async def end(self) -> None: ...
+
+
+async def replace(captures: Ending, begin: Begin | None) -> None:
+    """End the capture that runs, if there is one, and begin this one, if it is one."""
+    await captures.end()
+    if begin is not None:
+        begin()
+
+
 def _saying(log: EventLog) -> Callable[[str, str], None]:
-    """What the writer's thread has to say, said on the loop. Errors are limited, recoveries are not."""
+    """Logs messages of the writer's thread, on the loop. Errors are limited, recoveries are not."""
     loop = asyncio.get_running_loop()
 
     def say(kind: str, message: str) -> None:

@@ -1,39 +1,51 @@
-"""A request and its response, as listeners are told of them."""
+"""An exchange, a request and its response, in the form that listeners get."""
 
 from __future__ import annotations
 
 import time
 from base64 import b64encode
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from klamm.client.types import Body, Exchange
 from klamm.decoders import DecodeError
 from klamm.decoders.error_codes import error_name
-from klamm.decoders.schema import SECRET, marked
-from klamm.rules.frame import Frame
+from klamm.decoders.schema import SECRET, Api, Side, marked
+from klamm.rules.frame import Frame, Treatment
 from klamm.rules.json_form import to_json
 from klamm.rules.subjects import subjects
 
+TOPIC_BYTES = 200  # of a topic or an error in the fields of an exchange
+Treatments = tuple[Treatment | None, Treatment | None]
+
 
 class Seen(NamedTuple):
-    """What a listener keeps: the fields of the log, and the frames where it looks at bodies."""
+    """An exchange that a listener got: the fields of the log, and the frames if it wants bodies."""
 
     time: float
-    said: Mapping[str, Any]
+    fields: Mapping[str, Any]
     request: Frame | None = None
     response: Frame | None = None
 
     @property
     def size(self) -> int:
-        """Bytes of the bodies."""
-        return sum(len(frame.body) for frame in (self.request, self.response) if frame is not None)
+        """Bytes of the bodies; those that rules have changed count once."""
+        frames = (self.request, self.response)
+        return sum(len(frame.body) + len(frame.came or b"") for frame in frames if frame is not None)
+
+    @property
+    def told(self) -> int:
+        """Bytes of the topics, partitions and errors in its fields, roughly."""
+        topics, errors = self.fields.get("topics", {}), self.fields.get("errors", ())
+        named = sum([TOPIC_BYTES + len(name) + 8 * len(parts) for name, parts in topics.items()])
+        return named + TOPIC_BYTES * len(errors)
 
 
 def seen(request: Frame, response: Frame | None) -> Seen:
-    """What there is to say of two frames, but for what has to be read from them."""
+    """An exchange of two frames. Their bodies are not read yet."""
     own = response is not None and response.arrived_ns == request.arrived_ns
-    said = {
+    fields = {
         "api": request.api.name,
         "version": request.version,
         "client_id": request.client_id,
@@ -46,7 +58,22 @@ def seen(request: Frame, response: Frame | None) -> Seen:
         "response_bytes": None if response is None else _size(response),
         "latency_ns": None if response is None else response.arrived_ns - request.arrived_ns,
     }
-    return Seen(time.time(), said, request, response)
+    if request.peer.principal is not None:
+        fields["principal"] = request.peer.principal
+    return Seen(time.time(), fields, request, response)
+
+
+def treatments_of(one: Seen) -> Treatments:
+    """What rules did to the request and to the answer."""
+    if one.request is None:
+        found: Treatments = one.fields.get("treatments", (None, None))
+        return found
+    return one.request.treatment, None if one.response is None else one.response.treatment
+
+
+def _other(data: bytes | None, body: bytes) -> str | None:
+    """In base64, where it is not the same."""
+    return None if data is None or data == body else b64encode(data).decode()
 
 
 def _size(frame: Frame) -> int:
@@ -54,39 +81,46 @@ def _size(frame: Frame) -> int:
     return frame.header_bytes + len(frame.body)
 
 
-def told(one: Seen, number: int = 0, request: Body | None = None, response: Body | None = None) -> Exchange:
-    """As the API tells it. Reads the bodies, where they are there, for topics and errors."""
-    said = one.said
-    latency_ns, more = said.get("latency_ns"), _read(one)
+def exchange_of(
+    one: Seen, number: int = 0, request: Body | None = None, response: Body | None = None
+) -> Exchange:
+    """The exchange as the admin API gives it. Reads the bodies, if it has them, for topics and errors."""
+    fields, treatments = one.fields, treatments_of(one)
+    latency_ns, more = fields.get("latency_ns"), _read(one)
+    delays_ms = [0.0 if each is None else round(each.delay_ns / 1e6, 3) for each in treatments]
     errors: dict[str, int] = {}
-    for _, code in more.get("errors", said.get("errors", ())):
+    for _, code in more.get("errors", fields.get("errors", ())):
         errors[error_name(code)] = errors.get(error_name(code), 0) + 1
     return Exchange(
         time=round(one.time, 6),
-        cluster=said["cluster"],
-        broker=said["broker"],
-        connection=said["connection"],
-        connection_id=said.get("connection_id", 0),
-        api=said["api"],
-        version=said["version"],
-        client_id=said["client_id"],
-        origin=said["origin"],
-        request_bytes=said["request_bytes"],
-        response_bytes=said["response_bytes"],
+        cluster=fields["cluster"],
+        broker=fields["broker"],
+        connection=fields["connection"],
+        connection_id=fields.get("connection_id", 0),
+        api=fields["api"],
+        version=fields["version"],
+        client_id=fields["client_id"],
+        origin=fields["origin"],
+        request_bytes=fields["request_bytes"],
+        response_bytes=fields["response_bytes"],
         latency_ms=None if latency_ns is None else round(latency_ns / 1e6, 3),
         id=number,
-        correlation_id=said.get("correlation_id"),
-        topics=more.get("topics", said.get("topics", {})),
-        group=more.get("group", said.get("group")),
+        correlation_id=fields.get("correlation_id"),
+        principal=fields.get("principal"),
+        topics=more.get("topics", fields.get("topics", {})),
+        group=more.get("group", fields.get("group")),
         errors=errors,
+        rules=list(dict.fromkeys(name for each in treatments if each is not None for name in each.rules)),
+        request_delay_ms=delays_ms[0],
+        response_delay_ms=delays_ms[1],
         request=request,
         response=response,
     )
 
 
 def _read(one: Seen) -> dict[str, Any]:
-    """Topics, group and errors, in the words of the log."""
-    if one.request is None:
+    """Topics, group and errors, named as in the log; nothing where the session has read them already."""
+    if one.request is None or "errors" in one.fields:
         return {}
     about = subjects(one.request, one.response)
     errors = [(None, code) for code, count in about.errors.items() for _ in range(count)]
@@ -94,15 +128,24 @@ def _read(one: Seen) -> dict[str, Any]:
 
 
 def body(frame: Frame, raw: bool) -> Body:
-    """One side. Secrets are never told; records only as they are on the wire, to those who ask for `raw`."""
-    size = len(frame.body)
-    fields = frame.api.fields(frame.side)
-    if raw:
-        if any(marked(fields, frame.version, frozenset({SECRET}))):
-            return Body(size, reason=f"a {frame.api.name} {frame.side} carries secrets")
-        return Body(size, raw=b64encode(frame.body).decode())
+    """The body of one side. It never has secrets; it has the bytes of records only if `raw`. One that could
+    have secrets comes as values in any case.
+    """
+    size, withheld = len(frame.body), frame.treatment.withheld
+    secret = raw and _has_secrets(frame.api, frame.version, frame.side)
+    if raw and not secret:
+        came, sent = (
+            _other(one, frame.body) for one in (frame.came, None if frame.of is None else frame.of.body)
+        )
+        return Body(size, raw=b64encode(frame.body).decode(), came=came, sent=sent, withheld=withheld)
     try:
-        values = to_json(fields, frame.version, frame.values)
+        values = to_json(frame.api.fields(frame.side), frame.version, frame.values)
     except DecodeError as problem:
-        return Body(size, reason=str(problem))
-    return Body(size, values=values)
+        return Body(size, reason=str(problem), withheld=withheld)
+    reason = f"a {frame.api.name} {frame.side} carries secrets" if secret else ""
+    return Body(size, values=values, reason=reason, withheld=withheld)
+
+
+@lru_cache(4096)  # clients may make up versions
+def _has_secrets(api: Api, version: int, side: Side) -> bool:
+    return any(marked(api.fields(side), version, frozenset({SECRET})))

@@ -1,4 +1,4 @@
-"""Paused frames of all connections: until when each waits, and the decisions about them."""
+"""The paused frames of all connections, the time until which each waits, and decisions about them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from klamm.proxy.edge.link import Link
 from klamm.proxy.session.effects import To
 from klamm.proxy.session.paused import Decision, Paused, Resume
 
-MOST, MOST_BYTES = 100, 64 << 20  # of all connections; a frame beyond them is not held
+MOST, MOST_BYTES = 100, 64 << 20  # of all connections; a frame beyond them is not paused
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,7 +29,7 @@ class Intercepted:
 
 
 class Intercept:
-    """`in_force` says whether the rule of that name still acts."""
+    """`in_force`: does the rule of this name still act?"""
 
     def __init__(self, in_force: Callable[[str], bool]) -> None:
         self.in_force = in_force
@@ -38,10 +38,15 @@ class Intercept:
         self.numbers = count(1)
 
     def pause(self, link: Link, to: To, frame: Paused) -> None:
-        """It waits from now on; where there is no room for it, it goes on at once, and that is said."""
-        if len(self.waiting) >= MOST or self.bytes + frame.size > MOST_BYTES:
-            message = f"{MOST} frames, or {MOST_BYTES >> 20} MiB, are held: this one goes on"
-            link.host.say(link, "too_many_held", frame.frame.api.name, message, {"rule": frame.pause.rule})
+        """Let a frame wait from now on. If there is no room for it, log that and let it go on."""
+        own = [one.paused.size for one in self.waiting.values() if one.link is link]
+        room, room_bytes = MOST - len(self.waiting), MOST_BYTES - self.bytes
+        if len(own) >= room or sum(own) + frame.size > room_bytes:  # a connection leaves others as much
+            message = (
+                f"{len(self.waiting)} frames of {self.bytes:,} bytes are paused, {len(own)} of this "
+                "connection: this one goes on"
+            )
+            link.host.say(link, "too_many_paused", frame.frame.api.name, message, {"rule": frame.pause.rule})
             link.resolve(to, frame, Resume())
             return
         number, wait_s, now = next(self.numbers), frame.pause.timeout_ns / 1e9, time.time()
@@ -50,18 +55,18 @@ class Intercept:
         self.bytes += frame.size
 
     def resolve(self, number: int, decision: Decision) -> None:
-        """Raises KeyError, and as Session.resolve does."""
+        """Carry out the decision about a frame. Raises KeyError, and the errors of Session.resolve."""
         one = self.waiting[number]
         one.link.resolve(one.to, one.paused, decision)
         self._forget(one)
 
     def forget(self, link: Link) -> None:
-        """Its connection has ended."""
+        """Forget the frames of a connection that has ended."""
         for one in [one for one in self.waiting.values() if one.link is link]:
             self._forget(one)
 
     def review(self) -> None:
-        """What was held for a rule that acts no more goes on."""
+        """Resume the frames whose rule no longer acts."""
         for one in list(self._without_rule()):
             self.resolve(one.number, Resume())
 

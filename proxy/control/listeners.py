@@ -1,5 +1,5 @@
-"""Listeners of exchanges. Sessions show them exchanges where the request alone decides; where the response
-decides, and where bodies are wanted, a rule without effects does. Without listeners nothing is done.
+"""Listeners of exchanges. If the request alone decides whether a listener wants an exchange, sessions give
+it the exchange; if the response decides, or bodies are wanted, a rule without effects does.
 """
 
 from __future__ import annotations
@@ -13,25 +13,25 @@ from typing import Any, ClassVar, Protocol
 from klamm.decoders import API, DecodeError
 from klamm.proxy.control.exchange import Seen, seen
 from klamm.proxy.control.rule_book import RuleBook
-from klamm.proxy.session.listeners import Listener, Listeners, holds
+from klamm.proxy.session.observing.listeners import Listener, Listeners, holds
 from klamm.rules.actions.answers import is_answered
 from klamm.rules.expressions import Expression
 from klamm.rules.frame import Frame
 from klamm.rules.orders import OnAnswer, Order
 from klamm.rules.plan import ListenerWish, Planner, Wishes
-from klamm.rules.rule import Draw, Rule
+from klamm.rules.rule import Draw, Rule, When
 
 Test = Callable[[Frame], bool | None]
 
 
 class Log(Protocol):
-    """What the sessions' exchanges are written to."""
+    """The log, to which the exchanges of sessions are written."""
 
     def exchange(self, fields: Mapping[str, Any]) -> None: ...
 
 
 class ShowTo:
-    """An action of klamm's own: shows `listener` each exchange for which `where` holds."""
+    """An action of klamm's own: gives `listener` each exchange for which `where` holds."""
 
     name: ClassVar[str] = "watch"
     sides: ClassVar[Sequence[str]] = ("request",)
@@ -46,7 +46,7 @@ class ShowTo:
         wanted = on_request is not None and holds(on_request, frame)
         if not wanted and on_answer is None:
             return ()
-        request = _copy(frame)
+        request = frame.copy(frame.body)
         if _unanswered(frame):
             if wanted:
                 self.listener.take(seen(request, None))
@@ -54,13 +54,13 @@ class ShowTo:
 
         def answered(answer: Frame) -> Iterable[Order]:
             if wanted or (on_answer is not None and holds(on_answer, answer)):
-                self.listener.take(seen(request, _copy(answer, request)))
+                self.listener.take(seen(request, answer.copy(answer.body, request)))
             return ()
 
         return (OnAnswer(answered),)
 
     def _tests(self, frame: Frame) -> tuple[Test | None, Test | None]:
-        """What decides on a request of this kind, and on its answer; None: nothing can."""
+        """The tests of a request of this API version and of its answer; None: `where` cannot decide it."""
         key = frame.api.key, frame.version
         if key not in self.tests:
             where = self.where
@@ -80,14 +80,6 @@ def _always(frame: Frame) -> bool:
     return True
 
 
-def _copy(frame: Frame, request: Frame | None = None) -> Frame:
-    """What other rules do to a frame is not done to this one."""
-    of = frame.api, frame.version, frame.side, frame.body, frame.client_id, frame.peer, frame.arrived_ns
-    copy = Frame(*of, request)
-    copy.names, copy.read, copy.header_bytes = frame.names, frame.read, frame.header_bytes
-    return copy
-
-
 def _unanswered(request: Frame) -> bool:
     try:
         return not is_answered(request)
@@ -96,7 +88,7 @@ def _unanswered(request: Frame) -> bool:
 
 
 class Exchanges:
-    """`logged`: the APIs of the log, None for all."""
+    """All listeners, and the log. `logged`: the APIs whose exchanges are logged, None for all."""
 
     def __init__(
         self, log: Log, metering: Any, logged: frozenset[str] | None, planner: Planner, book: RuleBook
@@ -106,20 +98,29 @@ class Exchanges:
         self.rules: dict[int, str] = {}  # by the listener's id
         self.numbers = count(1)
 
-    def told(self, fields: dict[str, Any], listeners: Listeners) -> None:
-        """By a session, of one exchange."""
+    def observe(self, metering: Any, logged: frozenset[str] | None) -> None:
+        """Other settings of metrics and the log."""
+        self.metering, self.logged = metering, logged
+        self._wish()
+
+    def show(self, fields: dict[str, Any], listeners: Listeners) -> None:
+        """Give an exchange of a session to the log and to its listeners."""
+        frames = fields.pop("frames", (None, None))
         if self.logged is None or fields["api"] in self.logged:
             self.log.exchange(fields)
         if listeners:
-            one = Seen(time.time(), fields)
+            now = time.time()
+            one, bodied = Seen(now, fields), Seen(now, fields, *frames)
             for listener in listeners:
-                if not listener.full:  # else it was counted
-                    listener.take(one)
+                if not listener.full:  # a full one has counted it with `missed`
+                    listener.take(bodied if listener.bodies else one)
 
-    def open(self, listener: Listener, where: Expression | None, bodies: bool) -> None:
-        """Tell it from now on. Raises ValueError for an expression that can never hold."""
+    def open(self, listener: Listener, where: Expression | None, chance: float | None = None) -> None:
+        """Give it exchanges from now on. With a `chance` of each a rule chooses them, else the session where
+        the request decides. Raises ValueError for an expression that can never hold.
+        """
         keys = frozenset() if where is None else where.apis()
-        if not bodies:
+        if chance is None:
             self.wishes[id(listener)] = ListenerWish(where, listener)
             self._wish()
             if where is None:
@@ -131,10 +132,17 @@ class Exchanges:
                 return
         name = f"watch {next(self.numbers)}"
         self.rules[id(listener)] = name
-        self.book.listen(Rule(name, (ShowTo(listener, where),), keys=keys))
+        self.book.listen(
+            Rule(
+                name,
+                (ShowTo(listener, where),),
+                keys=keys,
+                when=When(chance=1.0 if chance is None else chance),
+            )
+        )
 
     def close(self, listener: Listener) -> None:
-        """No more."""
+        """Give it no more exchanges."""
         name = self.rules.pop(id(listener), None)
         if name is not None:
             self.book.unlisten(name)
@@ -145,17 +153,20 @@ class Exchanges:
         wishes = Wishes(self.metering, self.logged, tuple(self.wishes.values()))
         if wishes != self.planner.wishes:
             self.planner.wish(wishes)
-            self.book.engine.revision += 1  # connections look again at what they do
+            self.book.engine.changed()
 
 
 class Ring:
-    """The newest exchanges, with their bodies as far as there is room for them."""
+    """A listener that keeps the newest exchanges: as many as there is room for, with bodies while there is
+    room for these.
+    """
 
     full = False
 
     def __init__(self, most: int, most_bytes: int, bodies: bool, since: float) -> None:
-        self.most_bytes, self.bodies, self.since = most_bytes, bodies, since
-        self.kept: deque[tuple[int, Seen]] = deque(maxlen=most)
+        self.most, self.most_bytes, self.bodies, self.since = most, most_bytes, bodies, since
+        self.kept: deque[tuple[int, Seen]] = deque()
+        self.told = 0  # bytes of the fields of `kept`
         self.bodied: deque[tuple[int, int]] = deque()  # (number, bytes) of those that have bodies
         self.bytes = 0
         self.numbers = count(1)
@@ -163,6 +174,9 @@ class Ring:
     def take(self, one: Seen) -> None:
         number = next(self.numbers)
         self.kept.append((number, one))
+        self.told += one.told
+        while len(self.kept) > 1 and (len(self.kept) > self.most or self.told > self.most_bytes):
+            self.told -= self.kept.popleft()[1].told
         if one.request is not None:
             self.bodied.append((number, one.size))
             self.bytes += one.size
@@ -177,7 +191,7 @@ class Ring:
                 )
 
     def missed(self, count: int) -> None:
-        """Never: there is always room for the newest."""
+        """Never called: a ring is never full."""
 
     def of(self, number: int) -> Seen | None:
         """The exchange with this number, if it is still there."""

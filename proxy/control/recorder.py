@@ -8,11 +8,11 @@ import time
 from klamm.proxy.control.listeners import Exchanges, Ring
 
 KEPT, KEPT_BYTES = 1000, 16 << 20
-KEPT_S = 60.0  # after the last question
+KEPT_S = 60.0  # after the last request for them
 
 
 class Recorder:
-    """A ring that is there while it is asked for."""
+    """Has a ring of exchanges while somebody asks for it."""
 
     def __init__(self, exchanges: Exchanges) -> None:
         self.exchanges = exchanges
@@ -20,10 +20,12 @@ class Recorder:
         self.end: asyncio.TimerHandle | None = None
 
     def asked(self, bodies: bool) -> Ring:
-        """The ring, from now on for as long as it is asked for; once with bodies, always with them."""
+        """The ring, made by the first call. It ends KEPT_S after the last call; it has bodies after a call
+        with `bodies`.
+        """
         if self.ring is None or (bodies and not self.ring.bodies):
             fresh = Ring(KEPT, KEPT_BYTES, bodies, time.time())
-            self.exchanges.open(fresh, None, bodies)
+            self.exchanges.open(fresh, None)
             self.stop()
             self.ring = fresh
         if self.end is not None:

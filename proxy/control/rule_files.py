@@ -1,10 +1,9 @@
-"""The rules in force: read at the start, and again, whole or not at all, when their files change."""
+"""Reads rule files at the start, and again when they change, whole or not at all."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from pathlib import Path
 from secrets import randbelow
 
 from klamm.proxy.config import Rules
@@ -14,24 +13,23 @@ from klamm.rules.engine import Engine
 from klamm.rules.file.presence import unmet
 from klamm.rules.file.rule_file import RuleFile, load
 from klamm.settings.typed_yaml import ConfigError
+from klamm.settings.watched_files import WatchedFiles, identities
 
-LOOK_S = 0.5  # between two looks at the files; a change is taken once two looks see the same
+LOOK_S = 0.5  # between two checks of the files; a change is read once two checks agree
 SHOWN = 3  # mistakes in one line of the log
 SEEDS = 2**32
 
-Identities = dict[str, tuple[int, ...] | None]  # file -> what changes when it does
-
 
 class RuleReload:
-    """Raises ConfigError where the rules have mistakes at the start. Without settings there are no rules."""
+    """Raises ConfigError if the rules have mistakes at the start. Without settings there are no rules."""
 
     def __init__(self, settings: Rules | None, log: Events) -> None:
         self.settings, self.log = settings, log
         self.source = ""
-        self.unmet: set[tuple[str, str]] = set()  # (rule, reason) that the log has said
-        self.seen: object = None  # the rules and nodes of the last look
-        self.loaded: Identities = {}
-        self.waiting: Identities = {}
+        self.plugins: tuple[str, ...] = ()  # files whose actions the rules use
+        self.unmet: set[tuple[str, str]] = set()  # (rule, reason) that have been logged
+        self.seen: object = None  # the rules and nodes of the last check
+        self.watched = WatchedFiles(())
         seed = settings.seed if settings is not None else 0
         found = None
         if settings is not None:
@@ -47,17 +45,17 @@ class RuleReload:
 
     @property
     def rejected(self) -> bool | None:
-        """Does the file on disk have mistakes? None where there is no file."""
+        """Does the file on disk have mistakes? None if there is no file."""
         return None if self.settings is None else self.book.rule_file.rejected is not None
 
-    def said(self) -> str:
-        """One line for people; nothing where there are no rules."""
+    def summary(self) -> str:
+        """One line for people; empty if there are no rules."""
         if not self.source:
             return ""
         return f"rules: {len(self.book.file)} from {self.source}, seed {self.engine.seed}"
 
     async def follow(self) -> None:
-        """Look at the files, and say what failed, until cancelled."""
+        """Check the files, and log rules that failed or ended, until cancelled."""
         while True:
             await asyncio.sleep(LOOK_S)
             self.tell_failures()
@@ -65,14 +63,14 @@ class RuleReload:
             self.log.settle()
             for name in self.book.expire():
                 self.log.event("rule_ended", f"the rule {name}, made by hand, has ended", rule=name)
-            if self.changed():
-                await self.reload()
-
-    def changed(self) -> bool:
-        """Is there something new, that was the same at the last look?"""
-        now = {file: _identity(file) for file in self.loaded}
-        settled, self.waiting = now == self.waiting, now
-        return settled and now != self.loaded
+            if self.watched.changed():
+                try:
+                    await self.reload()
+                except Exception as wrong:  # an error in klamm: rules by hand must end all the same
+                    message = f"the rules stay as they were, for an error in klamm: {wrong!r}"
+                    self.log.event(
+                        "rules_rejected", message, "error", per=str(self.watched.read), file=self.source
+                    )
 
     async def reload(self) -> None:
         """Read the files again; with mistakes the rules stay as they are."""
@@ -83,12 +81,12 @@ class RuleReload:
             more = f"; and {len(texts) - SHOWN} more" if len(texts) > SHOWN else ""
             message = f"the rules stay as they were: {'; '.join(texts[:SHOWN])}{more}"
             self.book.reject(found)
-            self.log.event("rules_rejected", message, "error", per=str(self.loaded), file=found.source)
+            self.log.event("rules_rejected", message, "error", per=str(self.watched.read), file=found.source)
         else:
             self._take(found)
 
     def tell_failures(self) -> None:
-        """What actions raised, in the log: once a minute for each rule."""
+        """Log the exceptions of actions, once a minute for each rule."""
         failed = self.engine.failed[:]
         del self.engine.failed[: len(failed)]
         for rule, why in failed:
@@ -96,8 +94,8 @@ class RuleReload:
             self.log.event("rule_failed", message, "error", per=rule, rule=rule)
 
     def tell_unmet(self) -> None:
-        """Rules that name clusters or brokers that are not there, in the log: when that is known, and each
-        once for as long as it is so.
+        """Log rules that name clusters or brokers that do not exist: once the nodes are known, and once until
+        it changes.
         """
         known = self.book.known()
         if self.seen == (self.engine.revision, known):
@@ -111,28 +109,18 @@ class RuleReload:
         self.unmet = found
 
     def _read(self, settings: Rules) -> RuleFile:
-        known = (settings.file, *settings.plugins, *self.loaded)
-        before = {file: _identity(file) for file in known}
+        before = identities((settings.file, *settings.plugins, *self.watched.read))
         found = load(settings.file, settings.plugins, time.time_ns())
-        # with mistakes, too: any of these files may be what has to be corrected
-        self.loaded = self.waiting = {file: before.get(file) or _identity(file) for file in found.files}
+        # also after mistakes: each of these files may be the one to correct
+        self.watched = WatchedFiles(found.files, before)
         return found
 
     def _take(self, found: RuleFile) -> None:
-        self.source = found.source
+        self.source, self.plugins = found.source, found.files[1:]
         for name in self.book.of_file(found):
             self.log.event(
                 "rule_replaced", f"{found.source} has a rule {name} now: the one by hand ends", rule=name
             )
-        self.log.event("rules_loaded", self.said(), rules=len(found.rules), seed=self.engine.seed)
+        self.log.event("rules_loaded", self.summary(), rules=len(found.rules), seed=self.engine.seed)
         for warning in found.warnings:
             self.log.event("rule_doubt", str(warning), "warning", per=str(warning))
-
-
-def _identity(file: str) -> tuple[int, ...] | None:
-    """Changes whenever a file, or what a link leads to, does; None where there is none."""
-    try:
-        found = Path(file).stat()
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size

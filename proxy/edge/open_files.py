@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import resource
 
-SPARE_FILES = 64  # of klamm's own, apart from two a connection: listeners, the log, the admin server
+ADMIN_FILES = 128  # connections of the admin server and of that for metrics
+SPARE_FILES = 64 + ADMIN_FILES  # of klamm's own, apart from two a connection: 32 listeners, the log
+SPARE_LISTENERS = 32
 
 
 def connections_possible(ports_ahead: int = 0) -> int:
-    """As many as files can be open, once the limit is as high as it may be set; `ports_ahead` are listeners
-    besides those of known nodes.
+    """Raise the limit as far as allowed; gives the number of connections for which it is enough.
+    `ports_ahead`: listening ports besides those of known nodes.
     """
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

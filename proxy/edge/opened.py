@@ -10,12 +10,12 @@ _numbers = count(1)
 
 
 class Opened(NamedTuple):
-    """Which connection it is, and since when (seconds since 1970)."""
+    """The number of a connection, and when it was opened (seconds since 1970)."""
 
     number: int
     since: float
 
 
-def opened_now() -> Opened:
-    """The next one."""
-    return Opened(next(_numbers), time.time())
+def opened_now(number: int = 0) -> Opened:
+    """A connection that is opened now, with this number, or the next one."""
+    return Opened(number or next(_numbers), time.time())

@@ -1,4 +1,4 @@
-"""Hands the bytes of one connection to a capture, as they come and as they go on."""
+"""Gives the bytes of one connection to a capture: those that come, and those that are sent."""
 
 from __future__ import annotations
 
@@ -20,17 +20,21 @@ class Tap:
         self._keeper, self._number, self._wall_offset_ns = keeper, number, wall_offset_ns
 
     def came(self, side: Side, data: bytes, now: int, forwarded: bool) -> None:
-        """`forwarded`: all of it went on at once; else see `sent`."""
+        """`forwarded`: all of it went on at once; if not, `sent` gets the bytes that go on."""
         self._keeper.chunk(self._number, side, data, now + self._wall_offset_ns, forwarded)
 
     def keep(self, effects: list[Effect]) -> None:
-        """The exchanges that rules want in the capture; before the bytes that end their frames go on."""
+        """Note the exchanges that rules want in the capture. To be called before their last bytes."""
         for effect in effects:
             if isinstance(effect, Keep):
                 self._keeper.keep(self._number, effect.correlation_id)
 
     def sent(self, to: To, data: bytes | memoryview) -> None:
-        self._keeper.sent(self._number, SIDES[to], bytes(data), time.time_ns())
+        self._keeper.sent(self._number, SIDES[to], bytes(data), self._now())
 
     def closed(self, why: str) -> None:
-        self._keeper.closed(self._number, why, time.time_ns())
+        self._keeper.closed(self._number, why, self._now())
+
+    def _now(self) -> int:
+        """By the clock of the bytes that come: the time of day may be set meanwhile."""
+        return time.monotonic_ns() + self._wall_offset_ns

@@ -1,7 +1,7 @@
 """The structured log: a call puts one tuple into a bounded queue, a thread formats and writes.
 
-The loop never waits for a terminal, a pipe or a disk. What the queue has no room for is counted, and said
-when there is room again.
+The loop never waits for a terminal, a pipe or a disk. Lines for which the queue has no room are counted; a
+line with their number follows when there is room again.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Hashable, Mapping
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import partial
 from math import inf
 from pathlib import Path as FilePath
 from queue import Empty, SimpleQueue
 from select import select
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from klamm.proxy import config
 from klamm.proxy.log.events import Level
@@ -28,13 +28,19 @@ CAPACITY = 4096  # lines waiting
 BATCH = 256  # lines in one write
 GATHER_S = 0.02  # a short wait lets lines of a busy time share a write
 EVERY_S = 60.0  # between two warnings, or errors, of one kind
-LINES = 100  # in each second, of events that deserve a line each
-KINDS = 1024  # rate limits kept; beyond it, all of a kind share one
+LINES = 100  # in each second, of events with `each`
+KINDS = 1024  # limits kept; beyond that, events of one kind share one
 CLOSE_S = 2.0  # the longest that close waits for a reader that does not read
 
 
+Heard = Callable[[str, Level, str, Mapping[str, Any]], None]  # gets each event, before limits
+
+
+Lock = Callable[[], AbstractContextManager[object]]
+
+
 class Output(Protocol):
-    """Bytes of whole lines go there. Its methods raise OSError, or ValueError where it is closed."""
+    """Takes bytes of whole lines. Its methods raise OSError, or ValueError if it is closed."""
 
     def write(self, data: bytes, /) -> object: ...
     def flush(self) -> None: ...
@@ -44,8 +50,8 @@ class Output(Protocol):
 class EventLog:
     """Events and exchanges in the order of their calls; safe from any thread.
 
-    Warnings and errors are written once per kind, cluster and minute, events that deserve a line each up to
-    100 times a second; the next line of the kind has the number `suppressed` in between. `dropped` counts the
+    Warnings and errors are written once per kind, cluster and minute, events with `each` up to 100 times a
+    second; the next line of the kind has the number `suppressed` in between. `dropped` counts the
     lines that found the queue full or the output broken. An output that it owns is closed at the end.
     """
 
@@ -58,10 +64,13 @@ class EventLog:
         owns_output: bool = False,
     ) -> None:
         self.dropped = 0
+        self.heard: Heard | None = None
+        self.lock: Lock = nullcontext  # held around a write, where other processes write to the same output
         self._owns_output = owns_output
         self._output, self._line, self._clock, self._capacity = output, line, clock, capacity
         self._waiting: SimpleQueue[Entry | None] = SimpleQueue()
         self._limits: dict[tuple[str, str, Hashable], _Limit] = {}
+        self._next: Turned | None = None
         self._closed = threading.Event()
         self._ended = False
         self._writer = threading.Thread(target=self._write_all, name="klamm-log", daemon=True)
@@ -80,9 +89,11 @@ class EventLog:
         """Log something that happened: `kind` is a short name for it, such as "bad_size".
 
         A warning or error of the same kind and cluster within a minute is only counted; `per` (a node id,
-        say) keeps things apart that share a kind and deserve a line each. `each`: so does every one of
-        these, up to 100 in a second, of whatever cluster.
+        say) separates events of one kind, so that each of them is written. `each`: write every event, up to
+        100 in a second over all clusters.
         """
+        if self.heard is not None:
+            self.heard(kind, level, message, fields)
         now = self._clock()
         if level != "info" or each:
             limit = self._limit(kind, "" if each else fields.get("cluster", ""), per, now)
@@ -98,9 +109,13 @@ class EventLog:
             limit.left, limit.last = limit.left - 1, None
         self._put(Entry(now, kind, level, message, fields))
 
+    def turn(self, to: Turned) -> None:
+        """Write to this output from now on, the lines that wait included; the one before is closed."""
+        self._next = to
+
     def settle(self) -> None:
-        """Of events that deserve a line each: the last one of a second that is over, with the number of those
-        before it that were suppressed. Without it that number would wait for the next event.
+        """Write the last suppressed event of each limit of `each` whose second is over, with the number of
+        those suppressed before it. Without this call the number would wait for the next event.
         """
         self._settle(self._clock())
 
@@ -115,25 +130,28 @@ class EventLog:
         """Log one request and its response. The fields are read later, in another thread: do not change them.
 
         api, version, client_id, connection, broker, topics ({name: [partition, ...]}), group, request_bytes,
-        response_bytes (None: no answer was due), latency_ms or latency_ns, errors ({name: count}, or
-        [(topic or None, code), ...]); JSON has what else there is, too.
+        response_bytes (None: the request expects none), latency_ms or latency_ns, errors ({name: count}, or
+        [(topic or None, code), ...]); JSON lines have all other fields too.
         """
         self._put(Entry(self._clock(), EXCHANGE, "info", "", fields))
 
     def close(self) -> None:
-        """Write what waits, and how many of each kind were suppressed last. Waits 2 s at most."""
+        """Write the waiting lines, and for each kind the number of suppressed ones. Waits 2 s at most."""
         if self._closed.is_set():
             return
         now = self._clock()
         self._settle(inf)
         for (kind, cluster, _), limit in self._limits.items():
-            if limit.suppressed:
-                fields: dict[str, Any] = {"cluster": cluster} if cluster else {}
-                fields["suppressed"] = limit.suppressed
-                self._put(Entry(now, kind, "warning", "more of this kind were not logged", fields))
+            self._tell_suppressed(kind, cluster, limit.suppressed, now)
         self._closed.set()
         self._waiting.put(None)
         self._writer.join(CLOSE_S)
+
+    def _tell_suppressed(self, kind: str, cluster: str, suppressed: int, now: float) -> None:
+        if suppressed:
+            fields: dict[str, Any] = {"cluster": cluster} if cluster else {}
+            fields["suppressed"] = suppressed
+            self._put(Entry(now, kind, "warning", "more of this kind were not logged", fields))
 
     def _put(self, entry: Entry) -> None:
         if self._waiting.qsize() >= self._capacity or self._closed.is_set():
@@ -145,39 +163,47 @@ class EventLog:
         key: tuple[str, str, Hashable] = (kind, cluster, per)
         if key not in self._limits:
             if len(self._limits) >= KINDS:
-                quiet = [
-                    old for old, limit in self._limits.items() if now >= limit.until and not limit.suppressed
-                ]
-                for old in quiet:
-                    del self._limits[old]
+                for old in [old for old, limit in self._limits.items() if now >= limit.until]:
+                    self._tell_suppressed(*old[:2], self._limits.pop(old).suppressed, now)
             if len(self._limits) >= KINDS:
                 key = (kind, cluster, None)
             self._limits.setdefault(key, _Limit())
         return self._limits[key]
 
     def _write_all(self) -> None:
-        said, failure = 0, ""
+        logged, failure = 0, ""
         while not self._ended:
             batch = self._batch()
+            self._take_next()
             lines = [self._format(entry) for entry in batch]
-            if self.dropped > said:
+            if self.dropped > logged:
                 dropped, why = self.dropped, failure or "the output is slower than the traffic"
-                message, fields = f"log lines were dropped: {why}", {"dropped": dropped - said}
+                message, fields = f"log lines were dropped: {why}", {"dropped": dropped - logged}
                 lines.append(self._format(Entry(self._clock(), "log_dropped", "warning", message, fields)))
                 failure = self._write(lines)
-                said = said if failure else dropped
+                logged = logged if failure else dropped
             else:
                 failure = self._write(lines)
             if failure:
                 self.dropped += len(batch)
             if len(batch) < BATCH:
                 self._closed.wait(GATHER_S)
+        self._take_next()
+        self._close_output()
+
+    def _take_next(self) -> None:
+        found, self._next = self._next, None
+        if found is not None:
+            self._close_output()
+            self._output, self._line, self._owns_output = found
+
+    def _close_output(self) -> None:
         if self._owns_output:
             with suppress(OSError):
                 self._output.close()
 
     def _batch(self) -> list[Entry]:
-        """The lines that wait, one at least, unless this is the end."""
+        """The lines that wait; waits for at least one, unless the log is closed."""
         batch: list[Entry] = []
         entry = self._waiting.get()
         while entry is not None:
@@ -192,7 +218,7 @@ class EventLog:
         return batch
 
     def _format(self, entry: Entry) -> bytes:
-        select((), (), (), 0)  # hands the interpreter to the loop before each line, not after 5 ms of lines
+        select((), (), (), 0)  # lets the loop's thread run before each line, not only after 5 ms
         try:
             return self._line(entry)
         except Exception as problem:
@@ -200,18 +226,19 @@ class EventLog:
             return self._line(Entry(entry.time, "log_failed", "error", message, {}))
 
     def _write(self, lines: list[bytes]) -> str:
-        """Why it failed: a pipe that nobody reads any more, a full disk, a closed file."""
+        """Write lines. Gives the reason of a failure: a full disk, a pipe without a reader, a closed file."""
         try:
-            self._output.write(b"".join(lines))
-            self._output.flush()
+            with self.lock():
+                self._output.write(b"".join(lines))
+                self._output.flush()
         except (OSError, ValueError) as error:
             return getattr(error, "strerror", None) or str(error)
         return ""
 
 
 class _Limit:
-    """How many lines are left until a time, and how many were suppressed since the last one; `last`: the
-    newest of these, where they deserve a line each.
+    """`left`: lines that may still be written before `until`. `suppressed`: since the last written line.
+    `last`: the newest suppressed event with `each`.
     """
 
     __slots__ = ("last", "left", "suppressed", "until")
@@ -221,12 +248,27 @@ class _Limit:
         self.last: Entry | None = None
 
 
-def open_log(settings: config.Log) -> EventLog:
-    """The log that a configuration asks for. Raises OSError where its file cannot be opened."""
-    owns = settings.file is not None
-    output = sys.stderr.buffer if settings.file is None else LogFile(FilePath(settings.file))
-    terminal = output.isatty()
+class Turned(NamedTuple):
+    """An output, and how lines are written to it."""
+
+    output: Output
+    line: Callable[[Entry], bytes]
+    owned: bool
+
+
+def turned(settings: config.Log) -> Turned:
+    """The output of these settings. Raises OSError whose text names a file that cannot be opened."""
+    try:
+        output = sys.stderr.buffer if settings.file is None else LogFile(FilePath(settings.file))
+    except OSError as error:
+        raise OSError(f"the log file {settings.file} cannot be opened: {error.strerror}") from error
+    terminal, line = output.isatty(), json_line
     if settings.format == "console" or (settings.format == "auto" and terminal):
-        colour = terminal and not os.environ.get("NO_COLOR")
-        return EventLog(output, partial(console_line, colour=colour), owns_output=owns)
-    return EventLog(output, json_line, owns_output=owns)
+        line = partial(console_line, colour=terminal and not os.environ.get("NO_COLOR"))
+    return Turned(output, line, settings.file is not None)
+
+
+def open_log(settings: config.Log) -> EventLog:
+    """The log of these settings. Raises OSError if its file cannot be opened."""
+    output, line, owned = turned(settings)
+    return EventLog(output, line, owns_output=owned)

@@ -1,4 +1,4 @@
-"""The calls that others make of the log."""
+"""The interface of the log."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ Level = Literal["info", "warning", "error"]
 
 
 class Events(Protocol):
-    """EventLog, and logs of tests."""
+    """The log: an EventLog, or one of a test."""
 
     def event(
         self,

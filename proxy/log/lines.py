@@ -1,7 +1,7 @@
 """One log line from one event or exchange, as JSON or for a console.
 
-Client ids, topics and groups are text that clients make: whatever is in them, a line stays one line, and no
-terminal obeys it.
+Client ids, topics and groups are text that clients choose. Whatever they have in them, a line stays one line
+without escape sequences for a terminal.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from klamm.decoders.error_codes import error_name
+from klamm.decoders.text import printable, valid_text
 from klamm.settings.yaml_line import flow
 
 LONGEST = 200  # characters of one piece of text on a console
@@ -21,7 +22,6 @@ SHOWN = 6  # topics, or partitions of one, on a console; the rest is a number
 HIDDEN = re.compile(
     "[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]"
 )  # C1 and format characters
-LONE = re.compile("[\ud800-\udfff]")
 QUOTED = re.compile(r'[\s"=\[\],]|^$')
 
 DIM, BOLD, RED, YELLOW = "2", "1", "31", "33"
@@ -29,7 +29,7 @@ LEVELS = {"info": "", "warning": YELLOW, "error": RED}
 
 
 class Entry(NamedTuple):
-    """What is logged: `time` in seconds since 1970. An exchange has the kind "exchange" and no message."""
+    """An entry of the log. `time`: seconds since 1970. An exchange has the kind "exchange" and no message."""
 
     time: float
     kind: str
@@ -39,33 +39,44 @@ class Entry(NamedTuple):
 
 
 EXCHANGE = "exchange"
-# What a line of an exchange names, and the field that it has it from.
+# The labels in a console line of an exchange, each with its field.
 NAMED = (
-    ("client", "client_id"), ("broker", "broker"), ("connection", "connection_id"), ("group", "group"),
+    ("client", "client_id"), ("principal", "principal"), ("broker", "broker"),
+    ("connection", "connection_id"), ("group", "group"),
 )  # fmt: skip
 
 
 def json_line(entry: Entry) -> bytes:
     """One JSON object and a newline."""
-    time = datetime.fromtimestamp(entry.time, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    time = rfc_3339(entry.time)
     if entry.kind == EXCHANGE:
-        said = {"time": time, "event": EXCHANGE, **exchange_fields(entry.fields)}
+        fields = {"time": time, "event": EXCHANGE, **exchange_fields(entry.fields)}
     else:
         level, message = entry.level, entry.message
-        said = {"time": time, "event": entry.kind, "level": level, "message": message, **entry.fields}
+        fields = {"time": time, "event": entry.kind, "level": level, "message": message, **entry.fields}
+    return json_of(fields)
+
+
+def rfc_3339(time: float) -> str:
+    """Seconds since 1970 as text, in UTC."""
+    return datetime.fromtimestamp(time, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def json_of(fields: Mapping[str, Any]) -> bytes:
+    """One JSON object in one line, whatever its text."""
     try:
-        line = msgspec.json.encode(said, enc_hook=str)
+        line = msgspec.json.encode(fields, enc_hook=str)
     except UnicodeEncodeError:  # bytes that are no UTF-8, kept as lone surrogates
-        line = msgspec.json.encode(_whole(said), enc_hook=str)
+        line = msgspec.json.encode(_whole(fields), enc_hook=str)
     if not line.isascii() or b"\x7f" in line:
         line = HIDDEN.sub(_escape, line.decode()).encode()
     return line + b"\n"
 
 
 def _whole(value: Any) -> Any:
-    """The same with every lone surrogate written out as \\udc80 to \\udcff."""
+    """The same with all text valid."""
     if isinstance(value, str):
-        return LONE.sub(_escape, value)
+        return valid_text(value)
     if isinstance(value, Mapping):
         return {_whole(key): _whole(inner) for key, inner in value.items()}
     return [_whole(inner) for inner in value] if isinstance(value, list | tuple) else value
@@ -80,13 +91,13 @@ def exchange_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
 
     `errors` comes as such a dict or as (topic or None, code) pairs, latency as `latency_ms` or `latency_ns`.
     """
-    said = {key: value for key, value in fields.items() if value != {}}
-    errors = said.pop("errors", None) or {}
+    fields = {key: value for key, value in fields.items() if value != {} and key != "treatments"}
+    errors = fields.pop("errors", None) or {}
     if not isinstance(errors, Mapping):
         errors = _counted(code for _, code in errors if code)
-    if "latency_ns" in said:
-        said["latency_ms"] = round(said.pop("latency_ns") / 1e6, 3)
-    return {**said, "errors": errors} if errors else said
+    if "latency_ns" in fields:
+        fields["latency_ms"] = round(fields.pop("latency_ns") / 1e6, 3)
+    return {**fields, "errors": errors} if errors else fields
 
 
 def _counted(codes: Iterable[int]) -> dict[str, int]:
@@ -106,29 +117,29 @@ def console_line(entry: Entry, colour: bool) -> bytes:
     else:
         words = [paint(entry.level, LEVELS[entry.level]), printable(entry.message)]
         words += [
-            paint(f"{key}={shown(value)}", DIM)
+            paint(f"{key}={quoted(value)}", DIM)
             for key, value in {"event": entry.kind, **entry.fields}.items()
         ]
     return (" ".join([paint(time, DIM), *words]) + "\n").encode()
 
 
-def _exchange_words(said: Mapping[str, Any], paint: Callable[[str, str], str]) -> Iterable[str]:
-    yield f"{paint(str(said['api']), BOLD)} v{said['version']}"
+def _exchange_words(fields: Mapping[str, Any], paint: Callable[[str, str], str]) -> Iterable[str]:
+    yield f"{paint(str(fields['api']), BOLD)} v{fields['version']}"
     for label, key in NAMED:
-        if said.get(key) is not None:
-            yield f"{label}={shown(said[key])}"
-    topics = said.get("topics") or {}
+        if fields.get(key) is not None:
+            yield f"{label}={quoted(fields[key])}"
+    topics = fields.get("topics") or {}
     for name in list(topics)[:SHOWN]:
-        yield shown(name) + (_numbers(topics[name]) if isinstance(topics, Mapping) else "")
+        yield quoted(name) + (_numbers(topics[name]) if isinstance(topics, Mapping) else "")
     if len(topics) > SHOWN:
         yield f"+{len(topics) - SHOWN} topics"
-    answer = said.get("response_bytes")
-    yield size(said.get("request_bytes", 0)) + ("" if answer is None else f" -> {size(answer)}")
-    if said.get("latency_ms") is not None:
-        yield duration(said["latency_ms"])
-    for name, count in said.get("errors", {}).items():
+    answer = fields.get("response_bytes")
+    yield size(fields.get("request_bytes", 0)) + ("" if answer is None else f" -> {size(answer)}")
+    if fields.get("latency_ms") is not None:
+        yield duration(fields["latency_ms"])
+    for name, count in fields.get("errors", {}).items():
         yield paint(name if count == 1 else f"{name} x{count}", RED)
-    if said.get("origin") == "klamm":
+    if fields.get("origin") == "klamm":
         yield paint("(answered by klamm)", YELLOW)
 
 
@@ -140,21 +151,17 @@ def _numbers(partitions: Iterable[int]) -> str:
     return f"[{','.join([*map(str, found[:SHOWN]), *more])}]"
 
 
-def shown(value: Any) -> str:
-    """A value on a console, in quotes where a reader could take it for more than one thing."""
+def quoted(value: Any) -> str:
+    """A value on a console, in quotes if it could be read as several words."""
     text = printable(value if isinstance(value, str) else flow(value))
-    if len(text) > LONGEST:
-        text = text[:LONGEST] + "..."
     if isinstance(value, str) and QUOTED.search(text):
-        return '"' + text.replace('"', '\\"') + '"'
-    return text
+        text = printable(value.replace("\\", "\\\\")).replace('"', '\\"')
+        return f'"{_cut(text)}"'
+    return _cut(text)
 
 
-def printable(text: str) -> str:
-    """Text in which characters that move a cursor, hide others or end a line are written as escapes."""
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST else text[:LONGEST] + "..."
 
 
 def size(count: int) -> str:

@@ -1,1 +1,1 @@
-"""Counters of the sessions, copied at one moment and written for Prometheus or as JSON."""
+"""Copies the counters of the sessions, and writes them for Prometheus or as JSON."""

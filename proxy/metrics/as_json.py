@@ -1,4 +1,4 @@
-"""The JSON of /v1/counters: every counter of a snapshot, as it is; docs/metrics.md describes the fields."""
+"""The JSON of /v1/counters: every counter of a snapshot. docs/metrics.md describes the fields."""
 
 from __future__ import annotations
 
@@ -8,7 +8,13 @@ from typing import Any, TypeVar
 
 from klamm.decoders.error_codes import error_name
 from klamm.proxy.metrics.snapshot import Snapshot
-from klamm.proxy.session.counters import BOUNDS_NS, OWN_BOUNDS_NS, Histogram, RequestCounters, TopicCounters
+from klamm.proxy.session.observing.counters import (
+    BOUNDS_NS,
+    OWN_BOUNDS_NS,
+    Histogram,
+    RequestCounters,
+    TopicCounters,
+)
 
 NS = 1_000_000_000
 
@@ -26,7 +32,7 @@ def counters(snapshot: Snapshot) -> dict[str, Any]:
         "metering": snapshot.metering,
         "bounds_s": [bound / NS for bound in BOUNDS_NS],
         "own_bounds_s": [bound / NS for bound in OWN_BOUNDS_NS],
-        "clusters": [asdict(cluster) for cluster in snapshot.clusters],
+        "clusters": [asdict(cluster) | {"state": cluster.state} for cluster in snapshot.clusters],
         "connections": [
             {
                 "cluster": cluster,
@@ -37,16 +43,26 @@ def counters(snapshot: Snapshot) -> dict[str, Any]:
             for (cluster, broker), opened in stats.opened.items()
         ],
         "closed": _rows(stats.closed, "cluster", "reason"),
-        "lanes": [_requests(each) for each in stats.requests.values()],
+        "reauthentications": _rows(stats.reauthentications, "cluster", "broker"),
+        "requests": [_requests(each) for each in stats.requests.values()],
         "topics": [_topic(each) for each in stats.topics.values()],
+        "principals": _rows(stats.principals, "cluster", "principal"),
         "software": _rows(stats.software, "cluster", "name", "version"),
+        "client_authentications": _rows(stats.logins, "cluster", "mechanism", "outcome"),
+        "client_instances": _rows(stats.instances, "cluster", "client_id"),
         "problems": _rows(stats.problems, "cluster", "broker", "api", "kind"),
+        "opaque": _rows(stats.opaque, "cluster", "broker", "sender"),
         "unanswered": _rows(stats.unanswered, "cluster", "broker", "api", "client_id", "reason"),
+        "traced": _rows(stats.traced, "outcome"),
         "in_flight": _rows(snapshot.in_flight, "cluster", "broker"),
         "rules": [asdict(rule) for rule in snapshot.rules],
         "rule_counts": asdict(snapshot.rule_counts),
+        "workers": {"serving": snapshot.workers.serving, "died": snapshot.workers.died},
         "frames_paused": snapshot.frames_paused,
+        "draining": snapshot.draining,
+        "config_rejected": snapshot.config_rejected,
         "log_dropped": snapshot.log_dropped,
+        "audit_dropped": snapshot.audit_dropped,
         "capture": snapshot.capture,
     }
 

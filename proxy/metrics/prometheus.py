@@ -1,6 +1,6 @@
 """A snapshot as Prometheus text or OpenMetrics. docs/metrics.md lists the metrics.
 
-Latency histograms are summed over clients and versions: a client costs a number and not twenty.
+Latency histograms are summed over clients and versions: each client would add twenty series.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from prometheus_client.registry import Collector
 
 from klamm.client.types import Capture
 from klamm.decoders.error_codes import error_name
-from klamm.proxy.metrics.snapshot import Snapshot
-from klamm.proxy.session.counters import BOUNDS_NS, OWN_BOUNDS_NS, Histogram, Stats
-from klamm.proxy.session.topology import NodeKey, broker_label
+from klamm.proxy.metrics.snapshot import STATES, Snapshot
+from klamm.proxy.session.observing.counters import BOUNDS_NS, OWN_BOUNDS_NS, Histogram, Stats
+from klamm.proxy.session.rewriting.topology import NodeKey, broker_label
 
 NS = 1_000_000_000
 
@@ -40,7 +40,7 @@ Rows = Iterable[tuple[Labels, float]]
 
 def render(snapshot: Snapshot, accept: str) -> tuple[bytes, str]:
     """The body and its content type, as an Accept header asks for it. Safe in any thread; takes half a second
-    where every label is at its bound."""
+    if every label is at its bound."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_Families(snapshot))
     encode, content_type = choose_encoder(accept)
@@ -53,7 +53,9 @@ class _Families(Collector):
 
     def collect(self) -> Iterator[Metric]:
         yield from _process(self.snapshot)
+        yield from _clusters(self.snapshot)
         yield from _requests(self.snapshot.stats)
+        yield from _answers(self.snapshot.stats)
         yield from _topics(self.snapshot.stats)
         yield from _connections(self.snapshot)
         yield from _rules(self.snapshot)
@@ -61,12 +63,72 @@ class _Families(Collector):
 
 def _process(snapshot: Snapshot) -> Iterator[Metric]:
     yield InfoMetricFamily("klamm_build", "The version of klamm.", {"version": snapshot.version})
-    yield from PROCESS_COLLECTOR.collect()
+    for family in PROCESS_COLLECTOR.collect():
+        for worker, usage in snapshot.workers.usage.items():
+            name = family.samples[0].name
+            if name in usage:
+                family.add_sample(name, {"worker": str(worker)}, usage[name])
+        yield family
+    yield _gauge(
+        "klamm_workers", "Processes that serve connections now.", (), [((), snapshot.workers.serving)]
+    )
+    yield _counter(
+        "klamm_workers_died",
+        "Processes that served connections and died; another one was started for each.",
+        (),
+        [((), snapshot.workers.died)],
+    )
+    yield _gauge(
+        "klamm_config_rejected",
+        "1 while klamm.yaml on the disk cannot be used and the settings before it stay in force, else 0.",
+        (),
+        [] if snapshot.config_rejected is None else [((), snapshot.config_rejected)],
+    )
+    yield _gauge(
+        "klamm_draining",
+        "1 while klamm ends its connections one by one and takes no new ones, else 0.",
+        (),
+        [((), snapshot.draining)],
+    )
+    yield _counter(
+        "klamm_log_lines_dropped",
+        "Log lines dropped: they came faster than they could be written, or the output took none.",
+        (),
+        [((), snapshot.log_dropped)],
+    )
+    yield _counter(
+        "klamm_audit_lines_dropped",
+        "Lines of the audit log dropped: they came faster than they could be written, or the file took none.",
+        (),
+        [((), snapshot.audit_dropped)],
+    )
+    if snapshot.stats.traced:
+        yield _counter(
+            "klamm_traced_exchanges",
+            "Exchanges taken for traces: exported, failed (not taken by the collector), or dropped.",
+            ("outcome",),
+            snapshot.stats.traced.items(),
+        )
+    if snapshot.capture is not None:
+        yield from _capture(snapshot.capture)
+
+
+def _clusters(snapshot: Snapshot) -> Iterator[Metric]:
     yield _gauge(
         "klamm_cluster_ready",
-        "1 when klamm has found the cluster, its port is open, and its last look was answered, else 0.",
+        "1 when the cluster is found, its port is open, and it answered klamm last, else 0.",
         ("cluster",),
         (((cluster.name,), cluster.ready) for cluster in snapshot.clusters),
+    )
+    yield _gauge(
+        "klamm_cluster_state",
+        "1 for the state of a cluster (starting, ready, degraded or draining), 0 for the others.",
+        ("cluster", "state"),
+        (
+            ((cluster.name, state), cluster.state == state)
+            for cluster in snapshot.clusters
+            for state in STATES
+        ),
     )
     yield _gauge(
         "klamm_broker_up",
@@ -79,27 +141,23 @@ def _process(snapshot: Snapshot) -> Iterator[Metric]:
             if node.up is not None
         ),
     )
-    yield _counter(
-        "klamm_log_lines_dropped",
-        "Log lines dropped: they came faster than they could be written, or the output took none.",
-        (),
-        [((), snapshot.log_dropped)],
-    )
-    if snapshot.capture is not None:
-        yield from _capture(snapshot.capture)
 
 
 def _capture(capture: Capture) -> Iterator[Metric]:
     for name, description, slot in (
         ("klamm_capture_rows", "Frames and events given to the capture that runs.", "rows"),
-        ("klamm_capture_segments", "Segments of it that are whole.", "segments"),
-        ("klamm_capture_dropped_bytes", "Bytes that its queue had no room for.", "dropped_bytes"),
-        ("klamm_capture_lost_frames", "Frames that are known to be missing in it.", "lost_frames"),
-        ("klamm_capture_failures", "Failures of the disk that it is written to.", "failures"),
+        ("klamm_capture_segments", "Whole segments of the capture that runs.", "segments"),
+        (
+            "klamm_capture_dropped_bytes",
+            "Bytes that its queue had no room for.",
+            "dropped_bytes",
+        ),
+        ("klamm_capture_lost_frames", "Frames that are known to be missing in the capture.", "lost_frames"),
+        ("klamm_capture_failures", "Failures of the disk to which the capture is written.", "failures"),
     ):
         yield _counter(name, description, (), [((), getattr(capture, slot))])
     for name, description, value in (
-        ("klamm_capture_waiting_bytes", "Bytes that wait to be written.", capture.waiting_bytes),
+        ("klamm_capture_waiting_bytes", "Bytes of it that wait to be written.", capture.waiting_bytes),
         (
             "klamm_capture_failing",
             "1 from a failure of the disk until it has taken rows for 5 s, else 0.",
@@ -135,28 +193,39 @@ def _requests(stats: Stats) -> Iterator[Metric]:
         stats.unanswered.items(),
     )
 
+
+def _answers(stats: Stats) -> Iterator[Metric]:
     errors: Counter[Labels] = Counter()
+    client_errors: Counter[Labels] = Counter()
     own_answers: Counter[Labels] = Counter()
     latency: defaultdict[Labels, Histogram] = defaultdict(lambda: Histogram(BOUNDS_NS))
     own: defaultdict[Labels, Histogram] = defaultdict(lambda: Histogram(OWN_BOUNDS_NS))
     for each in stats.requests.values():
         api = (each.cluster, each.broker, each.api)
-        _add(latency[api], each.latency)
-        _add(own[api], each.own)
+        latency[api].merge(each.latency)
+        own[api].merge(each.own)
         for origin, codes in (("broker", each.errors), ("klamm", each.own_errors)):
             for code, times in codes.items():
-                errors[*api, error_name(code), origin] += times
+                error = (each.api, error_name(code), origin)
+                errors[each.cluster, each.broker, *error] += times
+                client_errors[each.cluster, each.client_id, *error] += times
         if each.own_answers:
             own_answers[api] += each.own_answers
     yield _counter(
         "klamm_errors",
-        "Kafka errors in responses, one for each place that carries one, and whose they are.",
+        "Kafka errors in responses, one for each field with an error code; origin: broker or klamm.",
         (*API, "error", "origin"),
         errors.items(),
     )
     yield _counter(
+        "klamm_client_errors",
+        "As klamm_errors, by the client that the responses are for.",
+        ("cluster", "client_id", "api", "error", "origin"),
+        client_errors.items(),
+    )
+    yield _counter(
         "klamm_own_answers",
-        "Requests that klamm answered itself, as rules say: the broker did not see them.",
+        "Requests that klamm answered itself because of a rule; the broker did not see them.",
         API,
         own_answers.items(),
     )
@@ -168,7 +237,7 @@ def _requests(stats: Stats) -> Iterator[Metric]:
     )
     yield _histograms(
         "klamm_own_duration_seconds",
-        "klamm's own time to read and pass on: a sample of what passes, and every frame that it holds.",
+        "klamm's own time: of a sample of the reads, and of every frame that it holds.",
         API,
         own,
     )
@@ -209,6 +278,12 @@ def _connections(snapshot: Snapshot) -> Iterator[Metric]:
         snapshot.in_flight.items(),
     )
     yield _gauge("klamm_connections_open", "Client connections open now.", BROKER, stats.connections.items())
+    yield _gauge(
+        "klamm_principal_connections_open",
+        "Client connections open now, by the principal of the client's certificate or SASL with klamm.",
+        ("cluster", "principal"),
+        stats.principals.items(),
+    )
     yield _counter("klamm_connections_opened", "Client connections accepted.", BROKER, stats.opened.items())
     yield _counter(
         "klamm_connections_closed",
@@ -217,14 +292,38 @@ def _connections(snapshot: Snapshot) -> Iterator[Metric]:
         stats.closed.items(),
     )
     yield _counter(
+        "klamm_reauthentications",
+        "Times that klamm authenticated itself again on a connection in use.",
+        BROKER,
+        stats.reauthentications.items(),
+    )
+    yield _counter(
+        "klamm_opaque_bytes",
+        "Bytes that klamm passed on unread, such as TLS for which it has no certificate.",
+        (*BROKER, "sender"),
+        stats.opaque.items(),
+    )
+    yield _counter(
         "klamm_client_software_connections",
         "Connections by the software that the client names in ApiVersions.",
         ("cluster", "name", "version"),
         stats.software.items(),
     )
     yield _counter(
+        "klamm_client_authentications",
+        "Authentications of clients with klamm, by SASL mechanism and outcome.",
+        ("cluster", "mechanism", "outcome"),
+        stats.logins.items(),
+    )
+    yield _counter(
+        "klamm_client_instances",
+        "Different client instance ids seen, by client id.",
+        ("cluster", "client_id"),
+        stats.instances.items(),
+    )
+    yield _counter(
         "klamm_problems",
-        "What klamm could not read or would not pass, by kind; api is empty where it is unknown.",
+        "Problems: bytes that klamm could not read or did not pass on, by kind; api is empty if unknown.",
         ("cluster", "broker", "api", "kind"),
         stats.problems.items(),
     )
@@ -240,13 +339,13 @@ def _rules(snapshot: Snapshot) -> Iterator[Metric]:
     )
     yield _gauge(
         "klamm_rules_without_end",
-        "Rules by hand among them that end only when somebody removes them.",
+        "Active rules made by hand that end only when somebody removes them.",
         (),
         [((), counts.without_end)],
     )
     yield _gauge(
         "klamm_rule_file_rejected",
-        "1 while the rule file on disk has mistakes, and the rules of before stay in force, else 0.",
+        "1 while the rule file on disk has mistakes and the rules before it stay in force, else 0.",
         (),
         [] if counts.file_rejected is None else [((), counts.file_rejected)],
     )
@@ -258,7 +357,7 @@ def _rules(snapshot: Snapshot) -> Iterator[Metric]:
     )
     for name, description, slot in (
         ("klamm_rule_matches", "Frames or connections that a rule selects.", "matches"),
-        ("klamm_rule_hits", "Matches on which the rule acted, or would have, were it not dry.", "hits"),
+        ("klamm_rule_hits", "Matches on which the rule acted, or would have if it were not dry.", "hits"),
         ("klamm_rule_failures", "Actions of the rule that failed: the frame went on as it was.", "failures"),
     ):
         rows = (((row.name,), getattr(row, slot)) for row in snapshot.rules)
@@ -266,7 +365,7 @@ def _rules(snapshot: Snapshot) -> Iterator[Metric]:
 
 
 def _counter(name: str, description: str, labels: Sequence[str], rows: Rows) -> Metric:
-    """A series of several labels appears when there is something to count; the few others from the start."""
+    """A counter. With two labels or more, a series appears with its first count; others are there at once."""
     family = CounterMetricFamily(name, description, labels=labels)
     for values, count in rows:
         if count or len(labels) < 2:
@@ -286,14 +385,9 @@ def _histograms(
 ) -> Metric:
     family = HistogramMetricFamily(name, description, labels=labels)
     for values, histogram in rows.items():
-        if not any(histogram.buckets):  # twenty series that say nothing
+        if not any(histogram.buckets):  # do not write twenty zeros
             continue
         bounds = [*(repr(bound / NS) for bound in histogram.bounds), "+Inf"]
         buckets = list(zip(bounds, accumulate(histogram.buckets), strict=True))
         family.add_metric(values, buckets, histogram.total_ns / NS)
     return family
-
-
-def _add(total: Histogram, part: Histogram) -> None:
-    total.total_ns += part.total_ns
-    total.buckets = [a + b for a, b in zip(total.buckets, part.buckets, strict=True)]

@@ -4,155 +4,247 @@ share.
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from klamm.decoders import API
 from klamm.decoders.framing import SIZE
+from klamm.decoders.headers import FIRST_TELLS, RequestHeader, shown_client_id
 from klamm.decoders.sasl_tokens import Tokens
 from klamm.decoders.schema import Field, Side
-from klamm.proxy.session.counters import Stats
 from klamm.proxy.session.effects import Close, Cut, Effect, Event, Exchange, Piece, Silence, sends
 from klamm.proxy.session.memory import ApiMemory
-from klamm.proxy.session.pending import PendingRequests
-from klamm.proxy.session.summaries import (
+from klamm.proxy.session.observing.counters import Stats
+from klamm.proxy.session.observing.summaries import (
     RequestSummary,
     ResponseSummary,
+    logged_fields,
     response_summary,
-    shown,
     topics_named,
+    uuid_text,
 )
-from klamm.proxy.session.topology import Kind, Topology, Unbindable
+from klamm.proxy.session.pending import PendingQueue, PendingRequests
+from klamm.proxy.session.rewriting.topology import Kind, Topology, Unbindable
+from klamm.proxy.session.turns import Crowd
 from klamm.rules.engine import Engine
-from klamm.rules.plan import API_VERSIONS, METADATA, PRODUCE, Plan, Planner
+from klamm.rules.frame import Frame, Treatment
+from klamm.rules.plan import API_VERSIONS, BROKERS, METADATA, PRODUCE, Picked, Plan, Planner
 from klamm.rules.subjects import error_codes
 
 MIB = 1024 * 1024
+NAMING = 20  # steps of work for a topic or an error of a frame
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
+class HeldBytes:
+    """The bytes of frames that all connections of the process keep until the frames are whole: `now`, of at
+    most `most` for rules. Frames in which klamm must replace addresses are kept in any case.
+    """
+
+    most: int = 96 * MIB
+    now: int = 0
+
+
+@dataclass(slots=True)
 class ClusterContext:
-    """The state that all connections to one cluster share. Limits in bytes."""
+    """The state that all connections to one cluster share. Limits in bytes. `revision` goes up when the
+    rules, the listeners or the names of topic ids change: memories made before are then out of date.
+    """
 
     cluster: str
     planner: Planner
     topology: Topology
     stats: Stats
     allow_unknown_apis: bool = False
-    frame_limit: int = 1024 * MIB  # an announced size beyond it is absurd
-    held_limit: int = 64 * MIB  # of a frame that is changed
-    engine: Engine | None = None  # of rules
+    frame_limit: int = 1024 * MIB  # a frame that announces more closes the connection
+    held_limit: int = 64 * MIB  # of a frame that klamm holds to change it
+    held: HeldBytes = field(default_factory=HeldBytes)
+    unruled: Literal["pass", "close"] = "pass"  # what to do with a frame that cannot be held for rules
+    crowd: Crowd = field(default_factory=Crowd)  # one per process
+    engine: Engine | None = None  # None: there are no rules
+    revision: int = 0
+
+    def __post_init__(self) -> None:
+        if self.engine is not None:
+            self.engine.on_change.append(self.changed)
+
+    def changed(self) -> None:
+        self.revision += 1
 
 
 @dataclass(slots=True, eq=False)
 class Connection:
-    """`broker` is a label; `advertise` the host that stands for every node, as this client can reach it."""
+    """`broker` is a label; `advertise` is the host that this client gets in the address of every node
+    that has no name of its own.
+    """
 
     context: ClusterContext
     broker: str
     advertise: str
-    pending: deque[PendingRequests] = field(default_factory=deque)
+    pending: PendingQueue = field(default_factory=PendingQueue)
     turn: int = 0  # how many of the oldest pending requests have been answered
     tokens: Tokens | None = None
     effects: list[Effect] = field(default_factory=list)
-    software_known: bool = False
+    software: str | None = None  # of the client, as it counts; None: not known yet
     closing: bool = False
-    clean: bool = True  # the broker's last read ended with a frame
+    clean: bool = True  # the broker's last read ended at the end of a frame
     muted_until: int = 0  # ns: no request is read before; 0: the connection is not muted
-    over: set[str] = field(default_factory=set)  # "client", "broker": nothing more goes there, behind a cut
+    crowded: bool = False  # too many requests wait for answers: the client is not read
+    held: int = 0  # bytes of frames that are kept until they are whole
+    work: int = 0  # of metering and of rules on the last frame, in steps of up to 0.1 us
+    client_over: bool = False  # rules have cut this side: nothing more goes to it
+    broker_over: bool = False
+    client_id: str | None = None  # of the last request header that has one
+    instance_id: str | None = None  # as Kafka prints a UUID
+    treatment: Treatment | None = None  # by rules, of the answer that is read now
 
     def ends(self, pieces: Sequence[Piece | Effect]) -> bool:
-        """Do these pieces end the connection? Then nothing behind them is looked at."""
+        """Do these pieces end the connection? If so, note which side: nothing behind them is read."""
         match pieces[-1] if pieces else None:
             case Silence():
-                self.over |= {"client", "broker"}
-            case Cut(to):
-                self.over.add(to)
+                self.client_over = self.broker_over = True
+            case Cut("client"):
+                self.client_over = True
+            case Cut():
+                self.broker_over = True
             case _:
                 return False
         return True
 
+    def identified(self, header: RequestHeader, version: int) -> str | None:
+        """The client id of a request. From header v3 on, only a connection's first request has it."""
+        if header.client_id is not None:
+            self.client_id = shown_client_id(header, self.client_id)
+        client_id = self.client_id if header.client_id is not None or version >= FIRST_TELLS else None
+        if version >= FIRST_TELLS and header.instance_id is not None:
+            self.instance_id = uuid_text(header.instance_id)
+            self.context.stats.client_instance(self.context.cluster, client_id, self.instance_id)
+        return client_id
+
     def problem(self, kind: str, api: str, message: str, more: dict[str, Any] | None = None) -> None:
-        """Count it and say it, with `more` fields; the traffic goes on."""
+        """Count a problem and log it, with `more` fields; the traffic goes on."""
         self.context.stats.problems[self.context.cluster, self.broker, api, kind] += 1
         self.effects.append(Event(kind, api, message, more))
 
     def close(self, kind: str, api: str, message: str, more: dict[str, Any] | None = None) -> None:
-        """Count it, say it, and end both sides once what came before has gone out."""
+        """Count a problem, log it, and close both sides once all earlier bytes are sent."""
         self.context.stats.problems[self.context.cluster, self.broker, api, kind] += 1
         self.closing = True
         self.effects.append(Close(kind, api, message, more))
 
     def refuse(self, plan: Plan, reason: str) -> None:
-        """A response that may carry addresses cannot be rewritten: better no answer than one that
-        leads past klamm.
+        """Close the connection: this response may carry addresses that klamm cannot rewrite, and clients must
+        not be led past klamm.
         """
         message = f"a {plan.name} v{plan.version} response cannot be passed on: {reason}"
         self.close("unrewritable", plan.name, message)
 
     def own_answer(
-        self, memory: ApiMemory, run: PendingRequests, values: dict[str, Any], length: int
+        self, memory: ApiMemory, run: PendingRequests, values: dict[str, Any], length: int, frame: Frame
     ) -> None:
-        """Count and show an answer of klamm's own."""
+        """Count an answer of klamm's own, and give it to the log and to listeners."""
         memory.counters.own_answers += 1
         codes = error_codes(*_answer(memory.plan), values)
         memory.counters.own_errors.update(codes)
+        for listener in run.summary.listeners:
+            if listener.full:
+                listener.missed(1)
         if memory.plan.logged or run.summary.listeners:
             summary = ResponseSummary([(None, code) for code in codes])
-            self.exchange(memory, run, run.ids[0], summary, length, 0, "klamm")
+            self.exchange(memory, run, run.first, summary, length, 0, "klamm", frame)
 
     def edited(self, memory: ApiMemory, before: dict[str, Any], after: dict[str, Any]) -> list[int]:
-        """The error codes of an answer that rules have changed; those that they added are counted."""
+        """The error codes of an answer that rules have changed. Counts the codes that they added."""
         codes = error_codes(*_answer(memory.plan), after)
         memory.counters.own_errors.update(
             Counter(codes) - Counter(error_codes(*_answer(memory.plan), before))
         )
         return codes
 
-    def due(self, run: PendingRequests) -> None:
-        """Send an answer of klamm's own, at once or when its turn comes."""
-        if self.pending or not self.clean:
-            self.pending.append(run)
-        elif "client" not in self.over:
-            self.effects += sends("client", list(run.made))
-            self.ends(run.made)
+    def holds(self, size: int) -> None:
+        """Count `size` more bytes that are kept until a frame is whole; negative: fewer."""
+        self.held += size
+        self.context.held.now += size
 
-    def too_large(self, plan: Plan, side: Side, size: int) -> None:
-        message = f"a {plan.name} {side} of {size} bytes is more than a rule may hold; passed on as it is"
-        self.problem("too_large_for_rules", plan.name, message)
+    def may_hold(self, size: int) -> bool:
+        """May this connection keep `size` bytes in all for rules? As many as would be left for the others: so
+        `n` connections that keep all they can leave an equal share, 1/(n + 1) of all, for the next one.
+        """
+        held = self.context.held
+        return 2 * size + held.now - self.held <= held.most
+
+    def awaits_token(self) -> bool:
+        """Is a SASL token of the broker due before klamm's own answers?"""
+        return self.tokens is not None and self.tokens.awaited > 0
+
+    def due(self, run: PendingRequests) -> list[Effect]:
+        """The effects that send an answer of klamm's own; none where it has to wait for its turn."""
+        if self.pending.oldest is not None or not self.clean or self.awaits_token():
+            self.pending.append(run)
+            return []
+        if self.client_over:
+            return []
+        self.ends(run.made)
+        return sends("client", list(run.made))
+
+    def unruled(self, plan: Plan, side: Side, size: int, elements: int = 0) -> None:
+        """Pass on a frame that cannot be held for rules, or that has more than so many elements, or close the
+        connection, as the settings say.
+        """
+        frame, context = f"a {plan.name} {side} of {size} bytes", self.context
+        kind = "too_large_for_rules" if elements or size > context.held_limit else "too_much_for_rules"
+        if elements:
+            why = f"has more than {elements:,} elements, which is more than rules may read"
+        elif size > context.held_limit:
+            why = "is more than a rule may hold"
+        else:
+            why = f"is more than its share of limits.held_bytes ({context.held.now} bytes are held)"
+        if context.unruled == "close":
+            self.close(kind, plan.name, f"{frame} {why}")
+        else:
+            self.problem(kind, plan.name, f"{frame} {why}; passed on as it is")
 
     def undecodable(self, plan: Plan, side: Side) -> None:
         message = f"a {plan.name} v{plan.version} {side} does not decode; passed on as it is"
         self.problem("undecodable", plan.name, message)
 
-    def asked(self, plan: Plan, columns: tuple[Any, ...]) -> RequestSummary:
+    def summary_of_request(self, plan: Plan, columns: tuple[Any, ...]) -> RequestSummary:
         """The summary of a request, from the columns that were picked."""
         context, picked = self.context, plan.request
         assert picked is not None
         names, named = topics_named(picked, columns, context.topology.topic_names.get)
+        self.work += NAMING * len(names)
         counters = tuple(context.stats.of_topic(context.cluster, name, plan.name) for name in names)
         summary = RequestSummary(counters, plan.key != PRODUCE or picked.column(columns, ("acks",)) != 0)
-        summary.shown = shown(plan, picked, columns, context.topology.topic_names.get)
+        summary.shown = logged_fields(plan, picked, columns, context.topology.topic_names.get)
         summary.named = named
-        if plan.key == API_VERSIONS and not self.software_known:
-            self.software_known = True
+        if plan.key == API_VERSIONS and self.software is None:
             software = [
                 picked.column(columns, (f"client_software_{what}",)) or "" for what in ("name", "version")
             ]
-            context.stats.client_software(context.cluster, *software)
+            self.software = context.stats.client_software(context.cluster, *software)
         return summary
 
-    def said(self, memory: ApiMemory, columns: tuple[Any, ...]) -> ResponseSummary:
-        """The summary of a response, from the columns picked. Metadata tells the names of topic ids."""
+    def summary_of_response(self, memory: ApiMemory, columns: tuple[Any, ...]) -> ResponseSummary:
+        """The summary of a response, from the picked columns. Metadata has the names of topic ids."""
         topology, plan = self.context.topology, memory.plan
         if plan.key == METADATA and plan.response is not None:
             names, ids = (plan.response.column(columns, ("topics", what)) for what in ("name", "topic_id"))
             for name, topic_id in zip(names or (), ids or (), strict=False):
-                if name is not None:
-                    topology.learn_topic(topic_id, name)
-        return response_summary(plan, columns, topology.topic_names.get)
+                if name is not None and topology.learn_topic(topic_id, name):
+                    self.context.changed()
+            self._learn_brokers(plan.response, columns)
+        summary = response_summary(plan, columns, topology.topic_names.get)
+        self.work += NAMING * len(summary.errors)
+        return summary
+
+    def _learn_brokers(self, picked: Picked, columns: tuple[Any, ...]) -> None:
+        """Of a response that goes on unchanged: they are picked of no other."""
+        found = (picked.column(columns, path) or () for path in BROKERS)
+        for node_id, host, port in zip(*found, strict=False):
+            self.context.topology.learn("broker", node_id, host, port)
 
     def count_errors(self, memory: ApiMemory, summary: ResponseSummary, times: int) -> None:
         context = self.context
@@ -162,11 +254,12 @@ class Connection:
                 context.stats.of_topic(context.cluster, topic, memory.plan.name).errors[code] += times
 
     def standing(self, kind: Kind, node_id: int, host: str, port: int) -> tuple[str, int] | None:
-        """The address of klamm that stands for a node; None until its port is bound."""
-        node = self.context.topology.learn(kind, node_id, host, port)
+        """klamm's address for a node; None until its port is bound. Raises Unbindable."""
+        topology = self.context.topology
+        node = topology.learn(kind, node_id, host, port)
         if node.failure is not None:
             raise Unbindable(node.failure)
-        return None if node.listen_port is None else (self.advertise, node.listen_port)
+        return topology.address(node, self.advertise)
 
     def exchange(
         self,
@@ -177,14 +270,16 @@ class Connection:
         length: int | None,
         elapsed_ns: int | None,
         origin: str = "broker",
+        answer: Frame | None = None,
     ) -> None:
-        """One line for the log, and for who watches; `length` is the response's, without its size field; None
-        where none is due. `origin`: who made it.
+        """Give an exchange to the log and its listeners. `length`: of the response, without its size field;
+        None if the request expects none. `origin`: "broker", or "klamm", which then made or changed it.
+        `answer`: the response, for listeners that take bodies; None where it is not kept.
         """
-        said = {
+        fields = {
             "api": memory.plan.name,
             "version": memory.plan.version,
-            "client_id": memory.counters.client_id,
+            "client_id": memory.client_id,
             "correlation_id": correlation_id,
             **(run.summary.shown or summary.shown or {}),
             "errors": summary.errors,
@@ -193,7 +288,14 @@ class Connection:
             "latency_ns": elapsed_ns,
             "origin": origin,
         }
-        self.effects.append(Exchange(said, run.summary.listeners))
+        if self.instance_id is not None:
+            fields["client_instance_id"] = self.instance_id
+        if self.treatment is not None or run.summary.treatment is not None:
+            fields["treatments"] = run.summary.treatment, self.treatment
+            self.treatment = None
+        if run.frame is not None:
+            fields["frames"] = run.frame, answer
+        self.effects.append(Exchange(fields, run.summary.listeners))
 
 
 def _answer(plan: Plan) -> tuple[tuple[Field, ...], int]:

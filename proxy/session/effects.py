@@ -1,4 +1,4 @@
-"""Effects: what a session asks of the edge. One type for each, and one function that carries out all."""
+"""Effects: the requests of a session to the edge. Each has a type; one function carries them all out."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, assert_never, final
 
+from klamm.decoders.schema import Side
 from klamm.proxy.session.line import Draw
-from klamm.proxy.session.listeners import Listeners
+from klamm.proxy.session.observing.listeners import Listeners
 from klamm.proxy.session.paused import Paused
 from klamm.rules.orders import How
 from klamm.rules.orders import Shape as Traits
 
 To = Literal["client", "broker"]  # the side that something is sent to
-Piece = bytes | memoryview  # of what goes on
+Piece = bytes | memoryview  # that goes on to one side
 COPIED = 4096  # bytes; below it, copying costs less than another write
 
 
@@ -55,7 +56,7 @@ class Event:
 @final
 @dataclass(slots=True)
 class Close:
-    """Send what is under way, then close both sides. The other fields are a line for the log."""
+    """Send the bytes that still wait, then close both sides. The fields are a line for the log."""
 
     kind: str
     api: str
@@ -66,7 +67,7 @@ class Close:
 @final
 @dataclass(slots=True)
 class Hold:
-    """What is sent to this side from here on waits until then (monotonic ns)."""
+    """Later bytes to this side wait until `until` (monotonic ns)."""
 
     to: To
     until: int
@@ -75,7 +76,7 @@ class Hold:
 @final
 @dataclass(slots=True)
 class Shape:
-    """What is sent to this side from here on flows like this."""
+    """Later bytes to this side go out at the pace, in the slices, with the losses of these traits."""
 
     to: To
     traits: Traits
@@ -85,15 +86,31 @@ class Shape:
 @final
 @dataclass(slots=True)
 class MuteChannel:
-    """Read nothing more from the client until then (monotonic ns), then call `Session.unmute` (KIP-219)."""
+    """Read no request before `until` (monotonic ns), then call `Session.unmute` (KIP-219)."""
 
     until: int
 
 
 @final
 @dataclass(slots=True)
+class ReadClient:
+    """Read from the client (`on`), or stop: too many of its requests wait for answers."""
+
+    on: bool
+
+
+@final
+@dataclass(slots=True)
+class Turn:
+    """Let other connections have their turn before more bytes from this side are read."""
+
+    side: Side
+
+
+@final
+@dataclass(slots=True)
 class Pause:
-    """What is sent to this side from here on waits until this frame is decided with `Session.resolve`."""
+    """Later bytes to this side wait until `Session.resolve` is called with a decision about this frame."""
 
     to: To
     frame: Paused
@@ -110,7 +127,7 @@ class Keep:
 @final
 @dataclass(slots=True)
 class Silence:
-    """Neither side hears anything more, nor is heard; both are closed after so many ns, 0 for never."""
+    """Send nothing more to either side, drop their bytes, and close both after so many ns (0: never)."""
 
     close_after_ns: int
 
@@ -118,17 +135,20 @@ class Silence:
 @final
 @dataclass(slots=True)
 class Cut:
-    """End both sides when what was sent to this one is out."""
+    """Close or reset both sides once all bytes for this one have been sent."""
 
     to: To
     how: How
 
 
-Effect = Send | Bind | Exchange | Event | Close | Hold | Shape | MuteChannel | Pause | Keep | Silence | Cut
+Effect = (
+    Send | Bind | Exchange | Event | Close | Hold | Shape | MuteChannel | ReadClient | Turn | Pause | Keep
+    | Silence | Cut
+)  # fmt: skip
 
 
 class Edge(Protocol):
-    """What carries effects out: sockets and timers, or a test."""
+    """Carries out effects: with sockets and timers, or in a test."""
 
     def send(self, to: To, data: Piece) -> None: ...
     def bind(self) -> None: ...
@@ -138,6 +158,8 @@ class Edge(Protocol):
     def hold(self, to: To, until: int) -> None: ...
     def shape(self, to: To, traits: Traits, draw: Draw) -> None: ...
     def mute_channel(self, until: int) -> None: ...
+    def read_client(self, on: bool) -> None: ...
+    def turn(self, side: Side) -> None: ...
     def pause(self, to: To, frame: Paused) -> None: ...
     def keep(self, correlation_id: int) -> None: ...
     def silence(self, close_after_ns: int) -> None: ...
@@ -164,6 +186,10 @@ def carry_out(effects: Iterable[Effect], edge: Edge) -> None:
                 edge.shape(to, traits, draw)
             case MuteChannel(until):
                 edge.mute_channel(until)
+            case ReadClient(on):
+                edge.read_client(on)
+            case Turn(side):
+                edge.turn(side)
             case Pause(to, frame):
                 edge.pause(to, frame)
             case Keep(correlation_id):
@@ -199,5 +225,5 @@ def span(data: bytes, start: int, stop: int) -> bytes:
 
 
 def part(data: bytes, start: int, stop: int) -> Piece:
-    """A part of what was read, not copied when that is worth it."""
+    """data[start:stop]; a large part is a view of the data, not a copy."""
     return data[start:stop] if stop - start < COPIED else memoryview(data)[start:stop]

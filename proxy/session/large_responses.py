@@ -1,5 +1,5 @@
-"""Large responses, read while they pass: only the end of one, where addresses may stand, is held back and
-blanked.
+"""Reads large responses while they pass. Only the end of one, which may have addresses, is held back, and
+they are blanked.
 """
 
 from __future__ import annotations
@@ -8,19 +8,19 @@ from collections.abc import Generator
 from typing import Any
 
 from klamm.decoders.compile import UNREADABLE, Path
-from klamm.proxy.session.addresses import neutralise
 from klamm.proxy.session.connection import MIB, Connection
 from klamm.proxy.session.effects import Effect, Piece, part, span
 from klamm.proxy.session.memory import ApiMemory
+from klamm.proxy.session.observing.summaries import NO_ERRORS
 from klamm.proxy.session.pending import PendingRequests
-from klamm.proxy.session.summaries import NO_ERRORS
+from klamm.proxy.session.rewriting.addresses import neutralise
 
 TAIL_LIMIT = MIB
 
 
 class LargeResponses:
-    """`walk` reads the frame that passes; `body` is where it began in the first piece. `tail` is the end
-    of it, held back.
+    """`walk` reads the frame that passes; `body` is the offset of its body in the first piece. `tail` is the
+    end of the frame, which is held back.
     """
 
     def __init__(self, connection: Connection) -> None:
@@ -31,14 +31,14 @@ class LargeResponses:
         self.body = 0
         self.tail: list[bytes] | None = None
         self.logged: tuple[PendingRequests, int, int, int] | None = (
-            None  # what to log once the frame has been read
+            None  # the exchange to log once the frame has been read
         )
 
     def busy(self) -> bool:
         return self.walk is not None or self.tail is not None
 
     def start(self, memory: ApiMemory, body: int) -> None:
-        """Read a frame whose body begins at `body` of what is at hand, up to its tail if it has one."""
+        """Begin to read a frame, up to its tail if it has one. `body`: offset of its body in the data."""
         plan = memory.plan
         assert plan.response is not None
         if plan.tail is None:
@@ -51,8 +51,8 @@ class LargeResponses:
     def feed(
         self, data: bytes, begin: int, stop: int, last: bool, start: int, pieces: list[Piece | Effect]
     ) -> int:
-        """Read data[begin:stop]; `last`: the frame ends there. What comes before the position that is
-        returned went into `pieces`, or is held back.
+        """Read data[begin:stop]; `last`: the frame ends there. Returns a position: the bytes before it are in
+        `pieces`, or held back.
         """
         if self.walk is not None:
             try:
@@ -94,7 +94,7 @@ class LargeResponses:
         self.walk = None
         memory, connection = self.memory, self.connection
         assert memory.plan.response is not None
-        summary = connection.said(
+        summary = connection.summary_of_response(
             memory, columns + (None,) * (len(memory.plan.response.paths) - len(self.paths))
         )
         connection.count_errors(memory, summary, 1)
@@ -104,7 +104,7 @@ class LargeResponses:
             self.logged = None
 
     def _unread(self) -> None:
-        """End the reading of a frame that does not decode; a part of it has gone on."""
+        """Stop reading a frame that does not decode; a part of it has gone on already."""
         self.walk = None
         memory, connection = self.memory, self.connection
         if memory.plan.tail is not None:

@@ -1,6 +1,6 @@
-"""What goes out on one side of a connection when it may not all go at once: in order, each piece in its time.
+"""A line: bytes for one side of a connection that may not all go at once. They keep their order.
 
-Pure: time is an argument. A connection has none until a rule asks for it.
+Pure: time is an argument. A connection has no line until a rule needs one.
 """
 
 from __future__ import annotations
@@ -11,31 +11,31 @@ from typing import Literal, NamedTuple
 
 from klamm.rules.orders import FOREVER, How, Shape
 
-FULL = 1 << 20  # bytes that wait before reading stops on the other side
-PIECES = 1024  # at most in one go: what is sliced thinner comes in several
-TICK_NS = 20_000_000  # a limited rate is kept in steps of so long
-SEGMENT = 1448  # bytes of a TCP segment on most networks: what is lost at once
-LOST_IN_A_ROW = 10  # at most
+FULL = 1 << 20  # if more bytes wait, klamm stops reading from the other side
+PIECES = 1024  # the most that one `take` gives; the next gives more
+TICK_NS = 20_000_000  # at a limited rate, the longest time between two pieces
+SEGMENT = 1448  # bytes of a TCP segment on most networks; one is lost at a time
+LOST_IN_A_ROW = 10  # the most losses of one segment
 
 Ending = Literal["eof", "close"]
 Draw = Callable[[], float]
 
 
 class Until(NamedTuple):
-    """What follows waits until then (ns)."""
+    """Later items wait until `until` (monotonic ns)."""
 
     until: int
 
 
 class Mould(NamedTuple):
-    """What follows flows like this."""
+    """Later bytes go out with the traits of this shape."""
 
     shape: Shape
     draw: Draw
 
 
 class PausedPlace:
-    """The place of what is not decided yet: what follows waits until it is `filled`. `size`: bytes."""
+    """The place of a paused frame: later items wait until it is `filled`. `size`: of the frame, bytes."""
 
     __slots__ = ("filled", "size")
 
@@ -49,17 +49,17 @@ Out = bytes | memoryview | How | Ending
 
 
 class Line:
-    """`put` what is to go out, `take` what may go now. `size`: bytes that wait."""
+    """`put` adds an item; `take` gives those that may go now. `size`: bytes that wait."""
 
     def __init__(self) -> None:
         self.waiting: deque[Item] = deque()
         self.size = 0
-        self.clock = 0  # when the last piece went, in its own time
-        self.next: tuple[int, int] | None = None  # size of the next piece, and when it is due
+        self.clock = 0  # when the last piece was due; a late `take` does not change it
+        self.next: tuple[int, int] | None = None  # the size of the next piece, and when it is due
         self.shape: Shape | None = None
         self.draw: Draw = float
         self.last_draw = 0.5
-        self.passed = 0  # bytes, since their number is limited
+        self.passed = 0  # bytes that went out under `limit_bytes`
         self.closing = False
         self.muted = False
 
@@ -72,27 +72,27 @@ class Line:
         self.waiting.append(item)
 
     def mould(self, shape: Shape, draw: Draw) -> None:
-        """What is put from here on flows like this."""
+        """Items that are put from now on go out with the traits of this shape."""
         if self.waiting:
             self.waiting.append(Mould(shape, draw))
         else:
             self._become(shape, draw)
 
     def mute(self) -> None:
-        """Nothing more goes out."""
+        """Drop all items, and all that are put later."""
         self.waiting.clear()
         self.size, self.muted = 0, True
 
     def idle(self) -> bool:
-        """Nothing waits, and nothing that is put later would be changed, delayed or dropped."""
+        """Does nothing wait, and would an item that is put now go out at once and whole?"""
         return not self.waiting and self.shape is None and not self.muted
 
     def stuck(self) -> bool:
-        """Is there something that will never go out?"""
+        """Are there items that will never go out?"""
         return self.muted or any(isinstance(item, Until) and item.until == FOREVER for item in self.waiting)
 
     def take(self, now: int) -> tuple[list[Out], int | None]:
-        """What goes now, and when (ns) to ask again."""
+        """The items that go now, and the time (ns) to call again; None: when something is put or filled."""
         out: list[Out] = []
         while self.waiting:
             item = self.waiting[0]
@@ -121,14 +121,14 @@ class Line:
         return out, None
 
     def _become(self, shape: Shape, draw: Draw) -> None:
-        """What an earlier shape said and this does not, stays."""
-        if self.shape is None:  # a rule that says it of each frame does not draw the same again
+        """Set the traits that this shape has; the others stay as an earlier shape set them."""
+        if self.shape is None:  # kept: a rule that shapes each frame must not repeat its draws
             self.draw = draw
         said = {trait: value for trait, value in shape._asdict().items() if value}
         self.shape = (self.shape or shape)._replace(**said)
 
     def _lingers(self, item: How | Ending) -> bool:
-        """Is the end of the other side told later?"""
+        """Is this ending to be passed on later (`close_after_ns`)? Then put a wait before it."""
         if (
             self.closing
             or item not in ("eof", "close")
@@ -141,7 +141,7 @@ class Line:
         return True
 
     def _pass(self, item: bytes | memoryview, out: list[Out], now: int) -> int | None:
-        """Let go what of this may go: None if that is all of it, else when the rest may."""
+        """Append to `out` the part of an item that may go now. None: all of it; else when to go on."""
         shape = self.shape
         if shape is None:
             self.size -= len(item)
@@ -187,7 +187,7 @@ class Line:
         return size, gap
 
     def _losses(self, shape: Shape) -> int:
-        """How often the next segment is lost, each time as likely as the time before was."""
+        """How often the next segment is lost; `loss_correlation` makes each draw like the one before."""
         for count in range(LOST_IN_A_ROW):
             near = shape.loss_correlation
             self.last_draw = near * self.last_draw + (1 - near) * self.draw()
@@ -197,7 +197,7 @@ class Line:
 
 
 def _size(item: Item) -> int:
-    """Bytes that wait with it."""
+    """The bytes of an item."""
     if isinstance(item, PausedPlace):
         return item.size
     return len(item) if isinstance(item, bytes | memoryview) else 0

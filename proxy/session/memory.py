@@ -1,50 +1,82 @@
-"""What a connection remembers of frames, by API version: while the same bytes come again, nothing is read.
+"""The memory of a connection: the last frames of each API version. While the same bytes come again, nothing
+is parsed.
 
-Frames of one length that follow each other are compared at once, with one Struct. Every byte that the memory
-speaks of is still compared, in each frame.
+Successive frames of one length are compared at once, with one Struct, which still compares every remembered
+byte in each frame.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from struct import Struct
-from typing import Any, NamedTuple
+from typing import Any, final
 
 from klamm.decoders.framing import SIZE
-from klamm.proxy.session.counters import RequestCounters
-from klamm.proxy.session.summaries import EMPTY, NO_ERRORS, RequestSummary, ResponseSummary
+from klamm.proxy.session.observing.counters import RequestCounters
+from klamm.proxy.session.observing.summaries import EMPTY, NO_ERRORS, RequestSummary, ResponseSummary
 from klamm.rules.plan import Plan
 
 NO_LENGTH = 2**31  # longer than any frame: matches none
-FEWEST = 4  # equal frames in a read, below which comparing them one by one is as fast
-MOST = 64  # frames at once: a Struct is kept for each number of them
+MOST = 64  # most frames in one comparison: a Struct is kept for each number
 
 Form = tuple[Callable[[bytes | memoryview], tuple[Any, ...]], list[tuple[int, tuple[bytes, ...]]]]
 
 
-class ResponsePattern(NamedTuple):
-    """A response that matches is known without being read: its length, and its bytes at three offsets
-    from the correlation id on, between which only values of a fixed size, or records, may differ. `summary`
-    is what such a response says.
+def int32(data: bytes, pos: int) -> int:
+    """The big-endian int32 at `pos`. Compiled, this is a few instructions; a Struct is several objects."""
+    value = data[pos] << 24 | data[pos + 1] << 16 | data[pos + 2] << 8 | data[pos + 3]
+    return value if value < 1 << 31 else value - (1 << 32)
+
+
+@final
+class ResponsePattern:
+    """Recognises a response without reading it: by its length, without the size field, and by its bytes at
+    three offsets of the frame. Between these, only values of a fixed size, or records, may differ. `summary`
+    is that of such a response. A second or third part that is not needed is empty.
     """
 
-    least: int
-    most: int
-    first: bytes
-    second: bytes
-    second_at: int
-    third: bytes
-    third_at: int
-    summary: ResponseSummary
+    __slots__ = ("first", "least", "most", "second", "second_at", "summary", "third", "third_at")
+
+    def __init__(
+        self,
+        least: int,
+        most: int,
+        summary: ResponseSummary,
+        first: bytes = b"",
+        second: bytes = b"",
+        second_at: int = 0,
+        third: bytes = b"",
+        third_at: int = 0,
+    ) -> None:
+        self.least, self.most, self.summary = least, most, summary
+        self.first = first  # at 8: behind the correlation id
+        self.second, self.second_at = second, second_at
+        self.third, self.third_at = third, third_at
+
+    def matches(self, data: bytes, pos: int, length: int) -> bool:
+        """Does the frame at `pos` match? Its size field says `length`; its last bytes may be missing."""
+        if not self.least <= length <= self.most:
+            return False
+        first, second, at = self.first, self.second, pos + self.second_at
+        if data[pos + 8 : pos + 8 + len(first)] != first or data[at : at + len(second)] != second:
+            return False
+        third, at = self.third, pos + self.third_at
+        return data[at : at + len(third)] == third
+
+    def equals(self, other: ResponsePattern) -> bool:
+        """Do both match the same responses, with the same summary?"""
+        return self._parts() == other._parts() and self.summary is other.summary
+
+    def _parts(self) -> tuple[int | bytes, ...]:
+        return self.least, self.most, self.first, self.second, self.second_at, self.third, self.third_at
 
 
-NO_PATTERN = ResponsePattern(NO_LENGTH, NO_LENGTH, b"", b"", 0, b"", 0, NO_ERRORS)
+NO_PATTERN = ResponsePattern(NO_LENGTH, NO_LENGTH, NO_ERRORS)
 
 
 class EqualFrames:
-    """Frames of `stride` bytes, their size field included, that begin with `head`, go on with a correlation
-    id, and have these constants at these offsets. They hold for as long as `steady` is what the memory
-    remembers.
+    """Recognises frames of `stride` bytes, size field included: `head`, a correlation id, these constants at
+    these offsets. Valid while `steady` is the prefix or the pattern of the memory.
     """
 
     __slots__ = ("constants", "forms", "steady", "stride")
@@ -82,13 +114,12 @@ class EqualFrames:
 
 
 class ApiMemory:
-    """One API version on one connection: where it is counted, and what the last frames said.
+    """The memory of one API version on one connection, and the counters of its frames.
 
-    `prefix` are the bytes from a request's client id to the last field read of it, and `summary` what they
-    mean:
-    while they come again nothing is parsed. `least` is the shortest frame that can hold them. `before` is
-    what was remembered before that: clients take turns between two topics. `answer` is the same for
-    responses.
+    `prefix` is the bytes of the last request from its client id to the last field that was read, `summary`
+    their summary: while these bytes come again, nothing is parsed. `least` is the length of the shortest
+    request that can hold them. `before` keeps the same of the request before, for clients that alternate
+    between two topics. `answer` is the pattern of the last response.
     """
 
     __slots__ = (
@@ -96,6 +127,8 @@ class ApiMemory:
         "answer_columns",
         "answer_length",
         "before",
+        "client_id",
+        "code",
         "concerns",
         "counters",
         "equal",
@@ -112,11 +145,13 @@ class ApiMemory:
         "summary",
     )  # fmt: skip
 
-    def __init__(self, plan: Plan, counters: RequestCounters) -> None:
+    def __init__(self, code: int, plan: Plan, counters: RequestCounters, client_id: str) -> None:
+        self.code = code  # key and version, as one int32
         self.plan, self.counters = plan, counters
-        self.header = b""  # of requests: client id and tagged fields
+        self.client_id = client_id  # of the last header; that of `counters` is a label, which is bounded
+        self.header: bytes | None = None  # client id and tagged fields of requests; None: not decodable
         self.prefix, self.least, self.summary = b"", NO_LENGTH, EMPTY
-        self.noted = NO_LENGTH  # `least`, where rules look at each frame
+        self.noted = NO_LENGTH  # takes the place of `least` where rules look at each request
         self.equal: EqualFrames | None = None
         self.before: tuple[bytes, int, RequestSummary, EqualFrames | None] | None = None
         self.answer = NO_PATTERN
@@ -124,20 +159,36 @@ class ApiMemory:
         self.response_summary = NO_ERRORS
         self.answer_columns: list[Any] | None = None
         self.answer_length = 0  # of the last response that was read
-        self.held: bytes | None = None  # the last response that was held, from its correlation id on,
-        self.replaced: list[bytes] = []  # what was sent for it,
+        self.held: bytes | None = None  # the last response that was held, from behind its correlation id on,
+        self.replaced: list[bytes] = []  # the pieces that were sent for it,
         self.revision = -1  # and the topology's revision then
         self.concerns: tuple[Any, Any] = (
             None,
             None,
-        )  # for its requests, for its responses; None: there are none
+        )  # the rules for its requests and for its responses; None: no rule concerns them
 
     def forget(self) -> None:
-        """Let the next request be read."""
+        """Have the next request parsed."""
         self.least, self.before = NO_LENGTH, None
 
+    def forget_unnamed(self) -> None:
+        """Have the next request parsed where klamm did not know the name of a topic id."""
+        if not self.summary.named or self.before is not None:
+            self.forget()
+            self.noted = NO_LENGTH
+
+    def least_now(self) -> int:
+        """The length of the shortest request that can hold the prefix, also where rules look at each."""
+        return self.least if self.concerns[0] is None else self.noted
+
+    def matches(self, data: bytes, pos: int, length: int) -> bool:
+        """Has the request at `pos` the same bytes as the last, or as the one before it?"""
+        if self.least > length or data[pos + 12 : pos + 12 + len(self.prefix)] != self.prefix:
+            return self.turn(data, pos, length)
+        return True
+
     def turn(self, data: bytes, pos: int, length: int) -> bool:
-        """If the request at `pos` equals the one before the last, remember that one again."""
+        """Does the request at `pos` equal `before`? Then that one and the last change places."""
         before = self.before
         if before is None or length < before[1] or not data.startswith(before[0], pos + 12):
             return False
@@ -147,8 +198,8 @@ class ApiMemory:
 
 
 def equal_requests(memory: ApiMemory, head: bytes, stride: int) -> EqualFrames | None:
-    """What requests like the memory's last have in common; None if none of this length has come just
-    before.
+    """The EqualFrames of requests that equal the memory's last. None the first time for this length: then
+    they are prepared.
     """
     known = memory.equal
     if known is not None and known.stride == stride and known.steady is memory.prefix:
@@ -158,7 +209,7 @@ def equal_requests(memory: ApiMemory, head: bytes, stride: int) -> EqualFrames |
 
 
 def equal_responses(memory: ApiMemory, stride: int) -> EqualFrames | None:
-    """The same for responses that the memory's pattern knows."""
+    """The same for responses that match the memory's pattern."""
     known, pattern = memory.equal_answers, memory.answer
     if known is not None and known.stride == stride and known.steady is pattern:
         return known

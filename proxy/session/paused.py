@@ -13,13 +13,13 @@ from klamm.rules.orders import Order, Pause
 
 
 class Resume(NamedTuple):
-    """Let it go on, as it is or with these values."""
+    """Let the frame go on, as it is or with these values."""
 
     values: dict[str, Any] | None = None
 
 
 class Withhold(NamedTuple):
-    """Drop it. Its answer never comes, and later answers of the connection wait for it."""
+    """Drop the frame. No answer to it comes, and the later answers of the connection wait for ever."""
 
 
 class Refuse(NamedTuple):
@@ -37,9 +37,8 @@ class Undecidable(ValueError):
 
 @dataclass(slots=True, eq=False)
 class Paused:
-    """`frame` is as rules have left it; `head` its bytes from the size field to the body. A request is sent
-    `times` times, waits for its answers in `pending`, and what `acts`
-    say is done to the answer that the client gets.
+    """`frame` is the frame as rules have changed it; `head` is its bytes before the body. A request is sent
+    `times` times; `pending` are its pending requests; `acts` are applied to the answer that the client gets.
     """
 
     pause: Pause
@@ -50,7 +49,7 @@ class Paused:
     place: PausedPlace
     times: int = 1
     answered: bool = True
-    pending: Sequence[object] = ()  # its entries in Connection.pending, told by identity
+    pending: Sequence[Any] = ()  # PendingRequests
     acts: tuple[Callable[[Frame], Iterable[Order]], ...] = ()
 
     @property

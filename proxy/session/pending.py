@@ -1,24 +1,130 @@
-"""Requests that wait for their answers."""
+"""Requests that wait for their answers, oldest first."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Any, final
 
 from klamm.proxy.session.effects import Effect, Piece
 from klamm.proxy.session.memory import ApiMemory
-from klamm.proxy.session.summaries import RequestSummary
+from klamm.proxy.session.observing.summaries import RequestSummary
+from klamm.rules.frame import Frame
+
+REQUEST = 100  # bytes of memory for a pending request, roughly
+MOST = 4 << 20  # bytes of requests and answers; beyond it no more is read from the client
+ALL = 24 << 20  # the same for all clients together: where they are many, each has less,
+LEAST = 64 << 10  # but so much
 
 
-class PendingRequests(NamedTuple):
-    """Requests of one memory that came in one read and say the same, waiting for their answers. `memory`
-    None: klamm's own answer.
+@final
+class PendingRequests:
+    """Requests of one memory and one summary that came in one read, and wait for their answers. `memory` is
+    None for an answer of klamm's own. `frame`: the request as it came, where a listener takes bodies.
     """
 
-    memory: ApiMemory | None
-    summary: RequestSummary
-    arrived: int  # ns
-    ids: Sequence[int]  # correlation ids, in order
-    length: int  # of the first, without its size field
-    made: tuple[Piece | Effect, ...] = ()  # klamm's own answer
-    answer_orders: Any = None  # rule_orders.AnswerOrders: decided about the answer when the request came
+    __slots__ = (
+        "answer_orders", "arrived", "first", "frame", "length", "made", "many", "memory", "next", "summary",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        memory: ApiMemory | None,
+        summary: RequestSummary,
+        arrived: int,
+        first: int,
+        length: int,
+        made: tuple[Piece | Effect, ...] = (),
+        answer_orders: Any = None,
+        frame: Frame | None = None,
+    ) -> None:
+        self.memory, self.summary = memory, summary
+        self.arrived = arrived  # ns
+        self.first = first  # correlation id
+        self.many: list[int] | None = None  # correlation ids in order, where there is more than one
+        self.length = length  # of the first, without its size field
+        self.made = made  # klamm's own answer
+        self.answer_orders = answer_orders  # rule_orders.AnswerOrders: decided when the request came
+        self.frame = frame
+        self.next: PendingRequests | None = None  # in the queue
+
+    def also(self, correlation_id: int) -> None:
+        """Add an equal request of the same read."""
+        if self.many is None:
+            self.many = [self.first]
+        self.many.append(correlation_id)
+
+    def count(self) -> int:
+        return 1 if self.many is None else len(self.many)
+
+    def weight(self) -> int:
+        """Its bytes of memory, roughly, with klamm's own answer, and with a request that is kept."""
+        size = REQUEST * self.count()
+        if self.made:
+            size += sum([len(piece) for piece in self.made if isinstance(piece, bytes | memoryview)])
+        if self.answer_orders is not None or self.frame is not None:
+            size += self.length
+        return size
+
+    @property
+    def ids(self) -> Sequence[int]:
+        """The correlation ids, in order."""
+        return [self.first] if self.many is None else self.many
+
+
+@final
+class PendingQueue:
+    """A linked list, so that an exchange touches few cache lines. `own`: the number of entries that are
+    klamm's own answers. `weight`: bytes, roughly.
+    """
+
+    __slots__ = ("newest", "oldest", "own", "weight")
+
+    def __init__(self) -> None:
+        self.oldest: PendingRequests | None = None
+        self.newest: PendingRequests | None = None
+        self.own = 0
+        self.weight = 0
+
+    def __iter__(self) -> Iterator[PendingRequests]:
+        each = self.oldest
+        while each is not None:
+            yield each
+            each = each.next
+
+    def append(self, pending: PendingRequests) -> None:
+        if self.newest is None:
+            self.oldest = pending
+        else:
+            self.newest.next = pending
+        self.newest = pending
+        self.weight += pending.weight()
+        if pending.memory is None:
+            self.own += 1
+
+    def also(self, correlation_id: int) -> None:
+        """One more request that came in the same read as the newest."""
+        assert self.newest is not None
+        self.newest.also(correlation_id)
+        self.weight += REQUEST
+
+    def remove_oldest(self) -> PendingRequests:
+        """Raises IndexError if there is none."""
+        oldest = self.oldest
+        if oldest is None:
+            raise IndexError("no request waits for an answer")
+        self.oldest = oldest.next
+        if oldest.next is None:
+            self.newest = None
+        self.weight -= oldest.weight()
+        if oldest.memory is None:
+            self.own -= 1
+        return oldest
+
+    def replace(self, gone: PendingRequests, instead: PendingRequests | None) -> None:
+        """Put `instead` in the place of `gone`, or just remove `gone`."""
+        rest = [instead if each is gone else each for each in self]
+        self.oldest, self.newest, self.own, self.weight = None, None, 0, 0
+        for each in rest:
+            if each is not None:
+                each.next = None
+                self.append(each)

@@ -8,11 +8,11 @@ from typing import Any
 from klamm.decoders.compile import UNREADABLE
 from klamm.decoders.sasl_tokens import Tokens
 from klamm.proxy.session.connection import Connection
-from klamm.proxy.session.listeners import listeners_of
 from klamm.proxy.session.memory import NO_LENGTH, ApiMemory
+from klamm.proxy.session.observing.listeners import listeners_of
+from klamm.proxy.session.observing.summaries import EMPTY, RequestSummary
 from klamm.proxy.session.pending import PendingRequests
 from klamm.proxy.session.steps import COUNT, MORE, PASSED, Step
-from klamm.proxy.session.summaries import EMPTY, RequestSummary
 from klamm.rules.frame import Peer
 from klamm.rules.plan import SASL_HANDSHAKE, Plan
 
@@ -21,8 +21,8 @@ Walking = tuple[Generator[None, bytes, tuple[Any, ...]], ApiMemory, int, int, in
 
 
 class RequestBodies:
-    """`walk` is under way in a request that passes while it is read. `need`: bytes of a frame, before it can
-    be read.
+    """`walk` reads a request that passes while it is read; None if there is none. `need`: the bytes of a
+    frame that must be there before it can be read.
     """
 
     def __init__(self, connection: Connection, peer: Peer | None) -> None:
@@ -33,28 +33,30 @@ class RequestBodies:
     def read(
         self, memory: ApiMemory, data: bytes, pos: int, body: int, end: int, correlation: int, now: int
     ) -> Step:
-        """Read what is wanted of a frame that begins at `pos`. PASSED: the rest of it is to be fed."""
+        """Read the wanted fields of the request at `pos`. PASSED: the rest of it must be given to `feed`."""
         picked, size, stop = memory.plan.request, len(data), body
         memory.before = (
             (memory.prefix, memory.least, memory.summary, memory.equal) if memory.least != NO_LENGTH else None
         )
         memory.summary, memory.prefix, memory.least = EMPTY, b"", NO_LENGTH
         if picked is not None:
-            try:
-                *columns, stop = picked.pick(data, body, min(end, size))
+            whole = end <= size
+            try:  # the rest of a long request is walked: a pick of it would be for nothing
+                *columns, stop = picked.pick(data, body, end if whole else min(size, body + MEMORY_LIMIT))
             except UNREADABLE:
-                if end <= size:
+                if whole:
                     self.connection.undecodable(memory.plan, "request")
                     return COUNT
-                if memory.plan.listeners and end - pos <= self.connection.context.held_limit:
-                    self.need = end - pos  # what decides who is told of it is not all there
+                small = end - pos <= self.connection.context.held_limit
+                if memory.plan.listeners and small and self.connection.may_hold(size - pos):
+                    self.need = end - pos  # the fields that pick its listeners are not all there
                     return MORE
                 walk = memory.plan.request_walk()()
                 next(walk)
                 self.walk = (walk, memory, correlation, now, end - pos - 4)
                 self.feed(data[body:], False)
                 return PASSED
-            memory.summary = self._said(memory.plan, tuple(columns))
+            memory.summary = self._summarise(memory.plan, tuple(columns))
         if memory.plan.listeners:
             self._pick_listeners(memory, data[body:stop], now)
         if not memory.plan.logged and stop - pos <= MEMORY_LIMIT:
@@ -68,7 +70,7 @@ class RequestBodies:
         try:
             walk.send(data)
         except StopIteration as done:
-            summary = self._said(memory.plan, done.value[:-1])
+            summary = self._summarise(memory.plan, done.value[:-1])
         except UNREADABLE:
             self.connection.undecodable(memory.plan, "request")
             summary = EMPTY
@@ -81,25 +83,26 @@ class RequestBodies:
         memory.summary = summary
         count(memory, 1, length + 4)
         if summary.answered:
-            self.connection.pending.append(PendingRequests(memory, summary, arrived, [correlation], length))
+            self.connection.pending.append(PendingRequests(memory, summary, arrived, correlation, length))
 
-    def _said(self, plan: Plan, columns: tuple[Any, ...]) -> RequestSummary:
-        summary = self.connection.asked(plan, columns)
+    def _summarise(self, plan: Plan, columns: tuple[Any, ...]) -> RequestSummary:
+        summary = self.connection.summary_of_request(plan, columns)
         if plan.key == SASL_HANDSHAKE and plan.version == 0 and plan.request is not None:
             self.connection.tokens = Tokens(plan.request.column(columns, ("mechanism",)))
         return summary
 
     def _pick_listeners(self, memory: ApiMemory, body: bytes, now: int) -> None:
-        """Add the listeners of its exchange to the summary."""
+        """Add the listeners of the exchange to the summary."""
         if self.peer is None:
             return
         names = self.connection.context.topology.topic_names.get
-        found = listeners_of(memory.plan, memory.counters.client_id, body, self.peer, now, names)
+        found = listeners_of(memory.plan, memory.client_id, body, self.peer, now, names)
         if not found:
             return
         if memory.summary is EMPTY:
             memory.summary = RequestSummary()
         memory.summary.listeners = found
+        memory.summary.bodies = any(listener.bodies for listener in found)
 
 
 def count(memory: ApiMemory, times: int, size: int) -> None:

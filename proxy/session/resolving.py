@@ -6,7 +6,7 @@ from typing import Any
 
 from klamm.decoders import encode
 from klamm.proxy.session.connection import Connection
-from klamm.proxy.session.effects import Hold
+from klamm.proxy.session.effects import Effect, Hold, Piece
 from klamm.proxy.session.line import Until
 from klamm.proxy.session.paused import Decision, Paused, Refuse, Resume, Undecidable, Withhold
 from klamm.proxy.session.pending import PendingRequests
@@ -17,7 +17,7 @@ from klamm.rules.plan import PRODUCE
 
 
 def resolve(rule_orders: RuleOrders, paused: Paused, decision: Decision, now: int) -> None:
-    """Fill its place in the line. Raises Undecidable, EncodeError and DecodeError, and changes nothing."""
+    """Fill its place in the line. Raises Undecidable, EncodeError and DecodeError before any change."""
     frame = paused.frame
     match decision:
         case Resume(None):
@@ -40,6 +40,7 @@ def _go_on(connection: Connection, paused: Paused, values: dict[str, Any]) -> No
         connection.edited(paused.memory, frame.values, values)
     elif frame.api.key == PRODUCE and (values["acks"] == 0) != (frame.values["acks"] == 0):
         raise Undecidable("acks: 0 says that the client waits for no answer; it cannot become 0, nor another")
+    frame.become(values, body)
     paused.place.filled = [sized(paused.head, body)] * paused.times
 
 
@@ -59,27 +60,23 @@ def _refuse(rule_orders: RuleOrders, paused: Paused, code: int) -> None:
         raise Undecidable(str(reason)) from None
     if values is None or not paused.answered:
         raise Undecidable("the client waits for no answer (acks=0)")
-    at_once = frame.arrived_ns  # as all of klamm's own answers: this tells them from the broker's
-    made = rule_orders.made(paused.memory, values, paused.correlation_id, list(paused.acts), frame, at_once)
+    at_once = frame.arrived_ns  # klamm's own answers have the time of their request
+    rule_orders.shown = paused.pending[0].frame if paused.pending else None
+    made = rule_orders.made(paused.memory, values, paused.correlation_id, paused.acts, frame, at_once)
     _never_sent(rule_orders.connection, paused, made)
     paused.place.filled = []
 
 
 def _stalled(paused: Paused, now: int) -> PendingRequests | None:
-    """Pending requests that stand for an answer that never comes."""
+    """Pending requests for an answer that never comes."""
     if not paused.answered:
         return None
-    return PendingRequests(
-        None, paused.memory.summary, now, [paused.correlation_id], 0, (Hold("client", FOREVER),)
-    )
+    never: tuple[Piece | Effect, ...] = (Hold("client", FOREVER),)
+    return PendingRequests(None, paused.memory.summary, now, paused.correlation_id, 0, never)
 
 
 def _never_sent(connection: Connection, paused: Paused, instead: PendingRequests | None) -> None:
     """The broker will not answer: replace the pending requests by `instead`, or remove them."""
-    pending = connection.pending
     for run in paused.pending:
-        place = next(index for index, each in enumerate(pending) if each is run)
-        if instead is None:
-            del pending[place]
-        else:
-            pending[place], instead = instead, None
+        connection.pending.replace(run, instead)
+        instead = None

@@ -2,40 +2,43 @@
 
 from __future__ import annotations
 
+from itertools import chain, islice
 from typing import Any
 
 from klamm.decoders.compile import UNREADABLE, skip_tags
 from klamm.decoders.failures import DecodeError, EncodeError
-from klamm.proxy.session.addresses import Unbound, rewrite
-from klamm.proxy.session.api_versions import clamped
 from klamm.proxy.session.connection import Connection, resized
 from klamm.proxy.session.effects import Bind
 from klamm.proxy.session.large_responses import LargeResponses
 from klamm.proxy.session.memory import NO_PATTERN, ApiMemory, ResponsePattern
-from klamm.proxy.session.summaries import NO_ERRORS, ResponseSummary
-from klamm.proxy.session.topology import Unbindable
-from klamm.rules.plan import API_VERSIONS
+from klamm.proxy.session.observing.summaries import NO_ERRORS, ResponseSummary
+from klamm.proxy.session.rewriting.addresses import Unbound, rewrite
+from klamm.proxy.session.rewriting.api_versions import clamped
+from klamm.proxy.session.rewriting.topology import Unbindable
+from klamm.rules.plan import API_VERSIONS, flat
 
 MEMORY_LIMIT = 4096
-HELD_MEMORY_LIMIT = 256 * 1024
-TAIL_HELD = 256 * 1024  # a response that ends in addresses is held whole up to this size; a larger one flows
-SHAPE_LIMIT = 64 * 1024  # of a response whose shape is remembered
-FIRST_LOOK = 256 * 1024  # a held response is looked at when this much is there: addresses mostly come early
+HELD_MEMORY_LIMIT = 64 * 1024  # a connection keeps one such response
+TAIL_HELD = 256 * 1024  # a response that ends in addresses is held up to this size; larger ones flow
+SHAPE_LIMIT = 64 * 1024  # of a response whose pattern has gaps: see _shape
+COLUMNS_LIMIT = 2048  # values of the wanted fields of a response, to be kept for the next one
+FIRST_LOOK = 256 * 1024  # bytes of a held response before it is read: addresses mostly come early
 
-# The summary of a response, and the pieces that go on instead of it (None: it goes on itself). Where there is
-# no Met at all, more bytes are needed, or the response ends the connection.
+# The summary of a response, and the pieces that go on instead of it (None: it goes on itself). None in
+# place of a Met: more bytes are needed, or the response ends the connection.
 Met = tuple[ResponseSummary, list[Any] | None]
 
 
 class ResponseBodies:
-    """`need`: so many bytes of the frame must be there before it is looked at again. `blocked`: a
-    listener is being bound.
+    """`need`: so many bytes of the frame must be there before it is read again. `blocked`: a listening
+    port is being bound.
     """
 
     def __init__(self, connection: Connection, passing: LargeResponses) -> None:
         self.connection, self.passing = connection, passing
         self.need = 8
         self.blocked = False
+        self.keeper: ApiMemory | None = None  # has the last response that was held
 
     def meet(self, data: bytes, pos: int, length: int, memory: ApiMemory) -> Met | None:
         """Read a frame that does not match the memory."""
@@ -45,9 +48,7 @@ class ResponseBodies:
             return self._held(data, pos, length, memory)
         if plan.response is None:
             if not plan.logged:
-                memory.answer = ResponsePattern(
-                    4, self.connection.context.frame_limit, b"", b"", 0, b"", 0, NO_ERRORS
-                )
+                memory.answer = ResponsePattern(4, self.connection.context.frame_limit, NO_ERRORS)
             return NO_ERRORS, None
         if not whole and plan.tail is not None and length <= TAIL_HELD:
             self._wait(length + 4)
@@ -68,9 +69,9 @@ class ResponseBodies:
         if memory.answer_columns != columns:
             memory.answer_columns, memory.response_summary = (
                 columns,
-                self.connection.said(memory, tuple(columns)),
+                self.connection.summary_of_response(memory, tuple(columns)),
             )
-            if not memory.response_summary.named:
+            if not memory.response_summary.named or elements(columns) > COLUMNS_LIMIT:
                 memory.answer_columns = None
         if plan.tail is not None and plan.response.column(tuple(columns), (plan.tail, "node_id")):
             return (
@@ -80,23 +81,17 @@ class ResponseBodies:
             )
         known, memory.answer = memory.answer, NO_PATTERN
         if memory.answer_columns is not None and not plan.logged:
-            if plan.tail is None and stop - pos <= MEMORY_LIMIT:
+            if plan.shape is None and stop - pos <= MEMORY_LIMIT:
+                most = self.connection.context.frame_limit
                 memory.answer = ResponsePattern(
-                    stop - pos - 4,
-                    self.connection.context.frame_limit,
-                    data[pos + 8 : stop],
-                    b"",
-                    0,
-                    b"",
-                    0,
-                    memory.response_summary,
+                    stop - pos - 4, most, memory.response_summary, data[pos + 8 : stop]
                 )
             elif plan.shape is not None and length == memory.answer_length and length <= SHAPE_LIMIT:
                 memory.answer = _shape(
                     plan.shape(data, body, end), data[pos:end], pos, memory.response_summary
                 )
             memory.answer_length = length
-            if memory.answer == known:  # what was made for it holds on
+            if memory.answer.equals(known):  # the same object: its EqualFrames stay valid
                 memory.answer = known
         return memory.response_summary, None
 
@@ -111,6 +106,9 @@ class ResponseBodies:
         )
         if same and end <= size and data.startswith(memory.held or b"", pos + 8):
             return memory.response_summary, resized(data, pos, pos + 8, memory.replaced)
+        if memory.plan.key == API_VERSIONS and length > self.connection.context.held_limit:
+            self._refuse(memory, f"{length} bytes are more than klamm holds of one")
+            return None
         if end > size and (memory.plan.key == API_VERSIONS or size - pos < FIRST_LOOK):
             self._wait(min(length + 4, FIRST_LOOK) if memory.plan.key != API_VERSIONS else length + 4)
             return None
@@ -131,7 +129,7 @@ class ResponseBodies:
         return summary, None if new is original else resized(data, pos, body, [new])
 
     def _rewritten(self, data: bytes, pos: int, body: int, end: int, memory: ApiMemory) -> Met | None:
-        """Splice klamm's addresses in; the part of a frame that has not come yet follows them."""
+        """Put klamm's addresses into a response; the part of it that has not come yet follows unchanged."""
         connection, plan, size = self.connection, memory.plan, len(data)
         topology = connection.context.topology
         assert plan.endpoints is not None
@@ -165,6 +163,9 @@ class ResponseBodies:
             new = [data[body:end]]
         late = end - there
         if late == 0 and end - pos <= HELD_MEMORY_LIMIT and plan.hold and summary.named:
+            if self.keeper is not None and self.keeper is not memory:
+                self.keeper.held, self.keeper.replaced = None, []
+            self.keeper = memory
             head = data[pos + 8 : body]
             memory.held, memory.replaced, memory.revision = (
                 data[pos + 8 : end],
@@ -177,20 +178,22 @@ class ResponseBodies:
     def _summary_of_held(
         self, memory: ApiMemory, data: bytes, pos: int, body: int, end: int
     ) -> ResponseSummary:
-        """The summary of a held response; of one that is not whole, the rest is read while it passes."""
+        """The summary of a held response. If it is not whole, a walk reads it while the rest passes."""
         if memory.plan.response is None:
             return NO_ERRORS
         if end > len(data):
             met = self._start_walk(memory, data, pos)
             return met[0] if met else NO_ERRORS
         try:
-            return self.connection.said(memory, memory.plan.response.pick(data, body, end)[:-1])
+            return self.connection.summary_of_response(
+                memory, memory.plan.response.pick(data, body, end)[:-1]
+            )
         except UNREADABLE:
             self.connection.undecodable(memory.plan, "response")
             return NO_ERRORS
 
     def _start_walk(self, memory: ApiMemory, data: bytes, pos: int) -> Met | None:
-        """Read the rest of a frame as it passes; the part of it that is here goes on at once."""
+        """Read a frame while it passes; the part of it that is here goes on at once."""
         try:
             self.passing.start(memory, self._body(memory, data, pos))
         except UNREADABLE:
@@ -209,17 +212,22 @@ class ResponseBodies:
         return skip_tags(data, pos + 9, len(data), data[pos + 8]) if memory.plan.response_tags else pos + 8
 
 
+def elements(columns: Any) -> int:
+    """The number of values in the columns, as far as COLUMNS_LIMIT + 1."""
+    return sum(1 for _ in islice(chain.from_iterable(map(flat, columns)), COLUMNS_LIMIT + 1))
+
+
 def _shape(
     volatile: list[tuple[int, int, int, Any]], frame: bytes, start: int, summary: ResponseSummary
 ) -> ResponsePattern:
-    """The frame's bytes around its volatile values: sizes, counts and everything that says something.
-    `start`: of the frame.
+    """The pattern of a frame: its bytes around the volatile values. `start`: the offset of the frame, to
+    which the volatile values are given.
     """
     steady, pos = [], 8
     for _, first, last, value in volatile:
         first = (
             last - len(value) if isinstance(value, bytes) else first
-        )  # records: their length is of the shape
+        )  # records: their length stays in the pattern
         if first - start > pos:
             steady.append((pos, frame[pos : first - start]))
         pos = last - start
@@ -227,4 +235,4 @@ def _shape(
     if len(steady) > 3 or steady[0][0] != 8 or not steady[-1][1]:
         return NO_PATTERN
     (_, one), (two_at, two), (three_at, three) = (steady + [(0, b"")] * 2)[:3]
-    return ResponsePattern(len(frame) - 4, len(frame) - 4, one, two, two_at, three, three_at, summary)
+    return ResponsePattern(len(frame) - 4, len(frame) - 4, summary, one, two, two_at, three, three_at)

@@ -1,29 +1,30 @@
-"""Bytes from the broker: matched with their requests, counted, passed on."""
+"""Cuts the bytes from the broker into responses, matches them with requests, counts and passes them on."""
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections import deque
 from struct import Struct
 
-from klamm.decoders.framing import SIZE, tls_or_size
+from klamm.decoders.framing import tls_or_size
 from klamm.proxy.session.connection import Connection
-from klamm.proxy.session.counters import BOUNDS_NS
-from klamm.proxy.session.effects import Effect, Piece, part, sends, span
+from klamm.proxy.session.effects import Effect, Piece, ReadClient, Turn, part, sends, span
 from klamm.proxy.session.large_responses import LargeResponses
-from klamm.proxy.session.listeners import have_room
-from klamm.proxy.session.memory import FEWEST, MOST, NO_PATTERN, ApiMemory, equal_responses
+from klamm.proxy.session.listener_frames import must_wait, response_frame
+from klamm.proxy.session.memory import MOST, NO_PATTERN, ApiMemory, equal_responses, int32
+from klamm.proxy.session.observing.listeners import have_room
+from klamm.proxy.session.observing.summaries import ResponseSummary
 from klamm.proxy.session.pending import PendingRequests
 from klamm.proxy.session.response_bodies import Met, ResponseBodies
 from klamm.proxy.session.rule_orders import RuleOrders
-from klamm.proxy.session.summaries import ResponseSummary
+from klamm.proxy.session.steps import MORE, PASSED, REPLACED, Step
+from klamm.proxy.session.turns import KNOWN, READ, STEPS, Turns
+from klamm.rules.frame import Frame
 
 HEAD = Struct(">ii").unpack_from  # size, correlation id
 
 
 class Responses:
-    """`left`: bytes of the current frame still to come, which go on as they are. `kept`: the start of a
-    frame that is held.
+    """`left`: bytes of the current frame that are still to come, and go on as they are. `kept`: the first
+    bytes of a frame that is held.
     """
 
     def __init__(self, connection: Connection, rule_orders: RuleOrders | None) -> None:
@@ -31,224 +32,265 @@ class Responses:
         self.left = 0
         self.kept: list[bytes] = []
         self.kept_size = 0
-        self.since = 0  # when the first byte of what is kept came
+        self.kept_for_rules = False  # kept for rules only: released if too much is held in all
+        self.since = 0  # when the first byte in `kept` came (ns)
+        self.instead: list[Piece | Effect] = []  # goes to the client in place of a response, after REPLACED
         self.limit = connection.context.frame_limit
+        self.shown: Frame | None = None  # the response that was read last, for listeners that take bodies
         self.passing = LargeResponses(connection)
         self.bodies = ResponseBodies(connection, self.passing)
+        self.turns = Turns(connection.context.crowd)
 
     def receive(self, data: bytes, now: int) -> bytes | list[Effect]:
-        """Gives the same object when all of it goes on, else effects."""
+        """Gives the very same object if all of it goes on, else effects."""
         connection = self.connection
-        if connection.closing or "client" in connection.over:
+        if connection.closing or connection.client_over:
             return []
-        if connection.clean and connection.pending and self._same(connection.pending, data, now):
+        if connection.clean and self._same(data, now):
             return data
+        self.turns.begin(now)
         pieces: list[Piece | Effect] = []
         offset = 0
         while self.kept and not self.bodies.blocked and not self.connection.closing:
-            missing = max(0, self.bodies.need - self.kept_size)
+            missing = max(0, self._needed() - self.kept_size)
             if len(data) - offset < missing:
-                break
+                arrived = len(data) - offset
+                if not self.kept_for_rules or connection.may_hold(self.kept_size + arrived):
+                    break
+                missing = arrived
             frame = b"".join([*self.kept, data[offset : offset + missing]])
             offset += missing
-            self.kept, self.bodies.need = [], 8
+            connection.holds(-self.kept_size)
+            self.kept, self.kept_for_rules, self.bodies.need = [], False, 8
             self._scan(frame, 0, now, self.since, pieces)
         if self.kept:
             self.kept.append(span(data, offset, len(data)))
             self.kept_size += len(data) - offset
-        elif not connection.closing and "client" not in connection.over:
+            connection.holds(len(data) - offset)
+        elif not connection.closing and not connection.client_over:
             self._scan(data, offset, now, now, pieces)
         connection.clean = not (self.kept or self.left or self.passing.busy())
+        if connection.crowded and connection.pending.weight <= connection.context.crowd.pending // 2:
+            connection.crowded = False
+            connection.effects.append(ReadClient(True))
         if len(pieces) == 1 and pieces[0] is data and not connection.effects:
             return data
         effects, connection.effects = connection.effects, []
         return [*sends("client", pieces), *effects]
 
-    def _same(self, pending: deque[PendingRequests], data: bytes, now: int) -> bool:
-        """Fast path: the read holds exactly the answers to the oldest pending requests, like those before."""
-        run = pending[0]
-        memory, ids = run.memory, run.ids
-        if (
-            memory is None
-            or run.answer_orders is not None
-            or (run.summary.listeners and have_room(run.summary.listeners))
-            or self.connection.turn
-            or (len(pending) > 1 and pending[1].memory is None)
-        ):
+    def _needed(self) -> int:
+        """The bytes of the frame that must be there before it is read: a SASL token may have fewer than the
+        header of a response.
+        """
+        if not self.connection.awaits_token():
+            return self.bodies.need
+        start = b"".join(self.kept) if self.kept_size < 8 else self.kept[0]
+        return 4 if len(start) < 4 else max(4, min(self.bodies.need, 4 + int32(start, 0)))
+
+    def _same(self, data: bytes, now: int) -> bool:
+        """Fast path: the read is exactly the answers to the oldest pending requests; all match the memory."""
+        pending = self.connection.pending
+        run = pending.oldest
+        if run is None or pending.own or self.connection.turn or run.answer_orders is not None:
             return False
-        like, count = memory.equal_answers, len(ids)
-        if like is None or like.steady is not memory.answer or len(data) != count * like.stride:
+        if self.connection.crowded:
             return False
-        if count > MOST or like.ids(data, count) != tuple(ids):
+        memory, summary, size, count = run.memory, run.summary, len(data), 1
+        if memory is None or (summary.listeners and have_room(summary.listeners)):
             return False
-        pending.popleft()
-        self._count(memory, run, memory.answer.summary, count, len(data), now - run.arrived)
+        pattern = memory.answer
+        if run.many is None:
+            if size < 8 or int32(data, 4) != run.first or int32(data, 0) != size - 4:
+                return False
+            if not pattern.matches(data, 0, size - 4):
+                return False
+        else:
+            like, count = memory.equal_answers, len(run.many)
+            if like is None or like.steady is not pattern or size != count * like.stride:
+                return False
+            if count > MOST or like.ids(data, count) != tuple(run.many):
+                return False
+        pending.remove_oldest()
+        self._count(memory, run, pattern.summary, count, size, now - run.arrived)
         return True
 
     def _ruled(
         self, data: bytes, pos: int, length: int, memory: ApiMemory, run: PendingRequests, now: int
     ) -> Met | None:
-        """Read a response, rewrite its addresses, then carry out the rules about it."""
-        rule_orders, concern, answers = self.rule_orders, memory.concerns[1], self.bodies
-        if rule_orders is None or (run.answer_orders is None and concern is None):
-            return answers.meet(data, pos, length, memory)
-        answer_orders, size = run.answer_orders, length + 4
-        swallowed = (
+        """Call the rule hooks of a response in order: `hold`, by its header and its request; then its body is
+        read and its addresses are rewritten; then `passed` if rules do not hold it, or `response` if they do.
+        """
+        rules, answer_orders, bodies, size = self.rule_orders, run.answer_orders, self.bodies, length + 4
+        self.connection.treatment = None
+        if rules is None or (answer_orders is None and memory.concerns[1] is None):
+            return self._meet(data, pos, length, memory, run, now)
+        twice = (
             answer_orders is not None and answer_orders.swallow
-        )  # the second answer to a request sent twice
-        new = rule_orders.look["response"] is None
-        held = swallowed or rule_orders.looks(memory, "response", concern, now) or answer_orders is not None
-        if held and size > self.connection.context.held_limit:
-            if swallowed:
-                self.connection.refuse(memory.plan, f"{size} bytes are more than a rule may hold")
-                return None
-            if new:
-                self.connection.too_large(memory.plan, "response", size)
-            rule_orders.give_up("response")
-            held = False
-        if held and len(data) - pos < size:
-            answers.need = size
+        )  # the client does not wait for this answer
+        if twice and size > self.connection.context.held_limit:
+            self.connection.refuse(memory.plan, f"{size} bytes are more than a rule may hold")
             return None
-        met = answers.meet(data, pos, length, memory)
-        memory.answer, rule_orders.heard = NO_PATTERN, None
+        held = twice or rules.hold(memory, "response", size, answer_orders is not None, now)
+        if held and len(data) - pos < size:
+            if twice or self.connection.may_hold(len(data) - pos):
+                bodies.need, self.kept_for_rules = size, not twice
+                return None
+            rules.give_up(memory, "response", size)
+            held = False
+        if self.connection.closing:
+            return None
+        met = self._meet(data, pos, length, memory, run, now)
+        memory.answer, rules.changed_errors = NO_PATTERN, None
         if met is None:
             return None
         if not held:
-            rule_orders.passed("response")
+            rules.passed("response")
             return met
         summary, replaced = met
-        whole = data[pos : pos + size] if replaced is None else b"".join(replaced)
-        ruled = rule_orders.response(memory, run, whole, now)
+        came = data[pos : pos + size]
+        if replaced is None:
+            ruled = rules.response(memory, run, came, now)
+        else:
+            ruled = rules.response(memory, run, b"".join(replaced), now, came)
+        if self.shown is not None and rules.answer is not None:
+            self.shown.treatment, self.shown.of = rules.answer.treatment, rules.answer
         return met if ruled is None else (summary, ruled)
 
-    def _heard(self, summary: ResponseSummary) -> tuple[ResponseSummary, str]:
-        """The summary for the log, and who made the answer: rules may have changed its errors."""
+    def _meet(
+        self, data: bytes, pos: int, length: int, memory: ApiMemory, run: PendingRequests, now: int
+    ) -> Met | None:
+        """Read the body, and keep the frame where a listener takes it and all of it is there."""
+        met, rules, request = self.bodies.meet(data, pos, length, memory), self.rule_orders, run.frame
+        self.shown = None
+        if met is not None and rules is not None and request is not None and len(data) - pos >= length + 4:
+            came = data[pos : pos + length + 4]
+            self.shown = response_frame(rules, memory, came, met[1], now, request)
+        return met
+
+    def _logged(self, summary: ResponseSummary) -> tuple[ResponseSummary, str]:
+        """The summary for the log, and the origin of the answer: klamm if rules have changed it."""
         rule_orders = self.rule_orders
-        if rule_orders is None or rule_orders.heard is None:
+        if rule_orders is None or rule_orders.changed_errors is None:
             return summary, "broker"
-        codes, rule_orders.heard = rule_orders.heard, None
+        codes, rule_orders.changed_errors = rule_orders.changed_errors, None
         return ResponseSummary([(None, code) for code in codes], summary.shown), "klamm"
 
     def _scan(self, data: bytes, offset: int, now: int, arrived: int, pieces: list[Piece | Effect]) -> None:
-        """Take data from an offset on, which is where the last call ended; what may go on is added to
-        `pieces`.
-
-        `arrived` is when the first byte of the first frame came, which was held if that was not now.
+        """Read the frames in `data`, from an offset on, where the last call ended; add to `pieces` all that
+        may go on. `arrived`: when the first byte of the first frame came; before `now` if it was held.
         """
         connection = self.connection
         size, pos, start = len(data), offset + self.left, offset
-        passing = self.passing
+        passing, pending = self.passing, connection.pending
         if passing.walk is not None or passing.tail is not None:
             start = passing.feed(data, offset, min(pos, size), pos <= size, start, pieces)
         before = passing.walk
-        pending, turn = connection.pending, connection.turn
         while size - pos >= 8:
-            if not pending:
-                if not self._odd(*HEAD(data, pos)):
-                    break
-                pos += HEAD(data, pos)[0] + 4
-                continue
-            run = pending[0]
-            memory, ids = run.memory, run.ids
-            if memory is None:
-                pieces += (part(data, start, pos), *run.made)
-                start = pos
-                pending.popleft()
-                if connection.ends(run.made):
+            run = pending.oldest
+            length, correlation = HEAD(data, pos)
+            if run is not None and run.memory is None and not connection.awaits_token():
+                start = self._release(data, start, pos, pieces)
+                if connection.client_over:
                     return
-                continue
-            told = memory.plan.logged or (run.summary.listeners and have_room(run.summary.listeners))
-            pattern = memory.answer if run.answer_orders is None and not told else NO_PATTERN
-            least, most, first, second, second_at, third, third_at, summary = pattern
-            began, first_turn, count = pos, turn, len(ids)
-            stride = HEAD(data, pos)[0] + 4
-            like = None if pattern is NO_PATTERN else equal_responses(memory, stride)
-            if like is not None:
-                seen = min((size - pos) // stride, count - turn, MOST)
-                if seen >= FEWEST:
-                    found = like.ids(memoryview(data)[pos : pos + seen * stride], seen)
-                    if found == tuple(ids[turn : turn + seen]):
-                        pos += seen * stride
-                        turn += seen
-            while turn < count and size - pos >= 8:
-                length, correlation = HEAD(data, pos)
-                if (
-                    correlation != ids[turn]
-                    or not least <= length <= most
-                    or not data.startswith(first, pos + 8)
-                    or (
-                        second
-                        and not (
-                            data.startswith(second, pos + second_at)
-                            and data.startswith(third, pos + third_at)
-                        )
-                    )
-                ):
-                    break
-                pos += length + 4
-                turn += 1
-            if turn > first_turn:
-                self._count(memory, run, summary, turn - first_turn, pos - began, now - run.arrived)
-                if turn == count:
-                    pending.popleft()
-                    turn = 0
-                continue
-            if correlation != ids[turn] or not 4 <= length <= self.limit:
-                connection.turn = turn
+            elif (
+                run is None
+                or run.memory is None
+                or correlation != run.ids[connection.turn]
+                or not 4 <= length <= self.limit
+            ):
                 if not self._odd(length, correlation):
                     break
                 pos += length + 4
-                continue
-            met = self._ruled(data, pos, length, memory, run, arrived)
-            if met is None:
-                break
-            summary, replaced = met
-            if replaced is not None:
-                pieces.append(part(data, start, pos))
-                pieces += replaced
-                start = min(pos + length + 4, size)
-            if replaced is not None or arrived != now:
-                memory.counters.own.add(now - arrived)
-            self._count(memory, run, summary, 1, length + 4, arrived - run.arrived)
-            if told:
-                if passing.walk is None:
-                    said, origin = self._heard(summary)
-                    connection.exchange(memory, run, correlation, said, length, arrived - run.arrived, origin)
-                else:
-                    passing.logged = (run, correlation, length, arrived - run.arrived)
-            if self.rule_orders is not None and connection.ends(pieces):
-                return
-            pos += length + 4
-            arrived = now
-            turn += 1
-            if turn == count:
-                pending.popleft()
-                turn = 0
-        connection.turn = turn
+            else:
+                step = self._answer(data, pos, length, run, arrived, now)
+                if step == MORE:
+                    break
+                if step == REPLACED:
+                    pieces += (part(data, start, pos), *self.instead)
+                    start, self.instead = min(pos + length + 4, size), []
+                if self.rule_orders is not None and connection.ends(pieces):
+                    return
+                pos += length + 4
+                arrived = now
+                connection.turn += 1
+                if connection.turn == run.count():
+                    pending.remove_oldest()
+                    connection.turn = 0
+                if self.turns.left < 0 and pos < size:
+                    self.bodies.blocked = True
+                    connection.effects.append(Turn("response"))
+                    break
         if passing.walk is not before:
             start = passing.feed(data, passing.body, size, False, start, pieces)
-        if pending and pending[0].memory is None and pos <= size and not connection.closing:
-            start = self._release(data, start, pos, pieces)
-            if "client" in connection.over:
-                return
         if pos < size and connection.tokens is not None and not self.bodies.blocked:
-            pos = self._short_tokens(data, pos, size)
+            pos = connection.tokens.skip_short(data, pos, "response")
+        if pending.own and pos <= size and not connection.closing and not connection.awaits_token():
+            start = self._release(data, start, pos, pieces)
+            if connection.client_over:
+                return
         if pos >= size:
             self.left = pos - size
             pieces.append(data if start == 0 else part(data, start, size))
         else:
-            self.left = 0
             pieces.append(part(data, start, pos))
-            self.kept, self.kept_size, self.since = [data[pos:]], size - pos, arrived
+            self._keep(data[pos:], arrived)
+
+    def _keep(self, rest: bytes, arrived: int) -> None:
+        """The beginning of a frame, until more of it has come."""
+        self.left = 0
+        self.kept, self.kept_size, self.since = [rest], len(rest), arrived
+        self.connection.holds(self.kept_size)
+
+    def _answer(
+        self, data: bytes, pos: int, length: int, run: PendingRequests, arrived: int, now: int
+    ) -> Step:
+        """Read the answer at `pos`, unless it matches the memory, and count it. MORE: also if it has ended
+        the connection. After REPLACED, `instead` goes to the client.
+        """
+        memory, passing = run.memory, self.passing
+        assert memory is not None
+        one_by_one = memory.plan.logged or (run.summary.listeners and have_room(run.summary.listeners))
+        if not one_by_one and run.answer_orders is None and memory.answer.matches(data, pos, length):
+            if run.many is not None:
+                equal_responses(memory, length + 4)
+            self.turns.left -= KNOWN
+            self._count(memory, run, memory.answer.summary, 1, length + 4, now - run.arrived)
+            return PASSED
+        size, there = length + 4, len(data) - pos
+        takes_body = one_by_one and run.frame is not None
+        if takes_body and must_wait(self.connection, run.summary.listeners, size, there):
+            self.bodies.need, self.kept_for_rules = size, True
+            return MORE
+        met = self._ruled(data, pos, length, memory, run, arrived)
+        self.turns.left -= READ + self.connection.work // STEPS
+        self.connection.work = 0
+        if met is None:
+            return MORE
+        summary, replaced = met
+        if replaced is not None or arrived != now:
+            memory.counters.own.add(now - arrived)
+        self._count(memory, run, summary, 1, length + 4, arrived - run.arrived)
+        if one_by_one and passing.walk is None:
+            read, origin = self._logged(summary)
+            correlation = run.ids[self.connection.turn]
+            elapsed = arrived - run.arrived
+            self.connection.exchange(memory, run, correlation, read, length, elapsed, origin, self.shown)
+        elif one_by_one:
+            passing.logged = (run, run.ids[self.connection.turn], length, arrived - run.arrived)
+        if replaced is None:
+            return PASSED
+        self.instead = replaced
+        return REPLACED
 
     def bound(self, now: int) -> list[Effect]:
-        """Go on: the ports that `Bind` asked for are open, or their nodes say why not."""
+        """Go on after `Bind`: the ports are open, or `Node.failure` says why not. Or go on after `Turn`."""
         self.bodies.blocked = False
+        self.turns.renew(now)
         effects = self.receive(b"", now)
         return [] if isinstance(effects, bytes) else effects
 
     def _odd(self, length: int, correlation: int) -> bool:
-        """A frame that answers no request: a SASL token (True), else it ends the connection."""
+        """Handle a frame that answers no request: True for a SASL token, else close the connection."""
         connection = self.connection
         tokens = connection.tokens
         if tokens is not None and tokens.awaited > 0 and 0 <= length <= self.limit:
@@ -257,14 +299,13 @@ class Responses:
         wrong = tls_or_size(length, "broker", self.limit)
         if wrong is not None:
             connection.close(wrong[0], "", wrong[1])
-        elif not connection.pending:
+        elif (oldest := connection.pending.oldest) is None:
             connection.close(
                 "unexpected_response",
                 "",
                 f"a response with correlation id {correlation} that nobody asked for",
             )
         else:
-            oldest = connection.pending[0]
             name, expected = oldest.memory.plan.name if oldest.memory else "", oldest.ids[connection.turn]
             message = (
                 f"a response with correlation id {correlation}; the oldest request is {name} with {expected}"
@@ -273,10 +314,10 @@ class Responses:
         return False
 
     def _release(self, data: bytes, start: int, pos: int, pieces: list[Piece | Effect]) -> int:
-        """Send responses of klamm's own whose turn has come."""
+        """Send klamm's own answers whose turn has come."""
         pending = self.connection.pending
-        while pending and pending[0].memory is None:
-            made = pending.popleft().made
+        while pending.oldest is not None and pending.oldest.memory is None:
+            made = pending.remove_oldest().made
             pieces += (part(data, start, pos), *made)
             start = pos
             if self.connection.ends(made):
@@ -296,25 +337,11 @@ class Responses:
         counters = memory.counters
         counters.responses += times
         counters.response_bytes += size
-        bucket = bisect_left(BOUNDS_NS, elapsed)
-        counters.latency.buckets[bucket] += times
-        counters.latency.total_ns += times * elapsed
+        counters.latency.add(elapsed, times)
         for topic in run.summary.topics:
-            topic.latency.buckets[bucket] += times
-            topic.latency.total_ns += times * elapsed
+            topic.latency.add(elapsed, times)
         for listener in run.summary.listeners:
             if listener.full:
                 listener.missed(times)
         if summary.errors:
             self.connection.count_errors(memory, summary, times)
-
-    def _short_tokens(self, data: bytes, pos: int, size: int) -> int:
-        """Skip whole tokens of less than 4 bytes; gives the position behind them."""
-        tokens = self.connection.tokens
-        while tokens is not None and tokens.awaited > 0 and size - pos >= 4:
-            (length,) = SIZE.unpack_from(data, pos)
-            if not 0 <= length < 4 or size - pos < 4 + length:
-                break
-            tokens.from_broker()
-            pos += 4 + length
-        return pos

@@ -35,46 +35,68 @@ from klamm.rules.orders import (
     Shape,
     Silence,
     Twice,
+    edited_by,
+    pause_of,
 )
-from klamm.rules.plan import PRODUCE
-from klamm.rules.state import Tally
+from klamm.rules.plan import MOST_RULED, PRODUCE
+from klamm.rules.state import CountedRule
 
 if TYPE_CHECKING:
     from klamm.decoders.schema import Side
 
+Act = Callable[[Frame], Iterable[Order]]
+Acts = tuple[Act, ...]
+ACTING = 200  # steps that a rule takes for a frame, beside its expression
 TO: dict[Side, To] = {"request": "broker", "response": "client"}
 
 
+class Asked(NamedTuple):
+    """A request that rules act on. `head`: its bytes before the body; `acts`: actions on its answer."""
+
+    memory: ApiMemory
+    head: bytes
+    body: bytes
+    correlation_id: int
+    acts: Acts
+    now: int
+
+
 class AnswerOrders(NamedTuple):
-    """Decisions about an answer, made when its request came."""
+    """Decisions about an answer, made when its request came. `swallow`: the client does not get it."""
 
     request: Frame
-    acts: tuple[Callable[[Frame], Iterable[Order]], ...] = ()
+    acts: Acts = ()
     swallow: bool = False
 
 
 class Concern(NamedTuple):
-    """The rules for one API version and side on a connection. `learns`: its groups are noted too."""
+    """The rules for one API version and side on a connection. `learns`: the engine learns the group of the
+    client from these frames. `by_header`: no rule reads the body.
+    """
 
-    tallies: tuple[Tally, ...]
+    counted_rules: tuple[CountedRule, ...]
     learns: bool
     by_header: bool
 
 
 class RuleOrders:
-    """`heard`: the errors in an answer that rules have changed, for the log. `look`: what was decided from
-    the header of a frame that is not whole yet.
+    """`changed_errors`: the error codes of an answer that rules have changed, for the log. `look`: the rules
+    that may act on the current frame, found by its header; None before they are looked up.
+    `shown`: the request that was ruled last, as it came, for listeners that take bodies; `answer`: the
+    response.
     """
 
     def __init__(self, connection: Connection, engine: Engine, peer: Peer) -> None:
         self.connection, self.engine, self.peer = connection, engine, peer
         self.gate = Gate(engine, peer, connection.context.topology.topic_names.get)
-        self.heard: list[int] | None = None
+        self.changed_errors: list[int] | None = None
+        self.shown: Frame | None = None
+        self.answer: Frame | None = None
         self.look: dict[Side, Look | None] = {"request": None, "response": None}
         self.plans_revision = connection.context.planner.revision
 
     def connecting(self, now: int) -> list[Effect]:
-        """Effects of rules on a connection that opens."""
+        """The effects of rules on a connection that opens."""
         frame = Frame(API["ApiVersions"], 0, "request", b"", None, self.peer, now)
         pieces: list[Piece | Effect] = []
         for order in self.gate.connecting(frame, now):
@@ -85,7 +107,7 @@ class RuleOrders:
         return [*(piece for piece in pieces if not isinstance(piece, bytes | memoryview)), *others]
 
     def rule_anew(self, known: dict[int, ApiMemory]) -> None:
-        """The rules have changed: look up which concern each memory, and let the next frames be read."""
+        """The rules have changed: look up those that concern each memory, and have the next frames read."""
         planner = self.connection.context.planner
         if self.plans_revision != planner.revision:
             self.plans_revision = planner.revision
@@ -105,52 +127,70 @@ class RuleOrders:
         if plan.key not in API:
             return None
         api = API[plan.key]
-        tallies = self.engine.concerned(api, plan.version, side, self.peer, memory.counters.client_id)
+        counted_rules = self.engine.concerned(api, plan.version, side, self.peer, memory.client_id)
         learns = plan.unknown is None and self.engine.learns_from(api, side)
-        by_header = not learns and not any(tally.reads for tally in tallies)
-        return Concern(tallies, learns, by_header) if tallies or learns else None
+        by_header = not learns and not any(counted.reads for counted in counted_rules)
+        return Concern(counted_rules, learns, by_header) if counted_rules or learns else None
 
     def passes(self, memory: ApiMemory, count: int, now: int) -> int:
-        """How many leading requests of `count` the rules let pass. The look at the next one is kept."""
-        tallies, client_id = memory.concerns[0].tallies, memory.counters.client_id
-        for number in range(self.gate.quiet(tallies, count, now), count):
-            look = self.gate.look(tallies, client_id, now)
+        """How many of `count` requests, from the first on, the rules let pass. `look` keeps the rules for the
+        next one.
+        """
+        counted_rules, client_id = memory.concerns[0].counted_rules, memory.client_id
+        for number in range(self.gate.quiet(counted_rules, count, now), count):
+            look = self.gate.look(counted_rules, client_id, now)
             if look:
                 self.look["request"] = look
                 return number
         return count
 
-    def looks(self, memory: ApiMemory, side: Side, concern: Concern | None, now: int) -> bool:
-        """Must the frame be held until it is whole? Decided once for each frame, until it has passed."""
-        if concern is None:
+    def hold(self, memory: ApiMemory, side: Side, size: int, awaited: bool, now: int) -> bool:
+        """Must a frame of `size` bytes be held until it is whole? `awaited`: rules that met its request wait
+        for it. Rules are looked up once for each frame; none acts on a frame that is too large.
+        """
+        concern: Concern | None = memory.concerns[side == "response"]
+        look, first = self.look[side], self.look[side] is None
+        if concern is not None and look is None:
+            look = self.gate.look(concern.counted_rules, memory.client_id, now)
+        self.look[side] = look or ()
+        if not (look or awaited or (concern is not None and concern.learns)):
             return False
-        look = self.look[side]
-        if look is None:
-            look = self.look[side] = self.gate.look(concern.tallies, memory.counters.client_id, now)
-        return bool(look) or concern.learns
-
-    def give_up(self, side: Side) -> None:
-        """No rule acts on this frame: it is too large to be held."""
+        if size <= self.connection.context.held_limit:
+            return True
+        if first:
+            self.give_up(memory, side, size)
         self.look[side] = ()
+        return False
+
+    def give_up(self, memory: ApiMemory, side: Side, size: int) -> None:
+        """Let no rule act on this frame, because it cannot be held."""
+        self.look[side] = ()
+        self.connection.unruled(memory.plan, side, size)
 
     def passed(self, side: Side) -> None:
-        """This frame goes on; look at the next one anew."""
+        """This frame goes on; look up the rules again for the next one."""
         self.look[side] = None
 
     def request(
         self, memory: ApiMemory, head: bytes, body: bytes, correlation: int, now: int
     ) -> tuple[list[Piece | Effect], list[PendingRequests]] | None:
-        """What goes to the broker instead of a request, and what is in flight then; None: the request itself.
-        `head`: from the size field to the body.
+        """The pieces that go to the broker instead of a request, and its pending requests; None: the request
+        goes on itself. `head`: its bytes before the body.
         """
         look, self.look["request"] = self.look["request"], None
-        frame, answered = self._frame(memory, "request", len(head), body, now), memory.summary.answered
+        if memory.plan.too_many(body):
+            self.connection.work += len(body)
+            self.connection.unruled(memory.plan, "request", len(head) + len(body), MOST_RULED)
+            return None
+        frame, answered = self.frame(memory, "request", len(head), body, now), memory.summary.answered
         orders = self.gate.orders(frame, look or (), now)
+        self.connection.work += frame.work + len(body) + ACTING * len(look or ())
         if not orders:
             return None
+        self.shown = frame.copy(body) if memory.summary.bodies else None
         pieces: list[Piece | Effect] = []
         self._mute_channel(orders, now)
-        acts: list[Callable[[Frame], Iterable[Order]]] = []
+        acts: list[Act] = []
         runs: list[PendingRequests] = []
         times = 1
         for order in orders:
@@ -162,76 +202,84 @@ class RuleOrders:
                 case Keep():
                     pieces.append(effects.Keep(correlation))
                 case Answer(values):
+                    frame.treatment.withheld = True
                     if values is not None and answered:
-                        runs.append(self.made(memory, values, correlation, acts, frame, now))
+                        runs.append(self.made(memory, values, correlation, tuple(acts), frame, now))
                     return pieces, runs
                 case Drop():
+                    frame.treatment.withheld = True
                     if answered:
-                        runs.append(
-                            PendingRequests(
-                                None,
-                                memory.summary,
-                                now,
-                                [correlation],
-                                0,
-                                (effects.Hold("client", FOREVER),),
-                            )
-                        )
+                        never: tuple[Piece | Effect, ...] = (effects.Hold("client", FOREVER),)
+                        runs.append(PendingRequests(None, memory.summary, now, correlation, 0, never))
                     return pieces, runs
                 case _:
                     done = self._carry(order, pieces, "request", head, frame)
                     if done:
                         return pieces, runs
-        whole = sized(head, frame.body)
-        heard = _is_heard(orders, frame, answered)
-        pause = _pause(orders)
-        held = None
+        asked = Asked(memory, head, body, correlation, tuple(acts), now)
+        return self._send(asked, frame, orders, times, pieces)
+
+    def _send(
+        self, asked: Asked, frame: Frame, orders: list[Order], times: int, pieces: list[Piece | Effect]
+    ) -> tuple[list[Piece | Effect], list[PendingRequests]]:
+        """Send a request as the orders have changed it: once or twice, now or after a person's decision."""
+        memory, head, body, correlation, acts, now = asked
+        whole, answered = sized(head, frame.body), memory.summary.answered
+        awaits, pause, held = _is_answered(orders, frame, answered), pause_of(orders), None
         if pause is None:
             pieces += [whole] * times
         else:
             gap = PausedPlace(len(whole) * times)
-            held = Paused(
-                pause, memory, frame, head, correlation, gap, times, answered and heard, acts=tuple(acts)
-            )
+            held = Paused(pause, memory, frame, head, correlation, gap, times, answered and awaits, acts=acts)
             pieces.append(effects.Pause("broker", held))
-        if answered and not heard:
-            values = error_answer(
-                frame.api, frame.version, decode(body, PRODUCE, frame.version, "request"), 0
-            )
+        if answered and not awaits:
+            before = decode(body, PRODUCE, frame.version, "request")  # rules have changed its acks
+            values = error_answer(frame.api, frame.version, before, 0)
             assert values is not None
             return pieces, [self.made(memory, values, correlation, acts, frame, now)]
-        if heard:
-            sent = PendingRequests(memory, memory.summary, now, [correlation], len(whole) - 4)
-            unheard = sent._replace(answer_orders=AnswerOrders(frame, (), True))
-            first = sent._replace(answer_orders=AnswerOrders(frame, tuple(acts))) if acts or held else sent
-            runs += [first if answered else unheard] + [unheard] * (times - 1)
+        if not awaits:
+            return pieces, []
+        first = AnswerOrders(frame, acts) if acts or held else None
+        second = AnswerOrders(frame, (), True)
+        decided = [first if answered else second] + [second] * (times - 1)
+        size = len(whole) - 4
+        summary = memory.summary.treated(frame.treatment)
+        runs = [
+            PendingRequests(memory, summary, now, correlation, size, (), each, self.shown) for each in decided
+        ]
         if held is not None:
             held.pending = runs
         return pieces, runs
 
     def response(
-        self, memory: ApiMemory, run: PendingRequests, data: bytes, now: int
+        self, memory: ApiMemory, run: PendingRequests, data: bytes, now: int, came: bytes | None = None
     ) -> list[Piece | Effect] | None:
-        """The pieces that go to the client instead of a response with its size field; None: itself."""
-        look, self.look["response"] = self.look["response"], None
+        """The pieces that go to the client instead of a response; None: the response goes on itself. `came`:
+        the response before its addresses were replaced.
+        """
+        look, self.look["response"], self.answer = self.look["response"], None, None
         answer_orders: AnswerOrders | None = run.answer_orders
         if answer_orders is not None and answer_orders.swallow:
             return []
-        start = _body(data, memory.plan.response_tags)
-        frame = self._frame(
+        start = body_offset(data, memory.plan.response_tags)
+        frame = self.frame(
             memory, "response", start, data[start:], now, answer_orders.request if answer_orders else None
         )
+        frame.came = None if came is None else came[start:]
+        self.answer = frame
         orders: list[Order] = []
         whole = frame.body
         if answer_orders is not None:
             orders += self.gate.answered(answer_orders.acts, frame)
         if look:
             orders += self.gate.orders(frame, look, now)
+        self.connection.work += frame.work + len(whole) + ACTING * len(look or ())
         if not orders:
             return None
-        if any(isinstance(order, Edit) for order in orders):
-            before = self._frame(memory, "response", start, whole, now).values
-            self.heard = self.connection.edited(memory, before, frame.values)
+        self.connection.treatment = frame.treatment
+        if (edited := edited_by(orders)) is not None:
+            before = self.frame(memory, "response", start, whole, now).values
+            self.changed_errors = self.connection.edited(memory, before, edited)
         self._mute_channel(orders, now)
         pieces: list[Piece | Effect] = []
         (correlation,) = SIZE.unpack_from(data, 4)
@@ -240,7 +288,7 @@ class RuleOrders:
                 pieces.append(effects.Keep(correlation))
             elif self._carry(order, pieces, "response", data[:start], frame):
                 return pieces
-        pause = _pause(orders)
+        pause = pause_of(orders)
         if pause is None:
             pieces.append(sized(data[:start], frame.body))
         else:
@@ -252,17 +300,20 @@ class RuleOrders:
     def _carry(
         self, order: Order, pieces: list[Piece | Effect], side: Side, head: bytes, frame: Frame
     ) -> bool:
-        """Carry out an order that means the same on both sides. True if nothing comes after it."""
+        """Carry out an order that means the same on both sides. True if no order after it counts."""
         match order:
             case Edit() | Raw() | Pause() | MuteChannel():
-                return False  # the frame has it, or it comes when all else is done
+                return False  # done already in the frame, or by the caller
             case Delay(ns):
                 pieces.append(effects.Hold(TO[side], frame.arrived_ns + ns))
+                frame.treatment.delay_ns = max(frame.treatment.delay_ns, ns)
             case Cut(how, sent):
                 whole = head and sized(head, frame.body)
                 pieces += [whole[:sent], effects.Cut(TO[side], how)]
+                frame.treatment.withheld = sent == 0
                 return True
             case Drop():
+                frame.treatment.withheld = True
                 pieces.append(effects.Hold("client", FOREVER))
                 return True
             case Silence(close_after_ns):
@@ -272,8 +323,8 @@ class RuleOrders:
                 pieces.append(effects.Shape(TO[order.direction], order, self.gate.draws()))
             case Log(message, fields, each, rule):
                 kind = "rule" if each else "rule_refused"
-                said = {"rule": rule, **fields}
-                self.connection.effects.append(effects.Event(kind, frame.api.name, message, said))
+                fields = {"rule": rule, **fields}
+                self.connection.effects.append(effects.Event(kind, frame.api.name, message, fields))
         return False
 
     def made(
@@ -281,35 +332,37 @@ class RuleOrders:
         memory: ApiMemory,
         values: dict[str, Any],
         correlation: int,
-        acts: list[Callable[[Frame], Iterable[Order]]],
+        acts: Acts,
         request: Frame,
         now: int,
     ) -> PendingRequests:
-        """klamm's own answer, which waits for its turn. Actions on the answer are applied to it."""
+        """klamm's own answer, as pending requests that wait for their turn; `acts` are applied to it."""
         plan = memory.plan
         body = encode(values, plan.key, plan.version, "response")
         head = SIZE.pack(0) + SIZE.pack(correlation) + (b"\0" if plan.response_tags else b"")
         pieces: list[Piece | Effect] = []
-        frame = self._frame(memory, "response", len(head), body, now, request)
+        frame = self.frame(memory, "response", len(head), body, now, request)
         orders = self.gate.answered(acts, frame)
         self._mute_channel(orders, now)
         for order in orders:
             if self._carry(order, pieces, "response", head, frame):
-                return PendingRequests(None, memory.summary, now, [correlation], 0, tuple(pieces))
+                return PendingRequests(None, memory.summary, now, correlation, 0, tuple(pieces))
         pieces.append(sized(head, frame.body))
-        run = PendingRequests(None, memory.summary, now, [correlation], len(request.body), tuple(pieces))
-        self.connection.own_answer(memory, run, frame.values, len(head) - 4 + len(frame.body))
+        summary, self.connection.treatment = memory.summary.treated(request.treatment), frame.treatment
+        length, shown = len(head) - 4 + len(frame.body), self.shown
+        run = PendingRequests(None, summary, now, correlation, len(request.body), tuple(pieces), None, shown)
+        self.connection.own_answer(memory, run, edited_by(orders) or values, length, frame)
         return run
 
     def _mute_channel(self, orders: list[Order], now: int) -> None:
-        """Mute the channel for the longest time that the orders say."""
+        """Mute the channel for the longest time in the orders."""
         ns = max((order.ns for order in orders if isinstance(order, MuteChannel)), default=0)
         if ns:
             connection = self.connection
             connection.muted_until = max(connection.muted_until, now + ns)
             connection.effects.append(effects.MuteChannel(connection.muted_until))
 
-    def _frame(
+    def frame(
         self,
         memory: ApiMemory,
         side: Side,
@@ -319,33 +372,26 @@ class RuleOrders:
         request: Frame | None = None,
     ) -> Frame:
         plan = memory.plan
-        frame = Frame(
-            API[plan.key], plan.version, side, body, memory.counters.client_id, self.peer, now, request
-        )
+        frame = Frame(API[plan.key], plan.version, side, body, memory.client_id, self.peer, now, request)
         frame.names, frame.header_bytes = self.gate.name_of, header_bytes
         return frame
 
 
 def sized(head: bytes, body: bytes) -> bytes:
-    """A frame of this header, which begins with a size field, and this body, with the right size."""
+    """The frame of a header and a body. `head` begins with a size field, which is set anew."""
     return SIZE.pack(len(head) - 4 + len(body)) + head[4:] + body
 
 
-def _pause(orders: list[Order]) -> Pause | None:
-    """The first of them that lets the frame wait."""
-    return next((order for order in orders if isinstance(order, Pause)), None)
-
-
-def _body(data: bytes, tagged: bool) -> int:
-    """Where a response's body begins; a header that does not decode is of its least size."""
+def body_offset(data: bytes, tagged: bool) -> int:
+    """The offset of a response's body; a header that does not decode counts as one without tags."""
     try:
         return skip_tags(data, 9, len(data), data[8]) if tagged else 8
     except UNREADABLE:
         return 8
 
 
-def _is_heard(orders: list[Order], frame: Frame, answered: bool) -> bool:
-    """Does the broker answer what it gets of a request that is `answered`? Rules can change the acks."""
+def _is_answered(orders: list[Order], frame: Frame, answered: bool) -> bool:
+    """Does the broker answer the request it gets? As the client's (`answered`) unless rules edit acks."""
     if frame.api.key != PRODUCE or not any(isinstance(order, Edit) for order in orders):
         return answered
     try:

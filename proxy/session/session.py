@@ -1,12 +1,13 @@
 """One proxied connection, without socket, clock or logger: bytes in, effects out.
 
-`from_client(data, now_ns)` and `from_broker(data, now_ns)` take what was read and give either the very same
-object (all of it goes on as it came: the common case) or a list of effects (effects.py), to be carried out in
-order.
+`from_client(data, now_ns)` and `from_broker(data, now_ns)` take the bytes of a read (the ends of a link call
+`requests.receive` and `responses.receive`, which are the same). They give either the very same object (all of
+it goes on as it came: the common case) or a list of effects (effects.py), to be carried out in order.
 
-A response belongs to the oldest request, and its correlation id must say so. Bytes that nobody may change are
-never kept, except a header that is not whole. A stream gives the same bytes, events and closes however it is
-cut.
+A response belongs to the oldest pending request, and must have its correlation id. Bytes that nobody may
+change are never held back, except an incomplete header, and a request whose listeners are not known yet.
+However a stream is cut into reads, it gives the same bytes, events and closes, but for one thing: of a large
+response whose end cannot be read, the part that has gone on before the close depends on the reads.
 """
 
 from __future__ import annotations
@@ -20,20 +21,27 @@ from klamm.proxy.session.requests import Requests
 from klamm.proxy.session.resolving import resolve
 from klamm.proxy.session.responses import Responses
 from klamm.proxy.session.rule_orders import RuleOrders
+from klamm.rules.orders import FOREVER
 
 
 class Session:
     """`broker` labels the node at the other end; `advertise` is the host that stands for every node of
-    the cluster. `number` is the connection's.
+    the cluster; `number` is the number of the connection, `principal` that of the client's certificate.
     """
 
     def __init__(
-        self, context: ClusterContext, broker: str, advertise: str, client_address: str = "", number: int = 0
+        self,
+        context: ClusterContext,
+        broker: str,
+        advertise: str,
+        client_address: str = "",
+        number: int = 0,
+        principal: str | None = None,
     ) -> None:
         self.connection = Connection(context, broker, advertise)
         self.rule_orders: RuleOrders | None = None
         if context.engine is not None:
-            peer = context.engine.peer(context.cluster, broker, client_address, number)
+            peer = context.engine.peer(context.cluster, broker, client_address, number, principal)
             self.rule_orders = RuleOrders(self.connection, context.engine, peer)
         self.requests = Requests(self.connection, self.rule_orders)
         self.responses = Responses(self.connection, self.rule_orders)
@@ -43,7 +51,7 @@ class Session:
         self.unmute = self.requests.unmute
 
     def connecting(self, now: int) -> list[Effect]:
-        """Effects of rules on a connection that opens, before anything else."""
+        """The effects of rules on a connection that opens; they come before all others."""
         return [] if self.rule_orders is None else self.rule_orders.connecting(now)
 
     def resolve(self, paused: Paused, decision: Decision, now: int) -> list[Effect]:
@@ -57,22 +65,33 @@ class Session:
         answers = self.responses.receive(b"", now) if connection.clean else []
         return effects if isinstance(answers, bytes) else [*effects, *answers]
 
+    def drain(self) -> None:
+        """Read no more requests: a request of which a part has gone on still goes on whole, the bytes behind
+        it never do.
+        """
+        self.connection.muted_until = FOREVER
+
     @property
     def muted(self) -> bool:
-        """Is a throttle time under way, in which no request is read?"""
+        """Is the connection muted for a throttle time? Then no request is read."""
         return self.connection.muted_until > 0
 
+    @property
+    def blocked(self) -> bool:
+        """Do responses wait for a listener to be bound, or for their turn?"""
+        return self.responses.bodies.blocked
+
     def own_time(self, elapsed_ns: int) -> None:
-        """Count klamm's own time for one read with the newest pending request."""
-        newest = self.connection.pending[-1].memory if self.connection.pending else None
-        if newest is not None:
-            newest.counters.own.add(elapsed_ns)
+        """Add klamm's own time for one read to the counters of the newest pending request."""
+        newest = self.connection.pending.newest
+        if newest is not None and newest.memory is not None:
+            newest.memory.counters.own.add(elapsed_ns)
 
     def pending(self) -> int:
         return sum(len(run.ids) for run in self.connection.pending) - self.connection.turn
 
     def unanswered(self) -> Counter[tuple[str, str]]:
-        """The same, by API and client id, without what klamm itself asked or would have answered."""
+        """The pending requests by API and client id, without those whose answer klamm makes or drops."""
         found: Counter[tuple[str, str]] = Counter()
         answered = self.connection.turn  # of the oldest pending requests
         for run in self.connection.pending:
@@ -89,9 +108,13 @@ class Session:
             connection.problem(
                 "truncated", "", f"the client closed in the middle of a request, {missing} bytes missing"
             )
-        rest, requests.kept = b"".join(requests.kept), []
+        rest = requests.taken()
         effects, connection.effects = connection.effects, []
         return [Send("broker", rest), *effects] if rest and not connection.closing else effects
+
+    def over(self) -> None:
+        """Both ends are gone: no bytes are kept any more."""
+        self.connection.holds(-self.connection.held)
 
     def broker_closed(self) -> list[Effect]:
         """The broker has sent its last byte. A response that is cut short and held is dropped: it may

@@ -1,10 +1,10 @@
-"""What becomes of a frame of a request that was looked at."""
+"""The results of reading a frame: they tell the caller how to go on."""
 
 from typing import Final
 
 Step = int
-MORE: Final = 0  # more of it is needed first
-CLOSED: Final = 1  # it ends the connection
-REPLACED: Final = 2  # something else goes to the broker, or nothing
-PASSED: Final = 3  # it goes on, and is counted already or later
-COUNT: Final = 4  # it goes on, and is to be counted
+MORE: Final = 0  # stop here: more of this frame is needed, or it has ended the connection
+CLOSED: Final = 1  # the frame ends the connection
+REPLACED: Final = 2  # the pieces in `instead` go on in its place, or nothing
+PASSED: Final = 3  # it goes on, and the caller does not count it
+COUNT: Final = 4  # it goes on, and the caller counts it

@@ -1,0 +1,1 @@
+"""The routes of the admin API, a file for each subject."""

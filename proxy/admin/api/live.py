@@ -1,0 +1,178 @@
+"""/v1/live: exchanges as they happen, a line of JSON each, for as long as the caller reads."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections import deque
+from collections.abc import Iterator
+from typing import Literal, Protocol
+
+import msgspec
+from aiohttp import web
+from msgspec import Struct
+
+from klamm.client.types import Line
+from klamm.proxy.admin.api.exchanges import condition
+from klamm.proxy.admin.listening.json_bodies import encoded
+from klamm.proxy.admin.routes import Ask, Control, Route
+from klamm.proxy.control.exchange import Seen, body, exchange_of
+from klamm.proxy.control.listeners import Exchanges
+from klamm.proxy.control.rule_book import Refused
+from klamm.proxy.workers.messages import Lines
+from klamm.rules.expressions import Expression
+
+LINES = "application/jsonl"
+WAITING = 1000  # exchanges that wait for one reader; more are only counted
+WAITING_BYTES = 4 << 20
+BATCH = 100  # lines in one write
+GATHER_S = 0.1  # between two writes, so that exchanges share one
+SHARE = 0.05  # the most of the loop's time for all readers
+MOST = 16  # readers
+UNREAD_S = 30.0  # a reader that takes nothing for so long is given up
+Bodies = Literal["none", "values", "raw"]
+LOOK_S = 1.0  # between two checks whether the reader is still connected
+
+
+class Filter(Struct, frozen=True, forbid_unknown_fields=True):
+    """`where` is an expression as in rules; `bodies`: left out, as values, or raw."""
+
+    where: str | None = None
+    bodies: Bodies = "none"
+
+
+class Reader:
+    """A listener: the exchanges that wait for one reader."""
+
+    def __init__(self, bodies: bool = False) -> None:
+        self.bodies = bodies
+        self.waiting: deque[Seen] = deque()
+        self.bytes = self.dropped = 0
+        self.full = False
+        self.some = asyncio.Event()
+
+    def take(self, one: Seen) -> None:
+        if self.full:
+            self.dropped += 1
+        else:
+            self.waiting.append(one)
+            self.bytes += one.size + one.told
+            self.full = len(self.waiting) >= WAITING or self.bytes > WAITING_BYTES
+        self.some.set()
+
+    def missed(self, count: int) -> None:
+        self.dropped += count
+        self.some.set()
+
+    def batch(self) -> tuple[list[Seen], int]:
+        """The exchanges to write next, and the number of those lost after them."""
+        found = [self.waiting.popleft() for _ in range(min(BATCH, len(self.waiting)))]
+        self.bytes -= sum(one.size + one.told for one in found)
+        self.full = len(self.waiting) >= WAITING // 2 if self.full else False
+        dropped = 0
+        if not self.waiting:
+            dropped, self.dropped = self.dropped, 0
+            self.some.clear()
+        return found, dropped
+
+
+class Source(Protocol):
+    """Exchanges as lines of JSON, without ends of lines."""
+
+    async def lines(self) -> Lines:
+        """Waits for some, LOOK_S at most."""
+
+    def close(self) -> None: ...
+
+
+class Own:
+    """The exchanges of this process."""
+
+    def __init__(self, exchanges: Exchanges, where: Expression | None, bodies: Bodies) -> None:
+        self.exchanges, self.where, self.bodies = exchanges, where, bodies
+        self.reader, self.unjudged = Reader(bodies != "none"), 0
+        exchanges.open(self.reader, where)
+
+    async def lines(self) -> Lines:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(LOOK_S):
+                await self.reader.some.wait()
+        began = time.perf_counter()
+        found, dropped = self.reader.batch()
+        unjudged = 0 if self.where is None else self.where.unjudged - self.unjudged
+        self.unjudged += unjudged
+        lines = [line(one, self.bodies) for one in found]
+        return Lines(lines, dropped, unjudged, time.perf_counter() - began)
+
+    def close(self) -> None:
+        self.exchanges.close(self.reader)
+
+
+async def live(control: Control, ask: Ask) -> web.StreamResponse:
+    if control.live >= MOST:
+        raise Refused(503, f"{MOST} readers of /v1/live are there, which is the most: end one of them")
+    control.live += 1
+    try:
+        return await _read(control, ask)
+    finally:
+        control.live -= 1
+
+
+async def _read(control: Control, ask: Ask) -> web.StreamResponse:
+    query: Filter = ask.query
+    where = None if query.where is None else await condition(control, query.where)
+    request, lead = ask.request, control.lead
+    source: Source = (
+        Own(control.exchanges, where, query.bodies) if lead is None else lead.live(query.where, query.bodies)
+    )
+    try:
+        response = web.StreamResponse(headers={"Content-Type": LINES, "Cache-Control": "no-store"})
+        await response.prepare(request)
+        while request.transport is not None and not request.transport.is_closing():
+            found = await source.lines()
+            text = b"".join(each + b"\n" for each in (*found.lines, *_told(found)))
+            if not text:
+                continue
+            async with asyncio.timeout(UNREAD_S):
+                await response.write(text)
+            await asyncio.sleep(max(GATHER_S, found.took_s * control.live / SHARE - found.took_s))
+    except ConnectionError:
+        pass  # the reader has gone
+    except TimeoutError:
+        if request.transport is not None:
+            request.transport.abort()
+    finally:
+        source.close()
+    return response
+
+
+def _told(found: Lines) -> Iterator[bytes]:
+    """Lines about what is missing."""
+    for name in ("dropped", "unjudged"):
+        if count := getattr(found, name):
+            yield msgspec.json.encode({name: count})
+
+
+def line(one: Seen, bodies: str) -> bytes:
+    """{"exchange": ...}"""
+    sides = [
+        None if bodies == "none" or frame is None else body(frame, bodies == "raw")
+        for frame in (one.request, one.response)
+    ]
+    return b'{"exchange":' + encoded(exchange_of(one, 0, *sides)) + b"}"
+
+
+ROUTES = [
+    Route(
+        "GET",
+        "/v1/live",
+        live,
+        "Exchanges as they happen, a JSON object in a line each; a slow reader is told how many it lost",
+        Line,
+        query=Filter,
+        refusals={422: "The expression has a mistake", 503: f"There are {MOST} readers already"},
+        streams=True,
+        media=LINES,
+    )
+]

@@ -1,0 +1,1 @@
+"""HTTP listeners of klamm's own: their connections, TLS, JSON and problems."""

@@ -1,0 +1,125 @@
+"""The connections of an HTTP listener of klamm's own: bounded in number, and none is kept that asks nothing.
+
+They take files and turns of the loop that clients of Kafka need.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, cast
+
+from aiohttp import web
+from aiohttp.typedefs import Handler
+
+from klamm.client.types import Problem
+from klamm.proxy.admin.listening.json_bodies import encoded
+
+MOST = 64  # at once; one that is idle gives way to a new one
+IDLE_S = 20.0  # between two requests, and for the headers of one
+BUSY_S = 60.0  # for a request, and for its answer to be taken
+LOOK_S = 1.0
+
+FULL = encoded(Problem(f"{MOST} connections are open: end one of them, or ask again later", []))
+REFUSAL = (
+    "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\n"
+    f"Connection: close\r\nContent-Length: {len(FULL)}\r\n\r\n"
+).encode() + FULL
+
+
+class NoRoom(asyncio.Protocol):
+    """Refuses a connection."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        refused = cast(asyncio.Transport, transport)
+        refused.write(REFUSAL)
+        refused.close()
+
+
+class _Arriving(asyncio.Protocol):
+    """Stands in until the connection is made: before, a protocol looks like one whose connection has ended,
+    and none is made for a caller who does not end the handshake of TLS.
+    """
+
+    def __init__(self, protocol: Callable[[], asyncio.Protocol]) -> None:
+        self.protocol = protocol
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        protocol = self.protocol()
+        transport.set_protocol(protocol)
+        protocol.connection_made(transport)
+
+
+class Connections:
+    """Makes the protocol of each connection with `serve`. `since`: when each began to be idle or busy, the
+    longest ago first; `busy` has the requests under way; answers from `endless` paths have no end. Times are
+    those of the loop, in s.
+    """
+
+    def __init__(self, serve: Callable[[], asyncio.Protocol], endless: frozenset[str]) -> None:
+        self.serve, self.endless = serve, endless
+        self.since: dict[Any, float] = {}
+        self.busy: dict[Any, web.Request] = {}
+        self.loop = asyncio.get_running_loop()
+        self.timer: asyncio.TimerHandle | None = None
+
+    def accept(self) -> asyncio.Protocol:
+        """For a connection that comes, and may not be made yet."""
+        return _Arriving(self._made)
+
+    def _made(self) -> asyncio.Protocol:
+        self._forget_ended()
+        if len(self.since) >= MOST:
+            longest_idle = next((one for one in self.since if one not in self.busy), None)
+            if longest_idle is None:
+                return NoRoom()
+            self._end(longest_idle)
+        protocol = self.serve()
+        self.since[protocol] = self.loop.time()
+        if self.timer is None:
+            self.timer = self.loop.call_later(LOOK_S, self._look)
+        return protocol
+
+    @web.middleware
+    async def watched(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Knows which connections are busy."""
+        protocol = request.protocol
+        self.busy[protocol] = request
+        self._begins(protocol)
+        try:
+            return await handler(request)
+        finally:
+            self.busy.pop(protocol, None)
+            self._begins(protocol)
+
+    def close(self) -> None:
+        if self.timer is not None:
+            self.timer.cancel()
+
+    def _begins(self, protocol: Any) -> None:
+        if self.since.pop(protocol, None) is not None:
+            self.since[protocol] = self.loop.time()
+
+    def _look(self) -> None:
+        """Ends connections that are idle, or busy, for too long."""
+        self._forget_ended()
+        now = self.loop.time()
+        for protocol, since in list(self.since.items()):
+            request = self.busy.get(protocol)
+            if request is not None and request.path in self.endless:
+                continue
+            unread = request is not None or protocol.transport.get_write_buffer_size()
+            if now - since > (BUSY_S if unread else IDLE_S):
+                self._end(protocol)
+        self.timer = self.loop.call_later(LOOK_S, self._look) if self.since else None
+
+    def _forget_ended(self) -> None:
+        """Forget connections that the other side, or aiohttp, has ended."""
+        for protocol in list(self.since):
+            if protocol.transport is None or protocol.transport.is_closing():
+                del self.since[protocol]
+
+    def _end(self, protocol: Any) -> None:
+        del self.since[protocol]
+        if protocol.transport is not None:
+            protocol.transport.abort()

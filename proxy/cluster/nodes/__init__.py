@@ -1,0 +1,1 @@
+"""The nodes of a cluster: kept over a restart, logged as they change, told to others."""

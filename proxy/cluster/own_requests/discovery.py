@@ -1,0 +1,226 @@
+"""klamm's own requests for the nodes of a cluster, made before the first client is let in."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import ssl
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TypeVar
+
+from klamm.decoders import DecodeError, EncodeError, UnknownApi
+from klamm.proxy.cluster.conversation import (
+    API_VERSIONS,
+    CLOSED,
+    SOFTWARE,
+    Conversation,
+    Silent,
+    Unanswered,
+    Way,
+    converse,
+)
+from klamm.proxy.cluster.own_sasl.sasl import SASL_AUTHENTICATE, SASL_HANDSHAKE, OwnSession, authenticate
+from klamm.proxy.config import Address
+from klamm.proxy.edge.sockets import why_tls_ended
+from klamm.proxy.session.rewriting.topology import NodeKey
+
+METADATA, DESCRIBE_QUORUM, DESCRIBE_CLUSTER = 3, 55, 60
+ENOUGH = {
+    API_VERSIONS: 3,
+    METADATA: 12,
+    SASL_HANDSHAKE: 1,
+    SASL_AUTHENTICATE: 2,
+    DESCRIBE_QUORUM: 2,
+    DESCRIBE_CLUSTER: 2,
+}  # the newest versions that klamm asks for
+# Brokers name the controllers only in the answer to a request for this partition.
+QUORUM = {"topics": [{"topic_name": "__cluster_metadata", "partitions": [{"partition_index": 0}]}]}
+CONTROLLERS = 2
+ILLEGAL_SASL_STATE = 34  # the answer of a broker without SASL to SaslHandshake
+HOST_BOUND = ("GSSAPI", "AWS_MSK_IAM")
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class Found:
+    """`asks_sasl`: the node names its cluster only after SASL; klamm then learns the nodes from responses to
+    clients. `mechanisms`: of SASL, if the node named them. `is_controller`: the node serves no producers or
+    consumers, and names no brokers. `is_old`: it knows no ApiVersions (Kafka 0.8 and 0.9).
+    """
+
+    nodes: dict[NodeKey, Address] = field(default_factory=dict)
+    cluster_id: str | None = None
+    asks_sasl: bool = False
+    mechanisms: tuple[str, ...] = ()
+    is_controller: bool = False
+    is_old: bool = False
+
+
+async def discover(address: Address, way: Way, name: str | None = None) -> Found:
+    """Ask the node at `address`, which advertises the host `name`, about its cluster. Raises Unanswered (an
+    OSError).
+    """
+    if way.credentials is not None:
+        await way.credentials(False)  # the node is not to blame if that takes long
+    return await in_time(address, way, partial(_discover, name=name))
+
+
+async def greet(address: Address, way: Way) -> None:
+    """Ask a node for its API versions, which need no SASL. Raises Unanswered (an OSError)."""
+    await in_time(address, way, _greet)
+
+
+async def in_time(address: Address, way: Way, ask: Callable[[Address, Way], Awaitable[T]]) -> T:
+    try:
+        async with asyncio.timeout(way.timeout_s * 2):
+            return await ask(address, way)
+    except Unanswered:
+        raise
+    except TimeoutError:
+        silent = f"{address} accepts connections and does not answer within {way.timeout_s * 2:g} s"
+        raise Silent(silent) from None
+    except ssl.SSLError as error:
+        raise Unanswered(f"{address}: {why_tls_ended(error)}") from error
+    except CLOSED as error:
+        hint = "" if way.tls else ": if it speaks TLS, start klamm with --upstream-tls"
+        raise Unanswered(f"{address} closes the connection when it is asked{hint}") from error
+    except (DecodeError, EncodeError, UnknownApi) as error:
+        raise Unanswered(f"{address} gives an answer that cannot be read ({error}): is it Kafka?") from error
+
+
+async def _greet(address: Address, way: Way) -> None:
+    conversation = await converse(address, way)
+    try:
+        await offered_by(conversation)
+    except CLOSED:
+        pass  # Kafka 0.8 and 0.9 do so: the node is up
+    finally:
+        conversation.close()
+
+
+async def _discover(address: Address, way: Way, name: str | None = None) -> Found:
+    conversation = await converse(address, way, name)
+    try:
+        offered = await offered_by(conversation)
+    except CLOSED:
+        conversation.close()
+        return await _of_old_broker(address, way)
+    except BaseException:
+        conversation.close()
+        raise
+    try:
+        await log_in(conversation, way, offered)
+        if METADATA in offered:
+            return await _of_broker(conversation, offered)
+        if DESCRIBE_CLUSTER in offered:
+            return await _of_controller(conversation, offered)
+        raise Unanswered(f"{address} offers neither Metadata nor DescribeCluster: is it Kafka?")
+    except CLOSED:
+        if way.credentials is not None:
+            raise
+        found = await _of_reticent_broker(address, way, offered)
+        return replace(found, is_controller=METADATA not in offered)
+    finally:
+        conversation.close()
+
+
+async def offered_by(conversation: Conversation) -> dict[int, int]:
+    """API key -> newest version that node and klamm know, of the APIs that klamm asks with."""
+    answer = await conversation.ask(API_VERSIONS, ENOUGH[API_VERSIONS], SOFTWARE) or await conversation.ask(
+        API_VERSIONS, 0, {}
+    )
+    if not answer:
+        raise Unanswered(
+            f"{conversation.address}: no version of ApiVersions is known to both sides: is it Kafka?"
+        )
+    offered = {}
+    for row in answer["api_keys"] or ():
+        newest = min(row["max_version"], ENOUGH.get(row["api_key"], -1))
+        if newest >= max(0, row["min_version"]):
+            offered[row["api_key"]] = newest
+    return offered
+
+
+async def log_in(conversation: Conversation, way: Way, offered: dict[int, int]) -> OwnSession | None:
+    """Authenticate klamm if it has credentials. Gives the session, if it ends. Raises Unanswered,
+    and what `ask` raises.
+    """
+    if way.credentials is None:
+        return None
+    if SASL_AUTHENTICATE not in offered:
+        where = conversation.address
+        raise Unanswered(f"{where} knows no SaslAuthenticate: klamm's own SASL needs Kafka 1.0 or newer")
+    return await authenticate(conversation, await way.credentials(False), offered[SASL_AUTHENTICATE])
+
+
+async def _of_broker(conversation: Conversation, offered: dict[int, int]) -> Found:
+    answer = await conversation.ask(METADATA, offered[METADATA], {"topics": []})
+    found = Found(cluster_id=answer.get("cluster_id"))
+    for row in answer["brokers"]:
+        found.nodes[NodeKey("broker", row["node_id"])] = Address(row["host"], row["port"])
+    if offered.get(DESCRIBE_QUORUM, 0) >= 2:
+        quorum = await conversation.ask(DESCRIBE_QUORUM, offered[DESCRIBE_QUORUM], QUORUM)
+        for node in quorum["nodes"] or ():
+            for listener in node["listeners"][:1]:
+                found.nodes[NodeKey("controller", node["node_id"])] = Address(
+                    listener["host"], listener["port"]
+                )
+    return found
+
+
+async def _of_controller(conversation: Conversation, offered: dict[int, int]) -> Found:
+    asked = {"endpoint_type": CONTROLLERS} if offered[DESCRIBE_CLUSTER] >= 1 else {}
+    answer = await conversation.ask(DESCRIBE_CLUSTER, offered[DESCRIBE_CLUSTER], asked)
+    found = Found(cluster_id=answer["cluster_id"], is_controller=True)
+    for row in answer["brokers"]:
+        found.nodes[NodeKey("controller", row["broker_id"])] = Address(row["host"], row["port"])
+    return found
+
+
+async def _of_old_broker(address: Address, way: Way) -> Found:
+    """Kafka 0.8 and 0.9 close the connection on ApiVersions; ask for Metadata v0 on another."""
+    conversation = await converse(address, way)
+    try:
+        answer = await conversation.ask(METADATA, 0, {"topics": []})
+    finally:
+        conversation.close()
+    found = Found(is_old=True)
+    for row in answer["brokers"]:
+        found.nodes[NodeKey("broker", row["node_id"])] = Address(row["host"], row["port"])
+    return found
+
+
+async def _of_reticent_broker(address: Address, way: Way, offered: dict[int, int]) -> Found:
+    """Find out why the node closed the connection on Metadata. If it wants SASL first, it answers
+    SaslHandshake; if it has just stopped, nobody answers.
+    """
+    if SASL_HANDSHAKE not in offered:
+        return Found(asks_sasl=True)
+    conversation = await converse(address, way)
+    try:
+        answer = await conversation.ask(SASL_HANDSHAKE, offered[SASL_HANDSHAKE], {"mechanism": ""})
+    except CLOSED:
+        return Found(asks_sasl=True)
+    finally:
+        conversation.close()
+    if answer["error_code"] == ILLEGAL_SASL_STATE:
+        raise Unanswered(f"{address} closes the connection when it is asked for Metadata")
+    return Found(asks_sasl=True, mechanisms=tuple(answer["mechanisms"]))
+
+
+def about_sasl(mechanisms: Sequence[str], same_names: bool) -> str:
+    """`same_names`: clients know the brokers by their own."""
+    passes = "it passes through, and klamm learns the brokers from what clients are told"
+    bound = [name for name in mechanisms if name in HOST_BOUND] if mechanisms else HOST_BOUND
+    fails = f"; mechanisms bound to the broker's host ({', '.join(bound)}) fail behind another name"
+    return f"the cluster wants SASL: {passes}{fails if bound and not same_names else ''}"
+
+
+def why_not_bound(error: OSError) -> str:
+    """The system's text for the error, without asyncio's around it."""
+    number = 0 if isinstance(error, socket.gaierror) else error.errno or 0
+    return os.strerror(number).lower() if number > 0 else error.strerror or str(error)

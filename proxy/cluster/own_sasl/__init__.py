@@ -1,0 +1,1 @@
+"""klamm's own credentials for the brokers, and how it authenticates with them."""

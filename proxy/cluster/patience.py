@@ -1,0 +1,34 @@
+"""Timeouts that count only the time in which klamm runs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+SLICES = 10
+T = TypeVar("T")
+
+
+async def within(seconds: float, work: Coroutine[Any, Any, T], drop: Callable[[T], None]) -> T:
+    """The result of the work; one that comes when nobody waits any more is dropped. Raises TimeoutError.
+
+    The time is waited for in slices: a process that was stopped for long (SIGSTOP, a laptop that slept) has
+    lost one slice, and then sees what came meanwhile.
+    """
+    task = asyncio.ensure_future(work)
+    try:
+        for _ in range(SLICES):
+            await asyncio.wait((task,), timeout=seconds / SLICES)
+            if task.done():
+                return task.result()
+        raise TimeoutError
+    except (TimeoutError, asyncio.CancelledError):
+        task.cancel()
+        task.add_done_callback(lambda late: _drop(late, drop))
+        raise
+
+
+def _drop(late: asyncio.Task[T], drop: Callable[[T], None]) -> None:
+    if not late.cancelled() and late.exception() is None:
+        drop(late.result())

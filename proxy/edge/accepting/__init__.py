@@ -1,0 +1,1 @@
+"""The way in of connections: listeners, headers of load balancers, TLS and SASL."""

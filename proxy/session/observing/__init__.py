@@ -1,0 +1,1 @@
+"""Counters, summaries of requests and responses, and the listeners of exchanges."""

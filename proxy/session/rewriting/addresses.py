@@ -1,0 +1,161 @@
+"""Replaces broker addresses in responses by klamm's own, in place; every other byte stays as it came."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from struct import Struct
+
+from klamm.decoders.compile import TAG_PATH, Malformed, long_uvarint
+from klamm.decoders.interpret import STRUCTS, uvarint
+from klamm.decoders.schema import HOST, NODE_ID
+from klamm.proxy.session.rewriting.topology import Kind
+from klamm.rules.plan import Endpoints
+
+INT16 = Struct(">h")
+CONTROLLERS = 2  # DescribeCluster's endpoint_type (KIP-919)
+UNUSED_TAG = 127  # one byte, and far from the tags that Kafka uses
+
+Standing = Callable[[Kind, int, str, int], tuple[str, int] | None]
+
+
+class Unbound(Exception):
+    """A response names a node that has no listening port yet."""
+
+
+def rewrite(
+    endpoints: Endpoints, data: bytes, start: int, end: int, standing: Standing
+) -> list[bytes] | None:
+    """The body data[start:end] in pieces, with klamm's addresses; None where it names no node.
+
+    `standing(kind, node_id, host, port)` gives klamm's host and port for a node, or None if the node has none
+    yet: then Unbound is raised, but only after every node of the body was asked for. A body that does not
+    decode raises the errors of `locate`.
+    """
+    kind: Kind = endpoints.kind
+    edits: list[tuple[int, int, bytes]] = []
+    tags: list[tuple[int, int, int]] = []
+    marks = endpoints.marks
+    node_id, host, host_start, unbound = -1, "", 0, False
+    stood: int | None = None
+    there: tuple[str, int] | None = None
+    for path, first, last, value in endpoints.locate(data, start, end):
+        if path == TAG_PATH:
+            tags.append((first, last, value))
+            continue
+        mark = marks[path]
+        if mark == NODE_ID:
+            node_id = value
+        elif mark == HOST:
+            host, host_start = value, first
+        elif mark is None:
+            kind = "controller" if value == CONTROLLERS else "broker"
+        elif host and value > 0:  # FindCoordinator has an empty host and port -1 when there is no coordinator
+            if node_id != stood:  # a controller with several endpoints is reached at its first
+                stood, there = node_id, standing(kind, node_id, host, value)
+            if there is None:
+                unbound = True
+            else:
+                edits.append((host_start, last, _address(*there, endpoints.port_kind, endpoints.flexible)))
+    if unbound:
+        raise Unbound
+    if not edits:
+        return None
+    if tags:
+        edits = sorted(edits + [_tag_size(edits, *tag) for tag in tags])
+    return _spliced(data, start, end, edits)
+
+
+@lru_cache(4096)
+def _address(host: str, port: int, port_kind: str, flexible: bool) -> bytes:
+    name = host.encode()
+    length = uvarint(len(name) + 1) if flexible else INT16.pack(len(name))
+    return length + name + STRUCTS[port_kind].pack(port)
+
+
+def _tag_size(
+    edits: list[tuple[int, int, bytes]], size_start: int, start: int, end: int
+) -> tuple[int, int, bytes]:
+    """The new size of a tagged field in which edits were made."""
+    grown = sum(len(new) - (last - first) for first, last, new in edits if start <= first < end)
+    return size_start, start, uvarint(end - start + grown)
+
+
+def _spliced(data: bytes, start: int, end: int, edits: list[tuple[int, int, bytes]]) -> list[bytes]:
+    pieces: list[bytes] = []
+    for first, last, new in edits:
+        pieces.append(data[start:first])
+        pieces.append(new)
+        start = last
+    pieces.append(data[start:end])
+    return pieces
+
+
+def neutralise(tail: bytes, tagged: bool) -> bytes:
+    """Empty `node_endpoints` in the end of a response, at unchanged length: its size field is already sent.
+
+    `tail` begins at the tagged section (`tagged`), or at the compact array `node_endpoints`, which the tagged
+    section follows. The freed bytes become a tagged field that no client knows; clients skip it, and refresh
+    their metadata instead (KIP-951). Raises IndexError, Malformed on a tail that does not decode.
+    """
+    if tagged:
+        return _blanked(tail)
+    end = _array_end(tail)
+    count, after = _uvarint(tail, end)
+    if count > 126:
+        raise Malformed
+    section = tail[after:]
+    fill = len(tail) - 2 - len(section) - 1
+    return b"\x01" + uvarint(count + 1) + section + bytes([UNUSED_TAG]) + _filled(fill)
+
+
+def _filled(room: int) -> bytes:
+    """A tagged field's size and zeros, together `room` bytes."""
+    for width in range(1, min(room, 5) + 1):
+        size = uvarint(room - width)
+        if len(size) <= width:  # if no canonical varint fits, a padded one, which Kafka accepts
+            padded = (
+                bytes(b | 0x80 for b in size) + b"\x80" * (width - len(size) - 1) + b"\x00"
+                if len(size) < width
+                else size
+            )
+            return padded + bytes(room - width)
+    raise Malformed
+
+
+def _blanked(tail: bytes) -> bytes:
+    count, pos = _uvarint(tail, 0)
+    out = bytearray(tail)
+    for _ in range(count):
+        at = pos
+        tag, pos = _uvarint(tail, pos)
+        size, pos = _uvarint(tail, pos)
+        if pos + size > len(tail):
+            raise Malformed
+        if tag == 0:
+            out[at] |= UNUSED_TAG
+            out[pos : pos + size] = bytes(size)
+        pos += size
+    if pos != len(tail):
+        raise Malformed
+    return bytes(out)
+
+
+def _array_end(tail: bytes) -> int:
+    """The end of the compact array of {int32 node_id, string host, int32 port, string? rack} at the start."""
+    count, pos = _uvarint(tail, 0)
+    for _ in range(count - 1):
+        for fixed in (4, 4):  # node_id before the host, port before the rack
+            size, pos = _uvarint(tail, pos + fixed)
+            pos += max(size - 1, 0)
+        tags, pos = _uvarint(tail, pos)
+        for _ in range(tags):
+            _, pos = _uvarint(tail, pos)
+            size, pos = _uvarint(tail, pos)
+            pos += size
+    return pos
+
+
+def _uvarint(data: bytes, pos: int) -> tuple[int, int]:
+    byte = data[pos]
+    return (byte, pos + 1) if byte < 0x80 else long_uvarint(data, pos + 1, byte)

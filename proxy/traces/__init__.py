@@ -1,0 +1,1 @@
+"""Exchanges as traces of OpenTelemetry: a sample of them, made into spans and sent by a thread."""

@@ -1,0 +1,66 @@
+"""The nodes and the topic names of a cluster, the same in all processes: the lead opens the ports, and any
+process may learn a node or a name from the answer of a broker.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+
+from klamm.proxy.session.rewriting.topology import Node, NodeKey, Topology
+from klamm.proxy.workers.messages import Learned, NodeAt, Nodes
+
+
+def nodes_of(topology: Topology, bootstrap_port: int, found: bool) -> Nodes:
+    """For workers."""
+    now, before = (
+        [NodeAt(each.key, each.host, each.port, each.listen_port, each.failure) for each in nodes.values()]
+        for nodes in (topology.nodes, topology.remembered)
+    )
+    return Nodes(topology.cluster_id, bootstrap_port, found, now, before)
+
+
+def take_nodes(topology: Topology, nodes: Nodes) -> None:
+    """Those of the lead: its addresses and ports hold."""
+    topology.cluster_id = nodes.cluster_id
+    for each in nodes.nodes:
+        node = topology.learn(each.key.kind, each.key.node_id, each.host, each.port)
+        topology.bound(node, each.listen_port, each.failure)
+    topology.remembered = {
+        each.key: Node(each.key, each.host, each.port, each.listen_port) for each in nodes.remembered
+    }
+    topology.take_changes()  # the lead logs them
+
+
+def take_learned(topology: Topology, learned: Learned) -> bool:
+    """What another process has learned. True if a topic has got a name by it."""
+    for key, host, port in learned.nodes:
+        topology.learn(key.kind, key.node_id, host, port)
+    new = [topology.learn_topic(topic_id, name) for topic_id, name in learned.topics]
+    return any(new)
+
+
+class Learning:
+    """Finds what is new in a topology since the last call."""
+
+    def __init__(self, topology: Topology) -> None:
+        self.topology = topology
+        self.seen = (-1, -1)
+        self.addresses: dict[NodeKey, tuple[str, int]] = {}
+        self.names = 0
+
+    def new(self) -> Learned | None:
+        """Nodes that were found or have moved, and names of topics. None if there are none."""
+        topology = self.topology
+        revisions = topology.revision, topology.names_revision
+        if revisions == self.seen:
+            return None
+        self.seen = revisions
+        nodes = [
+            (key, node.host, node.port)
+            for key, node in topology.nodes.items()
+            if self.addresses.get(key) != (node.host, node.port)
+        ]
+        self.addresses |= {key: (host, port) for key, host, port in nodes}
+        topics = list(islice(topology.topic_names.items(), self.names, None))
+        self.names += len(topics)
+        return Learned(nodes, topics) if nodes or topics else None
