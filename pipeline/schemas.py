@@ -37,13 +37,14 @@ WHERE = (
     Column("client", "string", "host:port"),
 )
 CLIENT_ID = Column("client_id", "string", "as the client calls itself", "it does not")
+PRINCIPAL = Column("principal", "string", "of the client's certificate", "it had none")
 EXCHANGE = Column("exchange", "bigint", "the request, numbered within the connection from 0", "not seen")
 API = (
     Column("api", "string", "its name", "klamm does not know the API, or the request was not seen"),
     Column("api_key", "smallint", "the API's number", "the request was not seen"),
     Column("version", "smallint", "of the API", "the request was not seen"),
 )
-WHOSE = (  # of what is told about an exchange
+WHOSE = (  # of the rows about an exchange
     *WHERE,
     EXCHANGE,
     CLIENT_ID,
@@ -60,7 +61,7 @@ TOPIC = (
 ERROR = Column("error", "string", "Kafka's name of the error; `NONE`", "no response was seen")
 
 FRAMES = Table(
-    "A row for each frame and for what else happened to a connection; what the source gives. What cannot be read, or "
+    "A row for each frame and for each other event of a connection, as the source gives it. What cannot be read, or "
     "was lost by the capture as a whole, is a row without connection.",
     (
         *WHERE,
@@ -71,12 +72,12 @@ FRAMES = Table(
         Column("kind", "string", "`frame`, `token` (of SASL), `opened`, `closed`, `lost`"),
         Column("side", "string", "`request` or `response`", "it is of both"),
         *API,
-        Column("correlation_id", "int", "what requests and responses are matched by"),
-        Column("bytes", "bigint", "on the wire, with header and size field; of what is lost too"),
+        Column("correlation_id", "int", "the id that matches requests and responses"),
+        Column("bytes", "bigint", "on the wire, with header and size field; of gaps too"),
         Column("awaits", "boolean", "a request: an answer is due; not so with acks=0"),
         Column("fate", "string", "`passed`; `rewritten`, `withheld` or `made` by klamm"),
         Column("lost", "bigint", "frames that are missing here, as far as that is known"),
-        Column("text", "string", "why a connection ended, or what is missing and why"),
+        Column("text", "string", "why a connection ended, or which frames are missing and why"),
         Column("topics", "array<string>", "topics that it names", "it could not be read"),
         Column("topic_ids", "array<string>", "those of which it has the id only", "it could not be read"),
         Column("groups", "array<string>", "groups that it names", "it could not be read"),
@@ -84,6 +85,7 @@ FRAMES = Table(
         Column(
             "body", "string", "JSON: its fields; records and secrets as their sizes", "it could not be read"
         ),
+        PRINCIPAL,
     ),
 )
 
@@ -94,7 +96,7 @@ TABLES = {
         (
             *WHOSE,
             *API,
-            Column("correlation_id", "int", "what the request and the response are matched by"),
+            Column("correlation_id", "int", "the id that matches request and response"),
             Column("request_bytes", "bigint", "on the wire, with header and size field", "not seen"),
             Column("response_bytes", "bigint", "on the wire, with header and size field", "none was seen"),
             Column("awaits", "boolean", "an answer was due: not so with acks=0"),
@@ -107,12 +109,13 @@ TABLES = {
             ),
             Column("request_fate", "string", "`passed`; `rewritten`, `withheld` or `made` by klamm", "not seen"),
             Column("response_fate", "string", "the same of the response", "none was seen"),
-            Column("software", "string", "name and version of the client library, told in ApiVersions", "it was not"),
+            Column("software", "string", "name and version of the client library, from ApiVersions", "it was not"),
             Column("topics", "array<string>", "topics that are named in it, by name as far as the capture tells them"),
             Column("groups", "array<string>", "groups that are named in it"),
             Column("errors", ERRORS, "error codes of the response but 0, and how often each"),
             Column("request_body", "variant", "its fields; records and secrets as their sizes", "not there"),
             Column("response_body", "variant", "the same of the response", "not there"),
+            PRINCIPAL,
         ),
     ),
     "produce": Table(
@@ -262,7 +265,7 @@ TABLES = {
         ),
     ),
     "metadata": Table(
-        "A row for each partition in an answer to Metadata: who leads what, as that client was told.",
+        "A row for each partition in an answer to Metadata: the leader, as in that client's answer.",
         (
             *WHOSE,
             *TOPIC,
@@ -280,12 +283,12 @@ TABLES = {
         (
             *WHERE,
             CLIENT_ID,
-            Column("first", "timestamp", "what was first seen of it"),
-            Column("last", "timestamp", "what was last seen of it"),
+            Column("first", "timestamp", "its first row"),
+            Column("last", "timestamp", "its last row"),
             Column("opened", "timestamp", "when it was made", "before the capture"),
             Column("closed", "timestamp", "when it ended", "not in the capture"),
             Column("why", "string", "it ended", "not in the capture"),
-            Column("software", "string", "name and version of the client library, told in ApiVersions", "it was not"),
+            Column("software", "string", "name and version of the client library, from ApiVersions", "it was not"),
             Column("mechanism", "string", "of SASL", "none was asked for"),
             Column("auth_error", "string", "Kafka's name of the error of SaslHandshake or SaslAuthenticate", "none"),
             Column("requests", "bigint", "frames of the client"),

@@ -68,10 +68,10 @@ def check_java() -> None:
     if java is None:
         raise SparkMissing(f"no Java is on the path. {need}, or set JAVA_HOME")
     try:
-        said = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60).stderr
+        output = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60).stderr
     except OSError as wrong:
         raise SparkMissing(f"{java} does not run: {wrong.strerror}. {need}, or set JAVA_HOME") from None
-    version = re.search(r'version "(\d+)', said)
+    version = re.search(r'version "(\d+)', output)
     if version is None or int(version[1]) < LEAST_JAVA:
-        found = said.splitlines()[0] if said else "nothing"
+        found = output.splitlines()[0] if output else "nothing"
         raise SparkMissing(f"{java} says {found!r}. {need}, and set JAVA_HOME to it")

@@ -11,7 +11,7 @@ from typing import Any
 
 from klamm.decoders import API
 from klamm.decoders.body import decode_prefix
-from klamm.decoders.schema import UNKNOWN_TAGS, Side, walk
+from klamm.decoders.schema import UNKNOWN_TAGS, Side, all_fields
 from klamm.rules.json_form import HIDDEN, field_to_json, to_json
 from klamm.rules.subjects import at
 
@@ -30,7 +30,7 @@ def body_json(key: int, version: int, side: Side) -> Callable[[bytes], bytes | s
     fields = API[key].fields(side)
     changes = [
         (path[:-1], path[-1], partial(field_to_json, f, version))
-        for path, f in walk(fields, version)
+        for path, f in all_fields(fields, version)
         if f.mark in HIDDEN or {f.kind, f.of} & OTHERWISE
     ]
 
@@ -50,9 +50,9 @@ def body_json(key: int, version: int, side: Side) -> Callable[[bytes], bytes | s
                 if value is not None:
                     holder[name] = change(value)
         try:
-            told = write(values)
+            text = write(values)
         except UnicodeEncodeError:
             return slowly(body)
-        return slowly(body) if UNKNOWN in told else told
+        return slowly(body) if UNKNOWN in text else text
 
     return quickly

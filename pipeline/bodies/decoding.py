@@ -1,4 +1,4 @@
-"""What frames say, as columns: of many of one layout at once, and of those that are odd one by one."""
+"""Decodes bodies into columns: many of one layout at once, and unusual ones one by one."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ KINDS = TYPES | {BODY: pa.string(), VARIANT: variants.TYPE}
 
 
 class Decoding:
-    """Of these columns; with VARIANT, BODY is of those only that are odd. `typed`: bodies are structs, and
-    `content`: with what only the records tell. `topic_names`: by id, with which `topics` are those of
+    """Decodes these columns. With VARIANT, BODY holds the unusual bodies only. `typed`: bodies are structs,
+    and `content`: with fields that only the records have. `topic_names`: by id; then `topics` have those of
     `topic_ids` as well.
     """
 
@@ -57,8 +57,8 @@ class Decoding:
             is_left[places[-1]] = False
         left = np.flatnonzero(is_left)
         if len(left) or not found:
-            told = slowly.columns(rows_of(frames.take(pa.array(left))))
-            found.append({name: array(each, KINDS[name]) for name, each in told.items()})
+            values = slowly.columns(rows_of(frames.take(pa.array(left))))
+            found.append({name: array(each, KINDS[name]) for name, each in values.items()})
             places.append(left)
         order = pa.array(np.argsort(np.concatenate(places)))
         columns = {
@@ -71,7 +71,7 @@ class Decoding:
         return {name: pa.concat_arrays(parts).take(order) for name, parts in columns.items()}
 
     def _columns(self, some: SweptFrames) -> dict[str, pa.Array]:
-        """Of those that are not odd."""
+        """The columns of bodies that are not unusual."""
         found = names(some) if self._has_names else {}
         if self._has_variants:
             found[VARIANT] = variants.variants(layout(*some.key), some.swept, some.data)
@@ -82,7 +82,7 @@ class Decoding:
 
 
 def array(values: list[Any], kind: pa.DataType) -> pa.Array:
-    """Of values that may hold strings that Arrow does not take."""
+    """An Arrow array of values that may hold strings that Arrow does not take."""
     try:
         return pa.array(values, kind)
     except UnicodeEncodeError:

@@ -1,4 +1,4 @@
-"""What a body names, picked out of it: its topics, groups and error codes, without reading the rest."""
+"""Picks the names out of a body: its topics, groups and error codes, without reading the rest."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 from klamm.decoders import layout
 from klamm.decoders.compile import Path, pick
 from klamm.decoders.error_codes import error_name
-from klamm.decoders.schema import ERROR, GROUP, TOPIC, TOPIC_ID, Side, walk
-from klamm.rules.json_form import plain_text, uuid_text
+from klamm.decoders.schema import ERROR, GROUP, TOPIC, TOPIC_ID, Side, all_fields
+from klamm.decoders.text import valid_text
+from klamm.rules.json_form import uuid_text
 from klamm.rules.parts import NIL, UNASKED
 
 MARKS = (TOPIC, TOPIC_ID, GROUP, ERROR)  # of fields
@@ -45,7 +46,7 @@ class _Places(NamedTuple):
 
 @cache
 def naming(key: int, version: int, side: Side) -> Callable[[bytes], Named]:
-    """Of a layout: what a body names. What is returned raises `compile.UNREADABLE`."""
+    """A function for one layout that gives the names in a body. It raises `compile.UNREADABLE`."""
     marks = marks_of(key, version, side)
     if not marks:
         return lambda body: NOTHING
@@ -65,11 +66,11 @@ def naming(key: int, version: int, side: Side) -> Callable[[bytes], Named]:
 
 
 def marks_of(key: int, version: int, side: Side) -> dict[Path, tuple[str, int]]:
-    """Of fields that name something, in wire order: their mark, and how many arrays are on the way."""
+    """The fields that name something, in wire order: their mark, and the number of arrays on their path."""
     of = layout(key, version, side)
     depths: dict[Path, int] = {(): 0}
     found = {}
-    for path, f in walk(of.fields, version):
+    for path, f in all_fields(of.fields, version):
         depths[path] = depths[path[:-1]] + (f.kind == "array")
         if f.mark in MARKS and (f.mark != ERROR or side == "response") and not UNASKED.intersection(path):
             found[path] = f.mark, depths[path]
@@ -111,7 +112,7 @@ def _groups(columns: tuple[Any, ...], taken: Taken) -> list[str]:
 
 
 def _once(names: list[str]) -> list[str]:
-    return list(dict.fromkeys(map(plain_text, names))) if names else names
+    return list(dict.fromkeys(map(valid_text, names))) if names else names
 
 
 def _ids(columns: tuple[Any, ...], taken: list[tuple[int, Flat, int | None]]) -> list[str]:

@@ -1,4 +1,4 @@
-"""What frames name, as columns, out of what was swept up of them."""
+"""Turns the swept fields of frames into columns of names."""
 
 from __future__ import annotations
 
@@ -39,7 +39,9 @@ def with_names(topics: pa.Array, ids: pa.Array, names: Mapping[str, str]) -> pa.
 
 
 def names(frames: SweptFrames) -> Columns:
-    """Of those that are not odd. Odd are those with errors, too, and with names that are no text."""
+    """The columns for frames that are not unusual. Frames with errors, and with names that are not UTF-8, are
+    unusual too.
+    """
     marks, data, odd = marks_of(*frames.key), frames.data, frames.swept.odd
     at = {path: frames.swept.values.get(path, EMPTY) for path in marks}
     of_mark = {mark: [path for path, (one, _) in marks.items() if one == mark] for mark in MARKS}
@@ -52,13 +54,13 @@ def names(frames: SweptFrames) -> Columns:
         "groups": [where(at[path], at[path].values >= 0) for path in of_mark[GROUP]],
     }
     texts = {name: _texts(data, some, odd, READ[name]) for name, some in columns.items()}
-    told = {name: _lists(*some, ~odd) for name, some in texts.items()}
+    found = {name: _lists(*some, ~odd) for name, some in texts.items()}
     none = pa.array(np.zeros(np.count_nonzero(~odd) + 1, np.int32))
-    return told | {"errors": pa.ListArray.from_arrays(none, pa.array([], TYPES["errors"].value_type))}
+    return found | {"errors": pa.ListArray.from_arrays(none, pa.array([], TYPES["errors"].value_type))}
 
 
 def _unnamed(data: Bytes, ids: Column, names: Column | None) -> Column:
-    """Those that are not all zeros, and have no name beside them."""
+    """The ids that are not all zeros, and have no name beside them."""
     places = np.minimum(ids.starts[:, None] + np.arange(len(NIL)), len(data) - 1)
     is_given = data[places].any(axis=1)
     return where(ids, is_given if names is None else is_given & (names.values <= 0))
@@ -67,7 +69,9 @@ def _unnamed(data: Bytes, ids: Column, names: Column | None) -> Column:
 def _texts(
     data: Bytes, columns: Sequence[Column], odd: Flags, read: Callable[[bytes], str | None]
 ) -> tuple[Numbers, Numbers, pa.Array]:
-    """Of which body, and which of the texts, in the order of the columns. Who has what is no text is odd."""
+    """The body and the text of each value, in the order of the columns. Bodies with names that are not UTF-8
+    become unusual.
+    """
     there = [EMPTY, *(where(column, ~odd[column.of]) for column in columns)]
     of = one_of(there).of
     coded = pa.concat_arrays([texts_at(data, column) for column in there]).dictionary_encode()
@@ -80,7 +84,7 @@ def _texts(
 def _lists(
     of: Numbers, codes: Numbers, texts: pa.Array, wanted: Flags, null: Flags | None = None
 ) -> pa.Array:
-    """Of each body that is wanted, each of its texts once, in their order."""
+    """For each wanted body its texts, each once, in their order."""
     of, codes = of[wanted[of]], codes[wanted[of]]
     order = np.argsort(of, kind="stable")
     of, codes = of[order], codes[order]

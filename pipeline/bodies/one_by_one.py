@@ -1,4 +1,4 @@
-"""What frames say, for those who ask: as JSON, as typed values, and what they name."""
+"""Decodes frames one by one: as JSON, as typed values, and their names."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from klamm.captures.captured import Blanks
 from klamm.captures.frames import RESPONSE_BYTES, body_of
-from klamm.captures.storage.decoding import column_values
+from klamm.captures.storage.arrow.decoding import column_values
 from klamm.captures.streams.cutting import filled
 from klamm.decoders import API, DecodeError
 from klamm.decoders.body import decode_prefix
@@ -18,10 +18,10 @@ from klamm.decoders.compile import UNREADABLE
 from klamm.decoders.headers import answered_version
 from klamm.decoders.payloads import group_payload
 from klamm.decoders.schema import RECORDS, Api, Side, marked
+from klamm.decoders.text import valid_text
 from klamm.pipeline.bodies.as_json import body_json
 from klamm.pipeline.bodies.naming import Named, naming
 from klamm.pipeline.bodies.wire_types import PAYLOADS
-from klamm.rules.json_form import plain_text
 from klamm.rules.subjects import at
 
 ALIKE_BYTES, ALIKE = 512, 4096  # bodies of up to so many bytes are remembered, so many of them
@@ -32,12 +32,12 @@ Read = Callable[[Api, int, Side, bytes, bool], Any]
 
 
 def rows_of(frames: Any) -> Iterator[Stored]:
-    """Of a batch as segments have them."""
+    """The rows of a batch with the columns of segments."""
     return zip(*(column_values(frames.column(name)) for name in STORED), strict=True)
 
 
 class Bodies:
-    """`typed`: `body` is a struct and not JSON; `content`: what is asked of records is in the records
+    """`typed`: `body` is a struct and not JSON; `content`: the wanted fields of records are in the records
     themselves. Each column is a list, None for frames that cannot be read.
     """
 
@@ -47,12 +47,12 @@ class Bodies:
         self._content = content
         self._columns = [*(NAMED if self._named else ()), *(["body"] if self._body else ())]
         self._unread = [None] * len(self._columns)
-        self._known: dict[tuple[int, int, Side, bool, bytes], list[Any]] = {}  # much is said again and again
+        self._known: dict[tuple[int, int, Side, bool, bytes], list[Any]] = {}  # many bodies are equal
 
     def columns(self, rows: Iterable[Stored]) -> dict[str, list[Any]]:
         with _no_search_for_garbage():
-            told = [self._row(*row) for row in rows]
-        return dict(zip(self._columns, map(list, zip(*told, strict=True)), strict=True))
+            found = [self._row(*row) for row in rows]
+        return dict(zip(self._columns, map(list, zip(*found, strict=True)), strict=True))
 
     def _row(
         self, kind: str, key: int, version: int, side: Side | None, frame: bytes | None, blanks: Blanks
@@ -72,28 +72,28 @@ class Bodies:
             return self._unread
         content = self._content and not blanks
         if len(body) > ALIKE_BYTES:
-            return self._said(api, version, side, body, content)
+            return self._values(api, version, side, body, content)
         alike = key, version, side, content, body
         known = self._known.get(alike)
         if known is None:
             if len(self._known) == ALIKE:
                 self._known.clear()
-            known = self._known[alike] = self._said(api, version, side, body, content)
+            known = self._known[alike] = self._values(api, version, side, body, content)
         return known
 
-    def _said(self, api: Api, version: int, side: Side, body: bytes, content: bool) -> list[Any]:
-        told: list[Any] = []
+    def _values(self, api: Api, version: int, side: Side, body: bytes, content: bool) -> list[Any]:
+        values: list[Any] = []
         if self._named:
             try:
-                told += naming(api.key, version, side)(body)
+                values += naming(api.key, version, side)(body)
             except UNREADABLE:
-                told += (None,) * len(NAMED)
+                values += (None,) * len(NAMED)
         if self._body is not None:
             try:
-                told.append(self._body(api, version, side, body, content))
+                values.append(self._body(api, version, side, body, content))
             except DecodeError:
-                told.append(None)
-        return told
+                values.append(None)
+        return values
 
 
 @contextmanager
@@ -116,11 +116,12 @@ def _typed(api: Api, version: int, side: Side, body: bytes, content: bool) -> di
     """Raises DecodeError."""
     values, _ = decode_prefix(body, api.key, version, side)
     for path in _records(api.key, version, side):
-        from klamm.pipeline.bodies.record_batches import told  # needs packages that the rest does not
+        # needs packages that the rest does not
+        from klamm.pipeline.bodies.record_batches import readable_batches
 
         for holder in at(values, path[:-1]):
             if holder.get(path[-1]) is not None:
-                holder[path[-1]] = told(bytes(holder[path[-1]]), content)
+                holder[path[-1]] = readable_batches(bytes(holder[path[-1]]), content)
     for holder, name in _payloads(api, side, values):
         holder[name] = _assignment(holder[name])
     return values
@@ -149,7 +150,7 @@ def _records(key: int, version: int, side: Side) -> list[tuple[str, ...]]:
 def as_text(value: Any) -> Any:
     """Typed values again, with strings that Arrow takes."""
     if isinstance(value, str):
-        return plain_text(value)
+        return valid_text(value)
     if isinstance(value, list):
         return [as_text(each) for each in value]
     if isinstance(value, dict):

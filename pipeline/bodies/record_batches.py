@@ -1,4 +1,4 @@
-"""What a records field holds, batch by batch, as `wire_types.BATCH` has it."""
+"""The batches of a records field, as `wire_types.BATCH` has them."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from klamm.decoders.records import Batch, RecordsError, batches, records
 from klamm.decoders.records.codecs import MissingCodec
 from klamm.decoders.records.shapes import NO_TIMESTAMP, UNKNOWN
 
-LIMIT = 16 << 20  # bytes of a batch when decompressed; what has more is as if blank
+LIMIT = 16 << 20  # bytes of a decompressed batch; larger ones count as blank
 
 
-def told(data: bytes, content: bool) -> dict[str, Any]:
-    """Of what can be read of it. `content`: its records are there, and are wanted."""
+def readable_batches(data: bytes, content: bool) -> dict[str, Any]:
+    """The batches up to the first damaged one. `content`: with their records."""
     found: list[dict[str, Any]] = []
     try:
         for batch in batches(data):
             found.append(_batch(batch, content))
     except RecordsError:
-        pass  # what stands before the damage is told
+        pass  # the batches before the damage are kept
     return {"bytes": len(data), "batches": found}
 
 

@@ -28,9 +28,9 @@ FRAME = 1 << 40  # more than a frame has bytes
 
 
 class Frames(NamedTuple):
-    """In `data`, one behind the other: frames from `frames` on, their bodies from `starts` up to `ends`. What
-    was left out of them: from `blank_at` on (the number of the frame times FRAME, and the place in the whole
-    frame; ascending), so many bytes. There are WIDEST bytes at least.
+    """Frames in `data`, one behind the other: they begin at `frames`, their bodies go from `starts` to
+    `ends`. Bytes were left out of them from `blank_at` on (the number of the frame times FRAME, and the place
+    in the whole frame; ascending). `data` has WIDEST bytes at least.
     """
 
     data: Bytes
@@ -42,8 +42,8 @@ class Frames(NamedTuple):
 
 
 class Column(NamedTuple):
-    """What stands at a path: of which body, from where in `data`, and how many bytes (NULL: none) or which
-    number. For one body in wire order.
+    """The values at a path, for one body in wire order: the body, the place in `data`, and the number of
+    bytes (NULL: none) or the number itself.
     """
 
     of: Numbers
@@ -55,7 +55,7 @@ EMPTY = Column(*(np.zeros(0, np.int64) for _ in Column._fields))
 
 
 def one_of(columns: Iterable[Column]) -> Column:
-    """One behind the other."""
+    """Joins the columns, one behind the other."""
     return Column(*(np.concatenate(parts) for parts in zip(EMPTY, *columns, strict=True)))
 
 
@@ -64,7 +64,7 @@ def where(column: Column, holds: Flags) -> Column:
 
 
 def texts_at(data: Bytes, column: Column) -> pa.BinaryArray:
-    """What stands there, none of it null."""
+    """The texts of a column without nulls."""
     if not len(column.of):
         return pa.array([], pa.binary())
     seams = np.column_stack([column.starts, column.starts + column.values]).astype(np.int32)
@@ -74,9 +74,9 @@ def texts_at(data: Bytes, column: Column) -> pa.BinaryArray:
 
 
 class Swept(NamedTuple):
-    """By path, where any body has such: strings, uuids, numbers, or the elements of an array of such; and how
-    many elements an array has, 0 for a struct that may be null and is not, NULL for what is. Which bodies
-    are odd.
+    """The columns by path, where any body has values: strings, uuids, numbers, or the elements of an array of
+    these; and the counts of arrays, 0 for a struct that could be null and is not, NULL for nulls. `odd`: the
+    bodies that must be read one by one.
     """
 
     values: dict[Path, Column]
@@ -85,8 +85,8 @@ class Swept(NamedTuple):
 
 
 def sweep(layout: Layout, paths: Collection[Path] | None, bodies: Frames) -> Swept:
-    """What stands at these paths, or at all. None is read on behind the last of the paths. Of what is hidden,
-    and may have been left out, only the size is looked at.
+    """Reads the values at these paths, or at all paths, of many bodies at once. It stops behind the last of
+    the paths. Of hidden fields, which may have been left out, only the size is read.
     """
     sweeping = _Sweeping(layout, paths, bodies)
     sweeping.run()
@@ -98,7 +98,7 @@ def sweep(layout: Layout, paths: Collection[Path] | None, bodies: Frames) -> Swe
 
 
 def _in_order(columns: list[Column]) -> Column:
-    """Of the bodies."""
+    """Sorts columns by their bodies."""
     if len(columns) == 1:
         return columns[0]
     found = one_of(columns)
@@ -146,7 +146,7 @@ class _Sweeping:
         return self._is_asked(path) or path in self._above
 
     def _wants_tags(self, path: Path, tagged: list[Field]) -> bool:
-        """Those of a struct, if it has such."""
+        """Whether tagged fields of a struct are wanted, if it has any."""
         names = (UNKNOWN_TAGS, *(f.name for f in tagged))
         return self._layout.flexible and any(self._wants((*path, name)) for name in names)
 
@@ -175,7 +175,7 @@ class _Sweeping:
         return pos
 
     def _tags(self, wanted: bool, lanes: Numbers, pos: Numbers) -> Numbers:
-        """Skipped; if one of them may be `wanted`, who has any is odd."""
+        """Skips tagged fields; if one of them may be `wanted`, bodies that have any become odd."""
         count, pos = self._uvarint(lanes, pos)
         count = self._possible(count, lanes, pos)
         at, nth = np.flatnonzero(count), 0
@@ -211,12 +211,12 @@ class _Sweeping:
         return pos
 
     def _possible(self, count: Numbers, lanes: Numbers, pos: Numbers) -> Numbers:
-        """So many of one byte at least; 0 for who is odd."""
+        """Limits counts to the bytes left; 0 for odd bodies."""
         self.odd[lanes[count > self._bodies.ends[lanes] - pos]] = True
         return np.where(self.odd[lanes], 0, count)
 
     def _fixed_bytes(self, f: Field) -> int | None:
-        """Of an element whose size never differs."""
+        """The size of an element whose size never varies."""
         if isinstance(f.of, str):
             return FIXED[f.of][1] if f.of in FIXED else None
         fields, _ = present(f.of, self._layout.version)
@@ -280,7 +280,7 @@ class _Sweeping:
         return value & 0xFFFFFFFF, pos
 
     def _number(self, kind: str, pos: Numbers) -> Numbers:
-        """Behind the end of all there is something, too: who gets there is odd in the end."""
+        """Reads past the end are clamped to the padding; such a body becomes odd later."""
         view = self._bodies.data if kind == "uint8" else self._views[kind]
         found: Numbers = view[np.minimum(pos, len(view) - 1)].astype(np.int64)
         return found

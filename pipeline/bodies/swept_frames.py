@@ -23,7 +23,7 @@ Paths = Callable[[int, int, Side], Collection[Path] | None]  # of a layout; None
 
 @dataclass(frozen=True, slots=True)
 class SweptFrames:
-    """Those in `rows` of a batch, which have one layout. Their bytes are in `data`."""
+    """Frames of one layout, in `rows` of a batch. Their bytes are in `data`."""
 
     key: Key
     rows: Numbers
@@ -32,7 +32,7 @@ class SweptFrames:
 
 
 def swept_frames(frames: pa.RecordBatch, paths: Paths) -> Iterator[SweptFrames]:
-    """Of frames as segments have them. Those of few are in none of these."""
+    """Groups the frames of a batch by layout. Layouts with few frames are left out."""
     data = frames.column("frame").buffers()[2]
     if data is None or data.size < WIDEST:
         return
@@ -82,7 +82,7 @@ def _bodies(frames: pa.RecordBatch, rows: Numbers, version: int, side: Side) -> 
 
 
 def _blanks(blanks: pa.ListArray, sizes: Numbers, odd: Flags) -> tuple[Numbers, Numbers]:
-    """As `Frames` has them. Odd are frames into which theirs do not fit."""
+    """The blanks in the form of `Frames`. A frame whose blanks do not fit becomes odd."""
     flat = blanks.flatten()
     of = np.repeat(np.arange(len(blanks)), blanks.value_lengths().fill_null(0).to_numpy())
     at, size = (flat.field(place).to_numpy().astype(np.int64) for place in (0, 1))

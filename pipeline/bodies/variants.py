@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from klamm.decoders.compile import Path
 from klamm.decoders.interpret import Layout
-from klamm.decoders.schema import Field, default_of, members, present, walk
+from klamm.decoders.schema import Field, all_fields, default_of, members, present
 from klamm.pipeline.bodies.arrays import Bytes, Flags, Numbers
 from klamm.pipeline.bodies.sweeping import EMPTY, Column, Swept, texts_at, where
 from klamm.rules.json_form import HIDDEN, HIDDEN_BYTES, field_to_json, plain_json
@@ -41,8 +41,8 @@ LONG = 4  # bytes of a number of elements, or of a long text's length
 
 
 def variants(layout: Layout, swept: Swept, data: Bytes) -> pa.StructArray:
-    """Of the bodies that are not odd; all of their fields were swept up. Those that Spark would not read are
-    null, as Spark makes them of JSON.
+    """The VARIANT values of bodies that are not odd, of which all fields were swept. Those that Spark could
+    not read are null, as Spark makes them of JSON.
     """
     count = int(np.count_nonzero(~swept.odd))
     for width in OFFSETS:
@@ -63,8 +63,8 @@ def variants(layout: Layout, swept: Swept, data: Bytes) -> pa.StructArray:
 
 @cache
 def _names(layout: Layout) -> dict[str, int]:
-    """Of all fields, with their numbers, which ascend with them."""
-    names = {f.name for _, f in walk(layout.fields, layout.version)} | {HIDDEN_BYTES}
+    """The names of all fields, with their numbers, in ascending order."""
+    names = {f.name for _, f in all_fields(layout.fields, layout.version)} | {HIDDEN_BYTES}
     return {name: number for number, name in enumerate(sorted(names))}
 
 
@@ -87,7 +87,7 @@ class _Out:
         self._view(width, f"<u{width}")[at] = values
 
     def texts(self, at: Numbers, texts: Sequence[bytes], codes: Numbers) -> None:
-        """Of one width."""
+        """Texts of one width."""
         kind = f"V{len(texts[0])}"
         self._view(len(texts[0]), kind)[at] = np.frombuffer(b"".join(texts), kind)[codes]
 
@@ -102,8 +102,8 @@ class _Out:
 
 
 class _Values(NamedTuple):
-    """How many bytes each takes; those at the beginning that are the same for all, where all have so many;
-    and what writes the others of them from some places on.
+    """The size of each value; the first bytes that all values share; and a function that writes the
+    others.
     """
 
     sizes: Numbers | int
@@ -123,7 +123,7 @@ class _Making:
         self._swept, self._data, self._width = swept, data, width
 
     def struct(self, fields: tuple[Field, ...], path: Path, count: int) -> _Values:
-        """So many, without tagged fields."""
+        """So many structs, without tagged fields."""
         in_place, tagged = present(fields, self._version)
         values = {f.name: self._field(f, (*path, f.name), count) for f in in_place}
         for f in tagged:
@@ -157,7 +157,7 @@ class _Making:
         if f.mark in HIDDEN:
             return _optional(is_there, self._object({HIDDEN_BYTES: _integers(4, there.values)}))
         coded = texts_at(self._data, there).dictionary_encode()
-        texts = [_text(_told(kind, value)) for value in coded.dictionary.to_pylist()]
+        texts = [_text(_plain_text(kind, value)) for value in coded.dictionary.to_pylist()]
         return _optional(is_there, _texts(texts, coded.indices.to_numpy()))
 
     def _same(self, value: Any) -> _Values:
@@ -173,7 +173,7 @@ class _Making:
         return _constant(_of_type(NULL) if value is None else _text(value))
 
     def _object(self, fields: Mapping[str, _Values]) -> _Values:
-        """Its offsets are in the order of the names, its values in that of the wire."""
+        """Its offsets are in the order of the names, its values in wire order."""
         starts: dict[str, Numbers | int] = {}
         end: Numbers | int = 0
         for name, values in fields.items():
@@ -202,7 +202,7 @@ class _Making:
         return _Values(first + end, head, write)
 
     def _list(self, counts: Numbers, elements: _Values) -> _Values:
-        """Of each so many of the elements."""
+        """Lists, each with its number of the elements."""
         total, width = int(counts.sum()), self._width
         of, first = np.repeat(np.arange(len(counts)), counts), np.cumsum(counts) - counts
         ends = np.append(0, np.cumsum(_of_each(elements.sizes, total)))
@@ -240,7 +240,7 @@ def _integers(width: int, numbers: Numbers) -> _Values:
 
 
 def _texts(texts: Sequence[bytes], codes: Numbers) -> _Values:
-    """Which of the texts each is."""
+    """The texts, by their codes."""
     if len(texts) == 1:
         return _constant(texts[0])
     lengths = np.array([len(text) for text in texts], np.int64)
@@ -279,8 +279,8 @@ def _one_if_alike(sizes: Numbers) -> Numbers | int:
     return one if (sizes == one).all() else sizes
 
 
-def _told(kind: str, value: bytes) -> str:
-    """As JSON has it."""
+def _plain_text(kind: str, value: bytes) -> str:
+    """The text of a value as in JSON."""
     read = value.decode("utf-8", "surrogateescape") if kind == "string" else value
     return str(plain_json(read, kind))
 

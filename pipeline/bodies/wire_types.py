@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import cache
 from typing import NamedTuple
 
-from klamm.decoders.schema import RECORDS, SECRET, Api, Field, Side, members
+from klamm.decoders.schema import RECORDS, SECRET, TELEMETRY, Api, Field, Side, members
 
 KINDS = {
     "int8": "tinyint",
@@ -28,7 +28,7 @@ HEADERS = (  # of a batch in a records field
     "base_timestamp: timestamp, max_timestamp: timestamp, producer_id: bigint, producer_epoch: smallint, "
     "base_sequence: int, transactional: boolean, control: boolean"
 )
-CONTENT = "uncompressed_bytes: int, keys: int, top_key_records: int"  # what only its records tell
+CONTENT = "uncompressed_bytes: int, keys: int, top_key_records: int"  # known from its records only
 # Bytes that hold a payload of Kafka's, decoded as far as they are one: API and field.
 ASSIGNMENT = "struct<assigned_partitions: array<struct<topic: string, partitions: array<int>>>>"
 PAYLOADS = {("SyncGroup", "assignment"): ASSIGNMENT}
@@ -46,7 +46,7 @@ class _Types(NamedTuple):
     records: str
 
     def struct(self, fields: tuple[Field, ...]) -> str:
-        named = [f"`{f.name}`: {self.type(f)}" for f in fields if f.mark != SECRET]
+        named = [f"`{f.name}`: {self.type(f)}" for f in fields if f.mark not in (SECRET, TELEMETRY)]
         return f"struct<{', '.join(named)}>"
 
     def type(self, f: Field) -> str:

@@ -1,1 +1,1 @@
-"""What goes wrong between clients and brokers, one file each: tables in, findings out."""
+"""Finds mistakes of clients and brokers: each detector reads tables and gives findings."""

@@ -1,4 +1,4 @@
-"""What gaps and jumps may be told of: connections of which the capture has every frame."""
+"""Connections of which the capture has every frame: only these show gaps and jumps."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ if TYPE_CHECKING:
 
 
 def complete(rows: DataFrame, tables: Tables) -> DataFrame:
-    """Without the rows of connections that lost frames: what is missing there would pass for silence."""
+    """Leaves out connections that lost frames: missing frames would look like silence."""
     lossy = tables.connections.where("lost > 0").select("capture", "connection")
     return rows.join(lossy, ["capture", "connection"], "left_anti")

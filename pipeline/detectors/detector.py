@@ -1,4 +1,4 @@
-"""What a detector is, and what it finds."""
+"""The shape of a detector, and of its findings."""
 
 from __future__ import annotations
 

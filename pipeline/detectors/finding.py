@@ -86,7 +86,7 @@ def findings(
     thresholds: Thresholds | None = None,
     on_progress: Progress = lambda done, of: None,
 ) -> Findings:
-    """What these detectors find. One that fails is among the failed, and the others go on."""
+    """The findings of these detectors. A detector that fails is among the failed, and the others go on."""
     all_found, done = Findings(), 0
     batches = [detectors[at : at + TOGETHER] for at in range(0, len(detectors), TOGETHER)]
     pool = ThreadPoolExecutor(AT_ONCE)
@@ -108,7 +108,7 @@ def table(tables: Tables, detectors: Iterable[Detector], thresholds: Thresholds 
 
 
 def _found(tables: Tables, detectors: Sequence[Detector], thresholds: Thresholds) -> Findings:
-    """Of these together; if one of them fails, of each alone."""
+    """The findings of all together; if one detector fails, of each alone."""
     found = Findings()
     frames: dict[str, DataFrame] = {}
     for one in detectors:

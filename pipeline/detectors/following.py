@@ -1,4 +1,4 @@
-"""Findings while a capture grows: told when they come up, and again only when they got worse.
+"""Reports findings while a capture grows: when they come up, and again only when they got worse.
 
 A stream of Spark reads headers as they are added, each once, also across restarts with a checkpoint: it
 counts, and tells how late it is in the capture. After each of its batches the detectors look at the capture
@@ -33,15 +33,17 @@ if TYPE_CHECKING:
 COLUMNS = "kind string, side string, time timestamp, lost bigint"
 EVERY_S = 5  # between two looks at a capture that does not grow
 POLL_S = 1
+ATTEMPTS = 5  # to start the stream: Spark waits 10 s for its Python process, which is short on a busy machine
+TOO_BUSY = "Python worker failed to connect back"
 TIMES = 10  # so many times as frequent is worse
-TOLD = "told.json"
-COUNTS = ("batch", "requests", "frames", "lost")  # of what was told, as it is kept
+PROGRESS_FILE = "told.json"
+COUNTS = ("batch", "requests", "frames", "lost")  # of the progress, as it is kept
 Key = tuple[str, str, str | None, str | None]
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """How bad it was when it was told."""
+    """The severity and count of a finding that was reported."""
 
     severity: Severity
     count: int
@@ -52,8 +54,8 @@ class Known:
 
 
 @dataclass
-class Told:
-    """What was read and told so far, kept in a file if there is a folder for it."""
+class Progress:
+    """The frames read and the findings reported so far, kept in a file if there is a folder for it."""
 
     folder: Path | None = None
     batch: int = -1
@@ -64,7 +66,7 @@ class Told:
     known: dict[Key, Known] = field(default_factory=dict)
 
     def news(self, found: Findings) -> list[Finding]:
-        """Those that were not told, or got worse; they are known from now on."""
+        """The findings that are new or got worse; they count as reported from now on."""
         new = []
         for one in found.found:
             key = (one.detector, one.cluster, one.client_id, one.subject)
@@ -75,30 +77,32 @@ class Told:
         return new
 
     def load(self) -> None:
-        """What an earlier process wrote."""
-        if self.folder is None or not (self.folder / TOLD).exists():
+        """Reads the file of an earlier process."""
+        if self.folder is None or not (self.folder / PROGRESS_FILE).exists():
             return
-        said = json.loads((self.folder / TOLD).read_text())
-        self.batch, self.requests, self.frames, self.lost = (said[name] for name in COUNTS)
-        self.known = {tuple(key): Known(*value) for key, value in said["known"]}
+        saved = json.loads((self.folder / PROGRESS_FILE).read_text())
+        self.batch, self.requests, self.frames, self.lost = (saved[name] for name in COUNTS)
+        self.known = {tuple(key): Known(*value) for key, value in saved["known"]}
 
     def save(self) -> None:
-        """Whole, or not at all."""
+        """Writes the file whole, or not at all."""
         if self.folder is None:
             return
-        part = self.folder / f".{TOLD}.part"
-        said = {name: getattr(self, name) for name in COUNTS} | {
+        part = self.folder / f".{PROGRESS_FILE}.part"
+        saved = {name: getattr(self, name) for name in COUNTS} | {
             "known": [[key, [known.severity, known.count]] for key, known in self.known.items()]
         }
-        part.write_text(json.dumps(said))
-        os.replace(part, self.folder / TOLD)
+        part.write_text(json.dumps(saved))
+        os.replace(part, self.folder / PROGRESS_FILE)
 
 
 @dataclass(frozen=True)
 class Look:
-    """After a batch: what is new in it, and all that the window has; `tables` are of the window."""
+    """The state after a batch: new findings, and all findings of the window; `tables` are those of the
+    window.
+    """
 
-    told: Told
+    progress: Progress
     news: list[Finding]
     found: Findings
     tables: Tables
@@ -114,44 +118,51 @@ def follow(
     window_s: float = 600,
     thresholds: Thresholds | None = None,
     keep: bool = False,
-) -> Told:
-    """Look until `stopped` says so; then what was read and told. `keep`: go on from what `checkpoint` has of
-    an earlier call. Raises what a look raised.
+) -> Progress:
+    """Looks until `stopped` says so; gives the progress. `keep`: go on from the `checkpoint` of an earlier
+    call. Raises the errors of a look.
     """
-    told = Told(checkpoint if keep else None)
-    told.load()
+    progress = Progress(checkpoint if keep else None)
+    progress.load()
 
     def look(batch: DataFrame, number: int) -> None:
-        if number <= told.batch or stopped() or not _count(batch, told):
+        if number <= progress.batch or stopped() or not _count(batch, progress):
             return
-        assert told.last is not None
+        assert progress.last is not None
         small = is_small(paths)
         with quickly(spark) if small else nullcontext():
             try:
-                tables = since(spark, paths, small, told.last - timedelta(seconds=window_s))
+                tables = since(spark, paths, small, progress.last - timedelta(seconds=window_s))
                 found = findings(tables, detectors, thresholds)
                 if not stopped():
-                    on_look(Look(told, told.news(found), found, tables))
-                    told.batch = number
-                    told.save()
+                    on_look(Look(progress, progress.news(found), found, tables))
+                    progress.batch = number
+                    progress.save()
             finally:
                 spark.catalog.clearCache()
+
+    from pyspark.errors import StreamingQueryException
 
     reader = spark.readStream.format("klamm").schema(COLUMNS).option("paths", json.dumps(list(paths)))
     writer = (
         reader.load().writeStream.foreachBatch(look).option("checkpointLocation", str(checkpoint / "stream"))
     )
-    query = writer.trigger(processingTime=f"{EVERY_S} seconds").start()
-    try:
-        while not stopped() and not query.awaitTermination(POLL_S):
-            pass
-    finally:
-        query.stop()
-    return told
+    for attempts in reversed(range(ATTEMPTS)):
+        query = writer.trigger(processingTime=f"{EVERY_S} seconds").start()
+        try:
+            while not stopped() and not query.awaitTermination(POLL_S):
+                pass
+            break
+        except StreamingQueryException as error:
+            if not attempts or TOO_BUSY not in str(error):
+                raise
+        finally:
+            query.stop()
+    return progress
 
 
-def _count(batch: DataFrame, told: Told) -> bool:
-    """Of what is new; False if nothing is."""
+def _count(batch: DataFrame, progress: Progress) -> bool:
+    """Adds the counts of the new rows; False if there are none."""
     from pyspark.sql import functions as F
 
     (row,) = batch.agg(
@@ -161,7 +172,9 @@ def _count(batch: DataFrame, told: Told) -> bool:
         F.unix_micros(F.max("time")),
     ).collect()
     frames, requests, lost, last_us = row
-    told.frames, told.requests, told.lost = told.frames + frames, told.requests + requests, told.lost + lost
+    progress.frames += frames
+    progress.requests += requests
+    progress.lost += lost
     if last_us is not None:
-        told.last = datetime.fromtimestamp(last_us / 1e6, UTC)
+        progress.last = datetime.fromtimestamp(last_us / 1e6, UTC)
     return bool(frames) and last_us is not None

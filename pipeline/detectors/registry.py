@@ -1,75 +1,14 @@
-"""All detectors. They need Spark to be imported; what a finding is does not."""
+"""All detectors: each module of these folders that has a DETECTOR. They need Spark to be imported."""
 
-from klamm.pipeline.detectors import (
-    authentication_failures,
-    auto_created_topics,
-    client_ids,
-    clock_skew,
-    commit_per_record,
-    connection_churn,
-    consumer_lag,
-    empty_fetches,
-    fenced_producers,
-    fetch_session_thrashing,
-    heartbeat_gaps,
-    held_back_readers,
-    hot_partitions,
-    key_skew,
-    large_messages,
-    metadata_storm,
-    no_compression,
-    offset_resets,
-    old_clients,
-    open_transactions,
-    rebalance_storm,
-    retries_and_duplicates,
-    slow_brokers,
-    slow_polling,
-    stale_leader,
-    throttled_clients,
-    tiny_batches,
-    unanswered_requests,
-    uneven_assignment,
-    unexplained_errors,
-    unknown_topics,
-    weak_acks,
-)
+from importlib import import_module
+from pkgutil import iter_modules
+
+from klamm.pipeline.detectors import connections, consumers, groups, producers
 from klamm.pipeline.detectors.detector import Detector
 
+FOLDERS = (connections, consumers, groups, producers)
+_MODULES = (f"{folder.__name__}.{one.name}" for folder in FOLDERS for one in iter_modules(folder.__path__))
+
 DETECTORS: tuple[Detector, ...] = tuple(
-    module.DETECTOR
-    for module in (
-        authentication_failures,
-        auto_created_topics,
-        client_ids,
-        clock_skew,
-        commit_per_record,
-        connection_churn,
-        consumer_lag,
-        empty_fetches,
-        fenced_producers,
-        fetch_session_thrashing,
-        heartbeat_gaps,
-        held_back_readers,
-        hot_partitions,
-        key_skew,
-        large_messages,
-        metadata_storm,
-        no_compression,
-        offset_resets,
-        old_clients,
-        open_transactions,
-        rebalance_storm,
-        retries_and_duplicates,
-        slow_brokers,
-        slow_polling,
-        stale_leader,
-        throttled_clients,
-        tiny_batches,
-        unanswered_requests,
-        uneven_assignment,
-        unexplained_errors,
-        unknown_topics,
-        weak_acks,
-    )
+    sorted((import_module(name).DETECTOR for name in _MODULES), key=lambda detector: str(detector.name))
 )

@@ -19,7 +19,7 @@ Value = NewType("Value", float)
 
 
 def load(file: str, detectors: Sequence[Detector]) -> Thresholds:
-    """Those that the file names. Raises ConfigError with all of its mistakes."""
+    """The thresholds that the file names. Raises ConfigError with all of its mistakes."""
     document = read_file(file, _form(detectors), {Value: Scalar(_value, "a number from 0")})
     if document.mistakes or document.value is BROKEN:
         raise ConfigError(document.mistakes)
@@ -35,7 +35,7 @@ def load(file: str, detectors: Sequence[Detector]) -> Thresholds:
 
 
 def _form(detectors: Sequence[Detector]) -> type:
-    """What such a file may say, as a dataclass: a key for each detector, in it one for each threshold."""
+    """The keys of such a file, as a dataclass: a key for each detector, in it one for each threshold."""
     keys: list[tuple[str, Any, Any]] = []
     for one in detectors:
         names = [(name, Value | None, field(default=None)) for name in one.thresholds]

@@ -34,7 +34,7 @@ def whole(part: Part, asked: Asked, of_each: Sequence[str]) -> Iterator[pa.Recor
             **dict(zip(shared.schema.names, shared.take(requests).columns, strict=True)),
             "request": _half(halves.take(requests), of_half, None),
             "response": _half(halves.take(responses), of_half, pa.array(none)),
-            "heard": _times(pairs.heard_ns[pairs.requests[some]]),
+            "heard": _times(pairs.last_response_ns[pairs.requests[some]]),
         }
         yield pa.RecordBatch.from_pydict(columns)
 
@@ -56,7 +56,7 @@ def left(part: Part, asked: Asked) -> Iterator[pa.RecordBatch]:
     for first in range(0, len(pairs.left), MOST_ROWS):
         some = np.sort(pairs.left[first : first + MOST_ROWS])
         rows = as_one(list(made(_rows(batches, kept[some]), asked, decoding)))
-        yield rows.append_column("heard", _times(pairs.heard_ns[some]))
+        yield rows.append_column("heard", _times(pairs.last_response_ns[some]))
 
 
 def _batches(part: Part, asked: Asked) -> list[pa.RecordBatch]:
@@ -64,7 +64,7 @@ def _batches(part: Part, asked: Asked) -> list[pa.RecordBatch]:
 
 
 def _rows(batches: Sequence[pa.RecordBatch], places: Numbers) -> pa.RecordBatch:
-    """Those at these places in all of them, which ascend."""
+    """The rows at these places of all batches, in ascending order."""
     ends = np.cumsum([len(batch) for batch in batches])
     seams = np.searchsorted(places, ends)
     here = np.split(places, seams[:-1])

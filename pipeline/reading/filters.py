@@ -8,9 +8,10 @@ from typing import Any
 
 from klamm.decoders import API
 
-SOURCES = {  # columns of `frames` by which frames are left out: what they are in a segment
+SOURCES = {  # columns of `frames` by which frames are left out, and their columns in a segment
     **{name: name for name in ("capture", "connection", "cluster", "broker", "client", "client_id")},
-    **{"kind": "kind", "side": "side", "api_key": "api_key", "api": "api_key", "time": "time_ns"},
+    **{name: name for name in ("principal", "kind", "side", "api_key")},
+    **{"api": "api_key", "time": "time_ns"},
 }
 Filters = Sequence[tuple[str, str, Any]]  # column, operator, value; all must hold
 

@@ -27,7 +27,7 @@ MOST_BYTES = 16 << 20  # of frames at a time, and of rows
 MOST_ROWS = 10_000  # for Spark, in a batch
 MOST_DECODED = 20_000  # frames at a time
 DECODED = frozenset({BODY, VARIANT, *NAMED})
-# What a column of `frames` is made of, where it has another name.
+# The fields of a row from which a column of `frames` is made, if their names differ.
 FROM = {
     "time": ("time_ns",),
     "api": ("api_key",),
@@ -64,12 +64,12 @@ class Asked:
         self.read = tuple(name for name in COLUMNS if name in needed)
 
     def decoding(self) -> Decoding:
-        """One for each part: it remembers what it has read."""
+        """A decoder for each part: it caches the layouts that it has read."""
         return Decoding(self.decoded, self._typed, self._content, self._topic_names)
 
 
 def read(part: Part, asked: Asked) -> Iterator[pa.RecordBatch]:
-    """What a part has of what is asked for. What is damaged in it is a row of kind `lost`."""
+    """The wanted rows of a part. Damage in it becomes rows of kind `lost`."""
     decoding = asked.decoding()
     waiting: list[pa.RecordBatch] = []
     rows = size = 0
@@ -87,9 +87,7 @@ def read(part: Part, asked: Asked) -> Iterator[pa.RecordBatch]:
 
 
 def stored(part: Part, asked: Asked) -> Iterator[pa.RecordBatch | tuple[str, int]]:
-    """Batches of a segment, with the columns that are needed; or what is wrong, and how many rows are lost by
-    it.
-    """
+    """Batches of a segment, with the needed columns; or a problem, and the number of rows that it costs."""
     if part.fault:
         yield f"{part.path}: {part.fault}".removeprefix(": "), 0
     if part.stop == part.first:
@@ -125,7 +123,7 @@ def as_one(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
 
 
 def made(batch: pa.RecordBatch, asked: Asked, decoding: Decoding) -> Iterator[pa.RecordBatch]:
-    """Its rows as they are asked for, so that what is decoded at a time is not much."""
+    """The wanted rows of a batch, in pieces, so that little is decoded at a time."""
     for piece in _pieces(batch) if asked.decoded else [batch]:
         if piece.num_rows:
             decoded = decoding.columns(piece)
@@ -134,7 +132,7 @@ def made(batch: pa.RecordBatch, asked: Asked, decoding: Decoding) -> Iterator[pa
 
 
 def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """So that what is decoded at a time is not much."""
+    """Splits a batch, so that little is decoded at a time."""
     ends = np.cumsum(pc.binary_length(batch.column("frame")).fill_null(0).to_numpy(), dtype=np.int64)
     piece = np.maximum(ends // MOST_BYTES, np.arange(len(ends)) // MOST_DECODED)
     seams = np.flatnonzero(np.diff(piece)) + 1
@@ -161,7 +159,7 @@ def _time(batch: pa.RecordBatch) -> pa.Array:
 
 
 def _bytes(batch: pa.RecordBatch) -> pa.Array:
-    """With the size field, which frames and tokens have."""
+    """The sizes with the size field, which frames and tokens have."""
     on_wire = pc.is_in(batch.column("kind").dictionary_decode(), pa.array(["frame", "token"]))
     return pc.add(batch.column("size"), pc.if_else(on_wire, SIZE, 0))
 
@@ -198,8 +196,8 @@ MADE: dict[str, Callable[[pa.RecordBatch], pa.Array]] = {
 
 def _fault(schema: pa.Schema, text: str, lost: int) -> pa.RecordBatch:
     """The row that says so."""
-    said = {"kind": "lost", "text": text, "lost": lost, "bytes": 0, "awaits": False, "fate": "passed"}
-    arrays = [pa.array([said.get(field.name)], field.type) for field in schema]
+    values = {"kind": "lost", "text": text, "lost": lost, "bytes": 0, "awaits": False, "fate": "passed"}
+    arrays = [pa.array([values.get(field.name)], field.type) for field in schema]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
@@ -208,7 +206,7 @@ def _rows(opened: Opened, place: int) -> int:
 
 
 def _has_content(of: pa.DataType) -> bool:
-    """Does a body's type ask for what only the records themselves tell?"""
+    """Whether a body's type has fields that only the records themselves have."""
     if pa.types.is_list(of) or pa.types.is_large_list(of):
         return _has_content(of.value_type)
     if not pa.types.is_struct(of):

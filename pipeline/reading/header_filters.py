@@ -23,29 +23,29 @@ def mask(filters: Filters) -> Callable[[pa.RecordBatch], pa.Array]:
     """True for rows that may be wanted."""
 
     def keeps(batch: pa.RecordBatch) -> pa.Array:
-        held = [_held(batch, *one) for one in filters]
-        found = held[0]
-        for other in held[1:]:
+        matches = [_matching(batch, *one) for one in filters]
+        found = matches[0]
+        for other in matches[1:]:
             found = pc.and_(found, other)
         return pc.fill_null(found, False)
 
     return keeps
 
 
-def _held(batch: pa.RecordBatch, column: str, operator: str, value: Any) -> pa.Array:
+def _matching(batch: pa.RecordBatch, column: str, operator: str, value: Any) -> pa.Array:
     values = batch.column(SOURCES[column])
     if pa.types.is_dictionary(values.type):
-        texts = _held_of(values.dictionary, operator, value)
+        texts = _matching_values(values.dictionary, operator, value)
         return texts.take(values.indices)
     if column == "time":
         values = pc.divide(values, 1000)
         value = [ns(one) // 1000 for one in value] if operator == "in" else ns(value) // 1000
     elif column == "api":
         value = [api_key(one) for one in value] if operator == "in" else api_key(value)
-    return _held_of(values, operator, value)
+    return _matching_values(values, operator, value)
 
 
-def _held_of(values: pa.Array, operator: str, value: Any) -> pa.Array:
+def _matching_values(values: pa.Array, operator: str, value: Any) -> pa.Array:
     if operator == "in":
         return pc.is_in(values, pa.array(list(value), values.type))
     return COMPARE[operator](values, pa.scalar(value, values.type))

@@ -1,5 +1,5 @@
-"""Which frames belong together, as far as both stand in one part of a capture: those need not be brought
-together by Spark.
+"""Pairs requests with their responses where both stand in one part of a capture: Spark then need not bring
+them together.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ NEVER = np.iinfo(np.int64).min
 
 class Pairs(NamedTuple):
     """Rows by their places: requests that are whole with these responses (NONE: none is due), and what is
-    left. `heard_ns`: of each row, when the last response to the requests before its own had come; NEVER:
+    left. `last_response_ns`: for each row, when the latest response to earlier requests came; NEVER:
     there was none.
     """
 
     requests: Numbers
     responses: Numbers
     left: Numbers
-    heard_ns: Numbers
+    last_response_ns: Numbers
 
 
 def pairs_of(frames: pa.RecordBatch) -> Pairs:
@@ -48,19 +48,19 @@ def pairs_of(frames: pa.RecordBatch) -> Pairs:
     answered = goes_on & ~response & _behind(response & ~withheld) & ~may_come_again
     whole = begins & ~response & numbered & (answered | (~goes_on & ~awaits))
     responses = np.where(answered, np.append(order[1:], NONE), NONE)
-    heard = np.empty_like(times)
-    heard[order] = _latest_before(connection, np.where(response & numbered, times[order], NEVER))
+    last_response_ns = np.empty_like(times)
+    last_response_ns[order] = _latest_before(connection, np.where(response & numbered, times[order], NEVER))
     left = ~whole[begins][np.cumsum(begins) - 1]
-    return Pairs(order[whole], responses[whole], order[left], heard)
+    return Pairs(order[whole], responses[whole], order[left], last_response_ns)
 
 
 def _behind(column: Any) -> Any:
-    """Of the next row, False behind the last."""
+    """The value of the next row, False behind the last."""
     return np.append(column[1:], False)
 
 
 def _latest_before(connection: Numbers, times: Numbers) -> Numbers:
-    """Of the rows before each on its connection."""
+    """The latest time among the rows before each on its connection."""
     latest = np.full_like(times, NEVER)
     for first, end in pairwise([0, *np.flatnonzero(np.diff(connection)) + 1, len(connection)]):
         latest[first + 1 : end] = np.maximum.accumulate(times[first : end - 1])

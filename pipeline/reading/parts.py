@@ -17,13 +17,13 @@ from klamm.captures.storage.segments import Damaged, Newer, Span, growing_path, 
 PART_BYTES = 16 << 20  # of a segment's file, at least
 MOST_PART_BYTES = 64 << 20  # each part costs a task, however small
 ENOUGH = 8  # parts of a small capture, for as many cores
-ONE = ("time_ns",)  # a column, to look at what else a segment says
+ONE = ("time_ns",)  # any column, to read the other properties of a segment
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Batches `first` up to before `stop` of a segment, under the name that it has when it is sealed; and
-    what is wrong with the segment, if this is where to say it. `api_keys`: those of its segment; None: any.
+    """Batches `first` up to before `stop` of a segment, under the name that it has when it is sealed; and the
+    problem of the segment, if this part reports it. `api_keys`: those of its segment; None: any.
     """
 
     path: str
@@ -34,8 +34,8 @@ class Part:
 
 
 class Wanted(NamedTuple):
-    """What is asked for, as far as segments can be skipped by it. None: all. `texts`: a column of segments,
-    and what it must be one of.
+    """The wanted rows, as far as segments can be skipped by it. None: all. `texts`: a column of segments, and
+    its wanted values.
     """
 
     since_ns: int | None = None
@@ -74,7 +74,7 @@ def segments(paths: Iterable[str]) -> Iterator[tuple[Path, str]]:
 
 
 def parts(paths: Iterable[str], wanted: Wanted = EVERYTHING) -> list[Part]:
-    """All that there is now, and is wanted; at least one, be it to say that there is nothing."""
+    """All wanted parts that exist now; at least one, even if only to report that there is nothing."""
     there = list(segments(paths))
     total = sum(_file_bytes(path) for path, _ in there)
     part_bytes = min(max(PART_BYTES, total // ENOUGH), MOST_PART_BYTES)
@@ -84,9 +84,9 @@ def parts(paths: Iterable[str], wanted: Wanted = EVERYTHING) -> list[Part]:
 
 def _parts(path: Path, fault: str, wanted: Wanted, part_bytes: int) -> Iterator[Part]:
     columns = (*ONE, *(column for column, _ in wanted.texts))
-    opened, said = (None, fault) if fault else opening(path, columns)
+    opened, reason = (None, fault) if fault else opening(path, columns)
     if opened is None:
-        yield Part(str(path), fault=said)
+        yield Part(str(path), fault=reason)
         return
     if opened.fault:
         yield Part(

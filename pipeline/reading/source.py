@@ -60,7 +60,7 @@ OPERATORS = {
     LessThanOrEqual: "<=",
     In: "in",
 }
-SAYS_DAMAGE = "kind"  # what is damaged is a row of the kind "lost", found when it is read
+SAYS_DAMAGE = "kind"  # damage is a row of the kind "lost", found when it is read
 NAMES_ONE = ("==", "in")  # an API is known by its key, whose order is another
 
 
@@ -93,7 +93,7 @@ class Slice(InputPartition):
 
 
 class _Asked:
-    """What both kinds of reader know."""
+    """The state that both kinds of reader share."""
 
     def __init__(self, paths: list[str], schema: StructType, chosen: tuple[Api, Side] | None) -> None:
         self._paths, self._schema, self._typed = paths, schema, chosen is not None
@@ -105,10 +105,10 @@ class _Asked:
 
 
 class Reader(_Asked, DataSourceReader):
-    """All that is there when the query is planned."""
+    """Reads all rows that exist when the query is planned."""
 
     def pushFilters(self, filters: list[Filter]) -> Iterator[Filter]:
-        """Each is given back: what is sure not to be wanted is left out, and Spark does the rest."""
+        """Gives each filter back: rows that surely do not match are left out, and Spark does the rest."""
         for one in filters:
             operator = OPERATORS.get(type(one))
             column = ".".join(getattr(one, "attribute", ()))
@@ -123,7 +123,7 @@ class Reader(_Asked, DataSourceReader):
 class Stream(_Asked, DataSourceStreamReader, SupportsTriggerAvailableNow):
     """An offset is {segment: {"batches": read so far, "ended": no more will come}}."""
 
-    _target: dict[str, Any] | None = None  # of a run that reads what there was when it began
+    _target: dict[str, Any] | None = None  # of a run that reads the frames that were there when it began
 
     def initialOffset(self) -> dict[str, Any]:
         return {}
@@ -168,7 +168,7 @@ def _new(path: str, before: Mapping[str, Any] | None, there: Mapping[str, Any]) 
 
 
 def frames_of(apis: Sequence[Api], side: Side) -> list[tuple[str, str, Any]]:
-    """Of these APIs and one side."""
+    """Frames of these APIs and one side."""
     return [("api_key", "in", tuple(api.key for api in apis)), ("side", "==", side), ("kind", "==", "frame")]
 
 
@@ -219,7 +219,7 @@ def _settle() -> None:
 
 
 def wanted(filters: Filters) -> Wanted:
-    """As far as segments can be skipped by it."""
+    """The filters by which segments can be skipped."""
     since_ns = before_ns = keys = None
     texts = []
     for column, operator, value in filters:

@@ -1,1 +1,1 @@
-"""What was found, as a page to show to a colleague."""
+"""The report of an analysis, as a page to show to a colleague."""

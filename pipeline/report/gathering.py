@@ -1,4 +1,4 @@
-"""What a report shows besides findings, summed up by Spark: only small results come to the driver."""
+"""Sums up traffic for a report with Spark: only small results come to the driver."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ S = 1_000_000  # us
 Place = tuple[str, int, int | None]  # capture, connection, exchange
 STEPS_S = (0.1, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 43200, 86400)
 BUCKETS = 90  # of time, at most, for captures of up to 90 days
-CLIENTS = 40  # those with the most exchanges
-LINES = 20  # about what is missing in a capture
+CLIENTS = 40  # at most: the clients with the most exchanges
+LINES = 20  # about gaps of a capture
 BOOTSTRAP = "bootstrap"  # klamm's port for any broker
 SHARES = (0.5, 0.9, 0.99, 0.999)
 NO_FAILURE = ("MEMBER_ID_REQUIRED",)  # errors that are part of a normal exchange: the first join (KIP-394)
@@ -46,7 +46,9 @@ LEAN = (
 
 @dataclass(frozen=True, slots=True, order=True)
 class Latency:
-    """Of an API at a broker; broker and cluster None: at all of them. `ms` has a value for each of SHARES."""
+    """The latencies of an API at a broker; broker and cluster None: at all of them. `ms` has a value for each
+    of SHARES.
+    """
 
     api: str
     cluster: str | None
@@ -77,7 +79,9 @@ class Errors:
 
 
 class Client(NamedTuple):
-    """By API: `apis`, how many exchanges; `versions`, the highest. `errors`: error codes in its answers."""
+    """A client: `apis`, the number of exchanges by API; `versions`, the highest by API. `errors`: error codes
+    in its answers.
+    """
 
     client_id: str | None
     software: str | None
@@ -100,7 +104,7 @@ class Size:
     count: int
 
 
-class Shown(NamedTuple):
+class EvidenceExchange(NamedTuple):
     """An exchange that is evidence. `end_us`: when its answer came; if none was seen, when it was asked."""
 
     api: str | None
@@ -117,7 +121,9 @@ class Shown(NamedTuple):
 
 @dataclass
 class Traffic:
-    """All of it. `lost` frames are missing; `problems` say where, and what could not be read."""
+    """The traffic of a capture. `lost` frames are missing; `problems` say where, and which parts could not be
+    read.
+    """
 
     captures: int = 0
     first_us: int = 0
@@ -153,7 +159,7 @@ class Traffic:
 
 
 def lean(tables: Tables) -> DataFrame:
-    """The exchanges without what no report shows; worth keeping in memory, as it is read often."""
+    """The exchanges with the columns that a report shows; worth keeping in memory, as they are read often."""
     from pyspark.sql import functions as F
 
     failures = F.filter("errors", lambda one: ~one["name"].isin(*NO_FAILURE))
@@ -161,7 +167,7 @@ def lean(tables: Tables) -> DataFrame:
 
 
 def gather(tables: Tables, exchanges: DataFrame, plots: bool, on_progress: Callable[[], None]) -> Traffic:
-    """`exchanges` as `lean` gives them. Without `plots` only what a summary says."""
+    """Takes `exchanges` from `lean`. Without `plots` it gathers only the data of a summary."""
     found = Traffic()
     _missing(tables.some_frames("time", "kind", "text", "lost"), found)
     on_progress()
@@ -178,12 +184,12 @@ def gather(tables: Tables, exchanges: DataFrame, plots: bool, on_progress: Calla
 
 
 def jobs(plots: bool) -> int:
-    """How often `gather` tells of progress."""
+    """The number of steps of progress that `gather` reports."""
     return 2 + (len(PLOTTED) + 1) * plots
 
 
 def _missing(frames: DataFrame, found: Traffic) -> None:
-    """What has no time says which file is damaged; the rest, where the capture itself has gaps."""
+    """Rows without a time say which file is damaged; the others, where the capture itself has gaps."""
     from pyspark.sql import functions as F
 
     gaps = frames.where(F.col("kind") == "lost").groupBy(F.isnull("time"), "text")
@@ -338,7 +344,7 @@ PLOTTED: tuple[Callable[[DataFrame, Traffic], None], ...] = (
 )
 
 
-def shown(exchanges: DataFrame, findings: Findings) -> dict[Place, Shown]:
+def evidence_exchanges(exchanges: DataFrame, findings: Findings) -> dict[Place, EvidenceExchange]:
     """The exchanges that findings point to, as far as they are there."""
     import pyarrow as pa
     from pyspark.sql import functions as F
@@ -357,14 +363,14 @@ def shown(exchanges: DataFrame, findings: Findings) -> dict[Place, Shown]:
         end,
         *("request_bytes", "response_bytes", "latency_ms", "topics", F.col("errors.name")),
     )
-    return {(row[0], row[1], row[2]): _shown(row[3:]) for row in rows.collect()}
+    return {(row[0], row[1], row[2]): _evidence_exchange(row[3:]) for row in rows.collect()}
 
 
-def _shown(values: Iterable[Any]) -> Shown:
-    *told, topics, errors = values
-    return Shown(*[*told, tuple(topics or ()), tuple(errors or ())])
+def _evidence_exchange(values: Iterable[Any]) -> EvidenceExchange:
+    *rest, topics, errors = values
+    return EvidenceExchange(*[*rest, tuple(topics or ()), tuple(errors or ())])
 
 
 def place(one: Evidence) -> Place:
-    """What an exchange is known by."""
+    """The key of an exchange."""
     return one.capture, one.connection, one.exchange

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from klamm.pipeline.tables import Tables
 
-GROUPS = 40  # those with the most exchanges
+GROUPS = 40  # at most: the groups with the most exchanges
 MEMBERS = 12  # of a group, those seen last
 PARTITIONS = 24  # of a member, by name
 REBALANCES = 500  # of a group, with their time
@@ -103,7 +103,7 @@ def _members(rows: DataFrame) -> dict[Key, list[Member]]:
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 
-    told = F.when(F.col("assignment").isNotNull(), F.struct("time", "exchange"))
+    assigned = F.when(F.col("assignment").isNotNull(), F.struct("time", "exchange"))
     latest = Window.partitionBy("cluster", "group").orderBy(F.desc("last"), "member_id")
     each = (
         rows.where("member_id != ''")
@@ -112,7 +112,7 @@ def _members(rows: DataFrame) -> dict[Key, list[Member]]:
             F.max_by("client_id", "time").alias("client_id"),
             F.min("time").alias("first"),
             F.max("time").alias("last"),
-            F.max_by("assignment", told).alias("assignment"),
+            F.max_by("assignment", assigned).alias("assignment"),
         )
         .withColumn("place", F.row_number().over(latest))
         .where(F.col("place") <= MEMBERS)

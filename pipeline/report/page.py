@@ -19,9 +19,9 @@ from typing import Any
 
 from klamm.pipeline.detectors.finding import Finding
 from klamm.pipeline.report import wording
-from klamm.pipeline.report.gathering import Client, Shown
+from klamm.pipeline.report.gathering import Client, EvidenceExchange
 from klamm.pipeline.report.page_groups import group_rows
-from klamm.pipeline.report.plots import plots
+from klamm.pipeline.report.plots.plots import plots
 from klamm.pipeline.report.report import Group, Report
 from klamm.pipeline.report.summary import Linked, Named, by_client, by_gravity, by_group, by_severity, linked
 
@@ -85,7 +85,7 @@ def _plotly() -> str:
 
 
 def _hash(script: str) -> str:
-    """As a browser computes it."""
+    """The hash that a browser computes."""
     return b64encode(sha256(script.encode()).digest()).decode()
 
 
@@ -150,8 +150,8 @@ def _row(report: Report, one: Finding, day: str, several: bool) -> dict[str, Any
     }
 
 
-def _evidence(seen: Shown | None, time_us: int) -> str:
-    """In the words of `klamm show`."""
+def _evidence(seen: EvidenceExchange | None, time_us: int) -> str:
+    """One exchange in the words of `klamm show`."""
     if seen is None:
         return f"{wording.clock(time_us)} from here on"
     parts = [
@@ -182,7 +182,7 @@ def _client(one: Client, findings: Sequence[Linked]) -> dict[str, Any]:
 
 
 def _is_about(one: Finding, client_id: str | None) -> bool:
-    """Is the finding about this client? One with a subject and no client id is about its subject, such as a
-    broker, and not about a client that gave no id.
+    """Whether the finding is about this client. One with a subject and no client id is about its subject,
+    such as a broker, and not about a client without an id.
     """
     return one.client_id == client_id and (client_id is not None or one.subject is None)

@@ -7,9 +7,9 @@ from typing import Any
 
 from klamm.pipeline.report import wording
 from klamm.pipeline.report.gathering_groups import ConsumerGroup, Member
+from klamm.pipeline.report.plots.timeline import timeline
 from klamm.pipeline.report.report import Report
 from klamm.pipeline.report.summary import Linked
-from klamm.pipeline.report.timeline import timeline
 
 PROTOCOLS = {"classic": "classic", "consumer": "KIP-848"}
 

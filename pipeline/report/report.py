@@ -1,4 +1,4 @@
-"""What is reported of captures: their traffic, the findings, and the exchanges that show them."""
+"""The contents of a report: traffic, findings, and the exchanges that are their evidence."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from klamm.pipeline.detectors.detector import Detector, Severity
 from klamm.pipeline.detectors.finding import Evidence, Finding, Findings
 from klamm.pipeline.report import wording
-from klamm.pipeline.report.gathering import Place, Shown, Traffic, place
+from klamm.pipeline.report.gathering import EvidenceExchange, Place, Traffic, place
 
 S = 1_000_000  # us
 
@@ -32,7 +32,7 @@ class Report:
     findings: Findings
     detectors: Sequence[Detector]
     where: str | None = None
-    shown: Mapping[Place, Shown] = field(default_factory=dict)
+    evidence_exchanges: Mapping[Place, EvidenceExchange] = field(default_factory=dict)
 
     def groups(self) -> Iterator[Group]:
         """The gravest first."""
@@ -40,15 +40,18 @@ class Report:
         for (severity, name), found in groupby(self.findings.found, lambda one: (one.severity, one.detector)):
             yield Group(by_name[name], severity, list(found))
 
-    def seen(self, one: Evidence) -> Shown | None:
-        return self.shown.get(place(one))
+    def seen(self, one: Evidence) -> EvidenceExchange | None:
+        return self.evidence_exchanges.get(place(one))
+
+    def shown(self, of: Finding, one: Evidence) -> wording.Shown:
+        return wording.shown(of, one, self.seen(one))
 
     def show(self, of: Finding, one: Evidence) -> str:
         """The command that prints it."""
-        return wording.show(self.captures, of, one, self.seen(one))
+        return wording.show(self.captures, self.shown(of, one))
 
     def span(self) -> str:
-        """From when to when, and how long."""
+        """The first and the last time, and how long it is between them."""
         traffic = self.traffic
         if not traffic.exchanges:
             return "no exchange"
@@ -57,9 +60,9 @@ class Report:
         return f"{wording.when(first, last)} {zone} ({wording.duration((last - first) / 1000)})"
 
     def looked(self) -> str:
-        """What was looked for, and what of it could not be."""
+        """The detectors that ran, and those that could not."""
         done = len(self.detectors) - len(self.findings.failed)
-        text = f"{wording.count(done, 'detector')} looked for what goes wrong"
+        text = f"{wording.count(done, 'detector')} looked for problems"
         quiet = done - len({one.detector for one in self.findings.found})
         return (
             f"{text}; {quiet} found nothing."
@@ -68,7 +71,7 @@ class Report:
         )
 
     def notes(self) -> list[str]:
-        """What is missing in all of this."""
+        """The gaps in the data."""
         traffic = self.traffic
         lines = [wording.plain(line) for line in traffic.damaged]
         if traffic.lost:
@@ -82,7 +85,7 @@ class Report:
 
 
 def as_object(report: Report, version: str) -> dict[str, Any]:
-    """All of it for programs. Times are seconds since 1970; docs/analyze.md lists the keys."""
+    """The report for programs. Times are seconds since 1970; docs/analyze.md lists the keys."""
     traffic = report.traffic
     return {
         "klamm": version,
@@ -106,7 +109,11 @@ def as_object(report: Report, version: str) -> dict[str, Any]:
         },
         "detectors": [one.name for one in report.detectors],
         "findings": [
-            finding_object(one, group.detector, [(each, report.show(one, each)) for each in one.evidence])
+            finding_object(
+                one,
+                group.detector,
+                [(each, report.shown(one, each), report.show(one, each)) for each in one.evidence],
+            )
             for group in report.groups()
             for one in group.findings
         ],
@@ -116,9 +123,9 @@ def as_object(report: Report, version: str) -> dict[str, Any]:
 
 
 def finding_object(
-    one: Finding, detector: Detector, evidence: Sequence[tuple[Evidence, str]]
+    one: Finding, detector: Detector, evidence: Sequence[tuple[Evidence, wording.Shown, str]]
 ) -> dict[str, Any]:
-    """One finding, and commands that show its evidence."""
+    """One finding, and of each evidence the exchanges that show it, and the command that prints them."""
     return {
         "detector": one.detector,
         "title": detector.title,
@@ -138,8 +145,11 @@ def finding_object(
                 "capture": each.capture,
                 "connection": each.connection,
                 "exchange": each.exchange,
+                "where": what.where,
+                "since": what.since_us / S,
+                "until": None if what.until_us is None else what.until_us / S,
                 "show": show,
             }
-            for each, show in evidence
+            for each, what, show in evidence
         ],
     }

@@ -1,4 +1,4 @@
-"""From captures to a report, with as little of Spark as it takes."""
+"""Makes a report from captures, with as few jobs of Spark as possible."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from klamm.rules.expressions import Expression
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-Step = Callable[[str, int, int], None]  # what is done, how much of it is done, and of how much
+Step = Callable[[str, int, int], None]  # the step, how much of it is done, and of how much
 
 
 def reported(
@@ -28,7 +28,9 @@ def reported(
     plots: bool = True,
     on_step: Step = lambda what, done, of: None,
 ) -> Report:
-    """`plots`: with what they need. Raises ExpressionError for what `where` cannot ask of tables."""
+    """`plots`: with the data that they need. Raises ExpressionError where `where` cannot be evaluated on
+    tables.
+    """
     from klamm.pipeline.tables.narrowing import chosen, tables_of
     from klamm.pipeline.tables.quick import is_small, quickly
 
@@ -44,7 +46,7 @@ def reported(
                 tables, exchanges, plots, lambda: on_step("reading", next(done), steps)
             )
             found = findings(tables, detectors, thresholds, lambda done, of: on_step("looking", done, of))
-            seen = gathering.shown(exchanges, found)
+            seen = gathering.evidence_exchanges(exchanges, found)
         finally:
             spark.catalog.clearCache()
     return Report(paths, traffic, found, detectors, None if where is None else str(where), seen)

@@ -1,4 +1,4 @@
-"""What a report says first: findings by severity, by client and by consumer group."""
+"""The first part of a report: findings by severity, by client and by consumer group."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from klamm.pipeline.detectors.finding import SEVERITIES, Finding
 from klamm.pipeline.report import wording
 from klamm.pipeline.report.report import Report
 
-GROUP = "group "  # what the subject of a finding about a group begins with
+GROUP = "group "  # the prefix of a subject that is a group
 
 
 class Linked(NamedTuple):
@@ -45,12 +45,12 @@ def by_severity(findings: Iterable[Linked]) -> dict[Severity, list[Linked]]:
 
 
 def by_client(findings: Iterable[Linked]) -> list[Named]:
-    """What is about no client stands under its subject."""
+    """Findings without a client stand under their subject."""
     return _by_name((_client(one.finding), one) for one in findings)
 
 
 def by_group(report: Report, findings: Iterable[Linked]) -> dict[tuple[str, str], list[Linked]]:
-    """By cluster and group: findings about it, and about clients that are its members."""
+    """By cluster and group: findings about the group, and about clients that are its members."""
     groups = report.traffic.groups
     found: dict[tuple[str, str], list[Linked]] = {(one.cluster, one.group): [] for one in groups}
     for one in findings:
@@ -78,7 +78,7 @@ def _by_name(pairs: Iterable[tuple[str, Linked]]) -> list[Named]:
 
 
 def by_gravity(named: Iterable[Named]) -> list[Named]:
-    """Those with the gravest findings first, then those with the most."""
+    """The gravest findings first, then the most frequent."""
     return sorted(named, key=_rank)
 
 

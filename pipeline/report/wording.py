@@ -1,4 +1,4 @@
-"""How a report words figures, times, names and the command that shows an exchange."""
+"""The wording of a report: figures, times, names, and the command that shows an exchange."""
 
 from __future__ import annotations
 
@@ -6,18 +6,19 @@ import re
 import shlex
 from collections.abc import Iterable
 from datetime import UTC, datetime
+from typing import NamedTuple
 
-from klamm.pipeline.detectors.client_ids import DEFAULTS
+from klamm.pipeline.detectors.connections.client_ids import DEFAULTS
 from klamm.pipeline.detectors.finding import Evidence, Finding
-from klamm.pipeline.report.gathering import Client, Shown
+from klamm.pipeline.report.gathering import Client, EvidenceExchange
 
 NO_CLIENT_ID = "(no client id)"
 S = 1_000_000  # us
-TELLING = ("ApiVersions", "Produce", "Fetch", "JoinGroup")  # whose versions tell how old a client is
+TELLING = ("ApiVersions", "Produce", "Fetch", "JoinGroup")  # their versions show how old a client is
 
 
 def plain(text: str) -> str:
-    """Text in which what moves a cursor, hides or turns other text, or ends a line is an escape."""
+    """Text with escapes for characters that move a cursor, hide or turn other text, or end a line."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
@@ -28,8 +29,8 @@ def client(client_id: str | None) -> str:
 
 
 def software(of: Client) -> str:
-    """Its library; where it did not tell (before version 3, ApiVersions has no name: KIP-511), what else is
-    known of it.
+    """Its library; where the client did not send it (before version 3, ApiVersions has no name: KIP-511), the
+    versions that it uses.
     """
     if of.software:
         return plain(of.software)
@@ -41,7 +42,7 @@ def software(of: Client) -> str:
 
 
 def who(one: Finding) -> str:
-    """Its client, and what else it is about."""
+    """Its client, and its other subjects."""
     parts = [] if one.client_id is None else [client(one.client_id)]
     parts += [] if one.subject is None else [plain(one.subject)]
     return ", ".join(parts) or NO_CLIENT_ID
@@ -73,7 +74,7 @@ def duration(ms: float) -> str:
 
 
 def local(time_us: int) -> datetime:
-    """With the time zone of this machine."""
+    """The time, with the time zone of this machine."""
     return utc(time_us).astimezone()
 
 
@@ -91,7 +92,7 @@ def day(time_us: int) -> str:
 
 
 def when(first_us: int, last_us: int, of_day: str = "") -> str:
-    """From when to when; days where they are not `of_day`."""
+    """The time span; with days where they are not `of_day`."""
     first, last = day(first_us), day(last_us)
     ms = last_us - first_us < 10 * S
     began, ended = clock(first_us, ms), clock(last_us, ms)
@@ -101,22 +102,38 @@ def when(first_us: int, last_us: int, of_day: str = "") -> str:
     return f"{from_} to {ended if last == first else f'{last} {ended}'}"
 
 
-def show(captures: Iterable[str], of: Finding, one: Evidence, seen: Shown | None) -> str:
-    """The command that prints this exchange with its fields: by its end, its client and its API. Of what is
-    not in the table `exchanges`, what came next.
+class Shown(NamedTuple):
+    """The exchanges that show a finding: an expression, None for all, and times in us since 1970; `until_us`
+    None: without an end.
+    """
+
+    where: str | None
+    since_us: int
+    until_us: int | None
+
+
+def shown(of: Finding, one: Evidence, seen: EvidenceExchange | None) -> Shown:
+    """This exchange, by its end, its client and its API. Of what is not in the table `exchanges`, what came
+    next.
     """
     client_id = of.client_id if seen is None else seen.client_id
     wanted = [] if client_id is None else [f"client_id == {_quoted(client_id)}"]
     if seen is not None and seen.api is not None:
         wanted.append(f"api == {seen.api}")
     begin, end = (one.time_us, None) if seen is None else (seen.end_us - 1, seen.end_us + 2)
-    words = ["klamm", "show", *captures, *([" and ".join(wanted)] if wanted else [])]
-    words += ["--since", _moment(begin), *(["-n", "5"] if end is None else ["--until", _moment(end)]), "-v"]
-    return " ".join(shlex.quote(word) for word in words)
+    return Shown(" and ".join(wanted) or None, begin, end)
+
+
+def show(captures: Iterable[str], what: Shown) -> str:
+    """The command that prints them with their fields."""
+    words = ["klamm", "show", *captures, *([] if what.where is None else [what.where])]
+    words += ["--since", _moment(what.since_us)]
+    words += ["-n", "5"] if what.until_us is None else ["--until", _moment(what.until_us)]
+    return " ".join(shlex.quote(word) for word in [*words, "-v"])
 
 
 def _quoted(text: str) -> str:
-    """As an expression has it, in ASCII."""
+    """A text as a literal of an expression, in ASCII."""
     return '"' + text.encode("unicode_escape").decode().replace('"', '\\"') + '"'
 
 

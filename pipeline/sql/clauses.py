@@ -55,11 +55,11 @@ class Clause(NamedTuple):
 
 
 def clause(tree: Node, of: Asked, names: Names | None) -> Clause:
-    """Raises ExpressionError for what columns cannot say."""
+    """Raises ExpressionError where columns cannot express it."""
     wanted: Wanted = {}
     making = _Making(of, names, wanted)
     text = making.condition(tree)
-    if wanted:  # now it is known what is asked of arrays
+    if wanted:  # now all uses of arrays are known
         making = _Making(of, names, wanted)
         text = making.condition(tree)
     return Clause(text, frozenset(making.reads()))
@@ -78,7 +78,7 @@ class _Making:
         )
         self.variables: list[Variable] = []
         self.bound: dict[str, Value] = {}  # names that stand for several values, one of these
-        self.met: set[str] = set()  # those of the comparison at hand
+        self.met: set[str] = set()  # in the current comparison
         self.denied = 0
         self.needs: set[str] = set()
 
@@ -226,7 +226,7 @@ class _Making:
     def _for_any(self, node: Node, make: Callable[[], str]) -> str:
         """True if it is for any of the values that `topic` and such stand for."""
         outer, self.met = self.met, set()
-        text = make()  # tells which there are
+        text = make()  # fills self.met
         names, self.met = sorted(self.met), outer
         return self._bind(names, node, make) if names else text
 
@@ -245,7 +245,9 @@ class _Making:
         return text
 
     def _asks_for_an_error(self, node: Compare) -> bool:
-        """One that NONE would not answer: then the column `errors` says it, and no body is read."""
+        """Whether it asks for an error other than NONE: then the column `errors` decides, and no body is
+        read.
+        """
         values = [node.first, *(value for _, value in node.rest)]
         others = [value for value in values if not isinstance(value, Constant | Listed)]
         if others != [Name("error")] or "error" in self.scope.places or self.of.side != "response":
@@ -281,7 +283,7 @@ class _Making:
         if place is not None:
             fields = self.fields[place.source]
             if fields.hides(place):
-                what = "records" if place.kind == "records" else "a secret"
+                what = "records" if place.kind == "records" else "a secret" if place.secret else "metrics"
                 raise ExpressionError(
                     f"{node} is {what}, of which the tables have the size only", node.column
                 )
@@ -292,7 +294,7 @@ class _Making:
                 kind = MARKED[name][1]
                 return self.bound.get(name) or Value(name, kind, *BOUNDS["int32"], whole=kind == "number")
             case Name(name):
-                return of_exchange(name, self.of)
+                return of_exchange(name, self.of, node.column)
             case Member(Name("record")) | Item(Member(Name("record"))):
                 raise ExpressionError("the tables hold no content of records", node.column)
         raise ExpressionError(f"{node}: json() is not known to the tables", node.column)
@@ -314,7 +316,7 @@ class _Making:
 
 
 def _holds_for_none(node: Compare) -> bool:
-    """With 0 in the place of `error`."""
+    """The result with 0 in the place of `error`."""
 
     def value(of: Node) -> Any:
         if isinstance(of, Listed):

@@ -38,7 +38,7 @@ def listed(one: Value, operator: str, right: Listed) -> str:
 
 
 def sized(text: str, function: str) -> Value:
-    """What a function says of the length of a value."""
+    """The result of a function of the length of a value."""
     if text == NULL:
         return Value(NULL, "number")
     return Value(f"{function}({text})", "number", 0, 2**31 - 1, True)

@@ -15,7 +15,6 @@ from klamm.pipeline.sql.words import Asked, follows, settled
 from klamm.rules.expressions import Expression
 from klamm.rules.expressions.tree import Logic, Node
 
-Runs = tuple[tuple[int, int] | None, ...]  # of versions; None: all, known or not
 REFUSED = f"try_variant_get(response_body, '$.error_code', 'INT') = {UNSUPPORTED_VERSION}"
 NEVER = Clause(FALSE, frozenset())
 
@@ -47,7 +46,7 @@ def sql(expression: Expression, names: Names | None = None) -> str:
 
 
 def _is_ruled_out(tree: Node, api: Api) -> bool:
-    """By a term, of those that must all hold, that is about nothing but the API."""
+    """Whether one of the terms that must all hold is about the API only, and false for it."""
     terms = tree.terms if isinstance(tree, Logic) and tree.operator == "and" else (tree,)
     of = Asked(api, api.versions.last, "request", api.versions.last)
     return any(follows(term, {"api"}) and settled(term, of).text == FALSE for term in terms)
@@ -76,7 +75,7 @@ def _clause(expression: Expression, of: Asked, names: Names | None) -> Clause:
 
 
 def _there(made: Clause, side: Side) -> Clause:
-    """If the frame is, and what is needed of it was read."""
+    """The condition that the frame exists and the needed fields were read."""
     if made is NEVER:
         return made
     terms = [f"{side}_{'body' if f'{side}_body' in made.reads else 'bytes'} IS NOT NULL"]
@@ -86,7 +85,7 @@ def _there(made: Clause, side: Side) -> Clause:
 
 
 def _has_body(made: Clause) -> bool:
-    """Does it hold for known versions only, as only their bodies are read?"""
+    """Whether it holds for known versions only, since only their bodies are read."""
     return bool(made.reads & {"request_body", "response_body"})
 
 

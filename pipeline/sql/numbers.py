@@ -93,7 +93,7 @@ def _floored(sign: str, one: Value, other: Value, node: Node) -> Value:
         return Value(let(f"it.r + IF({down}, it.y, 0)", *terms), "number", low, high, True)
     most = max(abs(one.low), abs(one.high), 1)
     floor = f"it.x div nullif(it.y, 0) - IF({down}, 1, 0)"
-    if one.low == -LONG and other.low <= -1 <= other.high:  # beyond what BIGINT holds
+    if one.low == -LONG and other.low <= -1 <= other.high:  # beyond BIGINT
         wide = f"CAST(CASE WHEN it.y <> -1 THEN {floor} END AS DECIMAL(38, 0))"
         floor = f"CASE WHEN it.y = -1 THEN -CAST(it.x AS DECIMAL(38, 0)) ELSE {wide} END"
     return Value(let(floor, *terms), "number", -most, most, True)
@@ -116,7 +116,7 @@ def _floats(sign: str, one: Value, other: Value) -> Value:
 
 
 def _floats_floored(sign: str, x: str, y: str) -> str:
-    """As CPython does it: a remainder with the sign of the divisor, and a quotient that fits it."""
+    """As CPython does it: the remainder has the sign of the divisor, and the quotient fits it."""
     terms = {"x": x, "y": y}, {"r": "it.x % nullif(it.y, 0.0D)"}
     turns = "(it.r <> 0 AND (it.r < 0) <> (it.y < 0))"
     if sign == "%":
@@ -127,7 +127,9 @@ def _floats_floored(sign: str, x: str, y: str) -> str:
 
 
 def compared(one: Value, operator: str, other: Value) -> str:
-    """As a condition. Exact also between whole numbers and floats; what is no number is unequal to all."""
+    """The comparison as a condition. Exact also between whole numbers and floats; a value that is no number
+    is unequal to all.
+    """
     if one.is_known:
         if other.is_known:
             return TRUE if COMPARE[operator](one.known, other.known) else FALSE
@@ -166,13 +168,13 @@ def _float_with(one: Value, operator: str, other: int) -> str:
 
 
 def decided(outcome: bool, *texts: str) -> str:
-    """The same for all values; unknown for an unknown one."""
+    """The same outcome for all values; unknown for an unknown one."""
     known = conjunction(f"{text} IS NOT NULL" for text in texts)
     return f"(CASE WHEN {known} THEN {TRUE if outcome else FALSE} END)"
 
 
 def _floats_compared(one: Value, operator: str, other: Value) -> str:
-    """To Spark, NaN equals itself and is the greatest."""
+    """Comparison of floats: to Spark, NaN equals itself and is the greatest."""
     x, y = double(one), double(other)
     text = f"({x} {SQL[operator]} {y})"
     odd = [t for t, v in ((x, one), (y, other)) if not v.whole and not -inf < v.low <= v.high < inf]

@@ -40,14 +40,14 @@ NAMED = re.compile(r"\?P?<\w+>")
 
 
 def globbed(text: str, *patterns: str) -> str:
-    """As rules.glob.Glob."""
+    """A condition for a pattern of rules.glob.Glob."""
     wanted = [_glob(text, one) for one in patterns if not one.startswith("!")]
     others = [_glob(text, one[1:]) for one in patterns if one.startswith("!")]
     return conjunction([disjunction(wanted) if wanted else TRUE, *map(negation, others)])
 
 
 def matched(text: str, pattern: str) -> str:
-    """As RE2 searches. Raises ValueError for what Java cannot do alike."""
+    """A condition for a search with RE2. Raises ValueError for patterns that Java reads differently."""
     return f"rlike({text}, {literal(_Pattern(pattern).java())})"
 
 
@@ -75,7 +75,7 @@ def _pieces(pattern: str) -> Iterable[str]:
 
 
 def _class_or_letter(piece: str) -> str:
-    """What fnmatch makes of a class is one of Python's, without shorthands."""
+    """A class of fnmatch as a class of Python's, without shorthands."""
     if len(piece) == 1:
         return _letter(ord(piece))
     made = translate(piece).removeprefix("(?s:").rpartition(")")[0]
@@ -124,7 +124,7 @@ class Piece(NamedTuple):
 
 
 class _Pattern:
-    """One that RE2 takes, read once."""
+    """A pattern of RE2, read once."""
 
     def __init__(self, pattern: str) -> None:
         self.pattern, self.at, self.flags = pattern, 0, frozenset[str]()
@@ -220,7 +220,7 @@ class _Pattern:
         return self._one(self._code(letter))
 
     def _code(self, letter: str) -> int:
-        """Of the letter that an escape stands for; its backslash and first letter are read."""
+        """The code point of an escaped letter; the backslash and the first letter are already read."""
         if letter == "x":
             if self._takes("{"):
                 digits, _, _ = self.pattern[self.at :].partition("}")
@@ -263,7 +263,7 @@ class _Pattern:
         return self._folded([(low, high)])
 
     def _folded(self, ranges: Ranges) -> Ranges:
-        """With the other case of its letters after (?i)."""
+        """The ranges with the other case of their letters, after (?i)."""
         if "i" not in self.flags:
             return ranges
         if any(high > ASCII for _, high in ranges):

@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from klamm.decoders.compile import Path
-from klamm.decoders.schema import Api, Field, Side, walk
+from klamm.decoders.schema import Api, Field, Side, all_fields
 from klamm.pipeline.sql.values import NULL, Value, literal
 from klamm.rules.expressions.body import Place
 from klamm.rules.expressions.kinds import OF_FIELDS
@@ -30,11 +30,11 @@ TYPES = {
 }  # fmt: skip
 BOUNDS = {f"int{bits}": (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) for bits in (8, 16, 32, 64)}
 BOUNDS |= {f"uint{bits}": (0, 2**bits - 1) for bits in (16, 32)}
-SIZED = "STRUCT<bytes: BIGINT>"  # of what is told as its size
+SIZED = "STRUCT<bytes: BIGINT>"  # of fields that are shown as their size
 
 
 class Variable(NamedTuple):
-    """What a lambda goes through: the array's path, and the shape of its elements, {} of plain values."""
+    """The variable of a lambda: the array's path, and the shape of its elements, {} for plain values."""
 
     name: str
     path: Path
@@ -42,7 +42,7 @@ class Variable(NamedTuple):
 
 
 class Fields:
-    """Those of one body of one version. `column` is where the table has it."""
+    """The fields of one body of one version. `column` is its place in the table."""
 
     def __init__(self, source: int, api: Api, version: int, side: Side, wanted: Wanted) -> None:
         self.source, self.column = source, f"{side}_body"
@@ -81,7 +81,7 @@ class Fields:
         return Value(text, OF_FIELDS[kind])
 
     def element(self, place: Place) -> Value:
-        """What an array of plain values holds."""
+        """The elements of an array of plain values."""
         kind = str(self._fields[place.path].of)
         if kind in BOUNDS:
             return Value("", "number", *BOUNDS[kind], whole=True)
@@ -95,7 +95,7 @@ class Fields:
         return Value(f"{text}.bytes", "number", 0, 2**31 - 1, True)
 
     def array(self, place: Place, within: Variable | None) -> tuple[str, Shape]:
-        """An array, and the shape of its elements, which is to be filled with what is asked of them."""
+        """An array, and the shape of its elements, which callers fill with the fields they need."""
         if not place.there:
             return NULL, {}
         f, path = self._fields[place.path], place.path
@@ -110,7 +110,7 @@ class Fields:
         return (text if place.default is None else f"coalesce({text}, array())"), shape
 
     def is_there(self, place: Place, within: Variable | None) -> str:
-        """A text that is null where an array, a struct, or what is told as its size, is."""
+        """An expression that is null where an array, a struct, or a field told by its size is null."""
         if not place.there:
             return NULL
         if place.kind == "array":
@@ -147,7 +147,7 @@ class Fields:
 
 @cache
 def _fields(fields: tuple[Field, ...], version: int) -> dict[Path, Field]:
-    return dict(walk(fields, version))
+    return dict(all_fields(fields, version))
 
 
 def _struct(shape: Shape) -> str:

@@ -36,7 +36,7 @@ def any_of(
                 beside.setdefault(found.path if alone else found.path[:-1], []).append(found)
     if not beside:
         return unknown
-    walks = (_Walk(body, fields, names, node, told, term, unknown) for told in beside.values())
+    walks = (_Walk(body, fields, names, node, marks, term, unknown) for marks in beside.values())
     text = disjunction(walk.over(0, None) for walk in walks)
     if body.source == 1:
         return f"(CASE WHEN {fields.column} IS NULL THEN {unknown} ELSE {text} END)"
@@ -44,7 +44,7 @@ def any_of(
 
 
 class _Walk:
-    """To the values of one mark; of a topic's name and id, which stand side by side, to both."""
+    """Walks to the values of one mark; to a topic's name and id, which stand side by side, to both."""
 
     def __init__(
         self,
@@ -52,16 +52,16 @@ class _Walk:
         fields: Fields,
         names: Names | None,
         node: Node,
-        told: list[Mark],
+        marks: list[Mark],
         term: Term,
         unknown: str,
     ) -> None:
         self.body, self.fields, self.names, self.node = body, fields, names, node
-        self.told, self.term, self.unknown = told, term, unknown
+        self.marks, self.term, self.unknown = marks, term, unknown
 
     def over(self, start: int, within: Variable | None) -> str:
-        """From a place on the path, behind the arrays that variables stand for."""
-        path = self.told[0].path
+        """The expression from a place on the path on, within the arrays that variables stand for."""
+        path = self.marks[0].path
         for size in range(start + 1, len(path) + 1):
             if self.fields.field(path[:size]).kind == "array":
                 array, shape = self.fields.array(self._place(path[:size]), within)
@@ -71,18 +71,18 @@ class _Walk:
                 if self.unknown == UNKNOWN:
                     return text
                 return f"(CASE WHEN {array} IS NULL THEN {self.unknown} ELSE {text} END)"
-        return self._of(list(self.told), within)
+        return self._of(list(self.marks), within)
 
-    def _of(self, told: list[Mark], within: Variable | None) -> str:
+    def _of(self, marks: list[Mark], within: Variable | None) -> str:
         """The first of them that says something."""
-        if not told:
+        if not marks:
             return FALSE
-        mark, *others = told
+        mark, *others = marks
         value = self.fields.value(self._place(mark.path)._replace(default=mark.default), within)
         f = self.fields.field(mark.path)
         if "uuid" in (f.kind, f.of):
             says, value = f"{value.text} <> {literal(uuid_text(NIL))}", self._named(value)
-        elif len(self.told) > 1:
+        elif len(self.marks) > 1:
             says = f"{value.text} <> ''"
         elif self.fields.never_null(mark.path):
             return self.term(value)

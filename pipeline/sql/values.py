@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from math import inf, isfinite
 from typing import Any, NamedTuple
 
+from klamm.decoders.text import valid_text
 from klamm.rules.expressions.kinds import Kind
-from klamm.rules.json_form import plain_text
 
 NULL = "NULL"
 TRUE, FALSE, UNKNOWN = "true", "false", "CAST(NULL AS BOOLEAN)"  # conditions
@@ -46,7 +46,9 @@ def constant(value: Any, kind: Kind) -> Value:
 
 
 def literal(value: Any) -> str:
-    """The same in all settings of a session: without backslashes, which Spark reads in two ways."""
+    """A literal that is equal in all settings of a session: without backslashes, which Spark reads in two
+    ways.
+    """
     match value:
         case bool():
             return TRUE if value else FALSE
@@ -58,7 +60,7 @@ def literal(value: Any) -> str:
             return f"({value!r}D)" if value < 0 else f"{value!r}D"
         case bytes():
             return f"X'{value.hex()}'"
-    text = plain_text(value)
+    text = valid_text(value)
     return f"'{text}'" if PLAIN.fullmatch(text) else f"CAST(X'{text.encode().hex()}' AS STRING)"
 
 

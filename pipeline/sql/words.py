@@ -6,9 +6,10 @@ from collections.abc import Set
 from dataclasses import fields
 from typing import Any, NamedTuple
 
-from klamm.decoders.headers import request_header_version, response_header_version
+from klamm.decoders.headers import FIRST_TELLS, request_header_version, response_header_version
 from klamm.decoders.schema import Api, Side
 from klamm.pipeline.sql.values import NULL, Value, constant
+from klamm.rules.expressions.failure import ExpressionError
 from klamm.rules.expressions.meaning import fitted
 from klamm.rules.expressions.names import EXCHANGE
 from klamm.rules.expressions.tree import Call, Item, Member, Name, Node, Quantified
@@ -21,7 +22,7 @@ PORT = "try_cast(substring_index(client, ':', -1) AS INT)"
 
 
 class Asked(NamedTuple):
-    """One side of an API's version. `asked`: the version of the request, where the answer's is another."""
+    """One side of an API's version. `asked`: the version of the request, where the answer has another."""
 
     api: Api
     version: int
@@ -30,7 +31,7 @@ class Asked(NamedTuple):
 
 
 def follows(node: Any, words: Set[str]) -> bool:
-    """Is there nothing in it but constants and these words?"""
+    """Whether it has nothing but constants and these words."""
     match node:
         case Name(name):
             return name in words
@@ -44,16 +45,18 @@ def follows(node: Any, words: Set[str]) -> bool:
 
 
 def settled(node: Node, of: Asked) -> Value:
-    """Of what follows from SETTLED, as the evaluator of frames reckons it."""
+    """The value that follows from SETTLED, as rules compute it."""
     made = fitted(node, of.api, of.version, of.side, condition=False)
     return constant(made.of(Frame(of.api, of.version, of.side, b"", None, NOBODY, 0)), made.kind)
 
 
-def of_exchange(name: str, of: Asked) -> Value:
-    """Not `api`, `version` and `side`, which are known."""
+def of_exchange(name: str, of: Asked, column: int) -> Value:
+    """Words of the exchange, without `api`, `version` and `side`, which are known. `column`: the place of
+    the word in the expression.
+    """
     kind = EXCHANGE[name].kind
     match name:
-        case "principal":
+        case "client_instance_id":  # captures do not tell it
             return Value(NULL, kind)
         case "client":
             return Value(ADDRESS, kind)
@@ -66,15 +69,17 @@ def of_exchange(name: str, of: Asked) -> Value:
         case "response_size":
             return _response_size(of)
         case "request_size":
-            return _request_size(of)
+            return _request_size(of, column)
         case "size":
-            return _request_size(of) if of.side == "request" else _response_size(of)
+            return _request_size(of, column) if of.side == "request" else _response_size(of)
     return Value(name, kind)
 
 
-def _request_size(of: Asked) -> Value:
-    """Without the size field and the header, of which the client id is a part."""
+def _request_size(of: Asked, column: int) -> Value:
+    """The size without the size field and the header, which has the client id."""
     version = request_header_version(of.api, of.asked)
+    if version >= FIRST_TELLS:
+        raise ExpressionError(f"the tables do not tell the size of a header of version {version}", column)
     text = "(request_bytes - 12)"
     if version:
         text = f"(request_bytes - {13 + version} - coalesce(octet_length(client_id), 0))"

@@ -12,15 +12,15 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 NAMING = ("Metadata", "CreateTopics", "DescribeTopicPartitions")  # answers with names beside ids
-NAMES = "struct<topics: array<struct<topic_id: binary, name: string>>>"  # what these have in common
+NAMES = "struct<topics: array<struct<topic_id: binary, name: string>>>"  # the fields that these share
 CONNECTION = ["capture", "connection"]
 
 
 def topic_names(source: Source) -> DataFrame:
     """One row: a map from topic ids to names."""
-    told = source.bodies(NAMING, "response", body=NAMES)
+    responses = source.bodies(NAMING, "response", body=NAMES)
     named = (
-        told.select(F.explode("body.topics").alias("topic"))
+        responses.select(F.explode("body.topics").alias("topic"))
         .select(uuid_text(F.col("topic.topic_id")).alias("topic_id"), F.col("topic.name").alias("name"))
         .dropna()
         .groupBy("topic_id")
@@ -30,12 +30,14 @@ def topic_names(source: Source) -> DataFrame:
 
 
 def metadata(source: Source) -> DataFrame:
-    """Who led what, as clients were told."""
+    """The leaders of partitions, as in the answers to clients."""
     asked = source.bodies("Metadata", "request").select(
         *KEY, F.col("body.allow_auto_topic_creation").alias("auto_create")
     )
-    told = source.bodies("Metadata", "response")
-    topics = told.withColumn("t", F.explode("body.topics")).withColumn("p", F.explode_outer("t.partitions"))
+    responses = source.bodies("Metadata", "response")
+    topics = responses.withColumn("t", F.explode("body.topics")).withColumn(
+        "p", F.explode_outer("t.partitions")
+    )
     partition_error = F.coalesce(F.col("p.error_code"), F.lit(0).cast("smallint"))
     code = F.when(F.col("t.error_code") != 0, F.col("t.error_code")).otherwise(partition_error)
     rows = topics.select(
@@ -53,7 +55,7 @@ def metadata(source: Source) -> DataFrame:
 
 
 def connections(source: Source) -> DataFrame:
-    """By connection, with what ApiVersions and SASL said on it."""
+    """By connection, with the contents of its ApiVersions and SASL requests."""
     frames = source.frames(
         "capture", "connection", "cluster", "broker", "client", "client_id", "time", "kind", "side", "bytes",
         "awaits", "text", "lost", "exchange",
@@ -86,10 +88,10 @@ def connections(source: Source) -> DataFrame:
 
 
 def software(source: Source) -> DataFrame:
-    """By connection: the client library, as it told (KIP-511)."""
-    said = source.bodies("ApiVersions", "request")
+    """By connection: the client library that the client named (KIP-511)."""
+    requests = source.bodies("ApiVersions", "request")
     text = F.concat_ws(" ", "body.client_software_name", "body.client_software_version")
-    return said.groupBy(*CONNECTION).agg(F.max(F.when(text != "", text)).alias("software"))
+    return requests.groupBy(*CONNECTION).agg(F.max(F.when(text != "", text)).alias("software"))
 
 
 def _sasl(source: Source) -> DataFrame:

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 ALL = tuple(column.name for column in TABLES["exchanges"].columns)
 NAMED = ("topics", "groups", "errors")
 BODIES = ("request_body", "response_body")
-SHARED = ("cluster", "broker", "client", "client_id", "api", "api_key", "version", "correlation_id")
+SHARED = (
+    "cluster", "broker", "client", "client_id", "principal", "api", "api_key", "version", "correlation_id",
+)  # fmt: skip
 SIDES = ("request", "response")
 OWN = ("awaits", "bytes", "fate")  # of each of the two
 
@@ -84,7 +86,9 @@ def _paired(source: Source, more: Sequence[str], apis: Sequence[str], names: Nam
 
 
 def _together(what: str) -> Column:
-    """What both halves name, each once. To look for doubles took a fifth of Java's time; they are rare."""
+    """The names of both halves, each once. Searching duplicates took a fifth of Java's time; they are
+    rare.
+    """
     one, other = (F.coalesce(f"{side}.{what}", F.array().cast("array<string>")) for side in SIDES)
     is_in_one = (one == other) | (F.size(other) == 0)
     return F.when(is_in_one, one).otherwise(F.array_distinct(F.concat(one, other)))

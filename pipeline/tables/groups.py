@@ -18,7 +18,7 @@ ASSIGNED = "aggregate(body.{}, 0, (n, t) -> n + size(t.partitions))"
 _TOPIC_ID = "rtrim('=', translate(base64(t.topic_id), '+/', '-_'))"
 NAMED_BY_ID = f"coalesce(names[{_TOPIC_ID}], {_TOPIC_ID})"
 PARTITIONS = "flatten(transform(body.{}, t -> transform(t.partitions, p -> concat({}, '-', p))))"
-# By API: columns of `groups` that its request tells, and that its response tells.
+# By API: columns of `groups` from its request, and from its response.
 MEMBERSHIP: dict[str, tuple[Mapping[str, str], Mapping[str, str]]] = {
     "JoinGroup": (
         {
@@ -113,13 +113,13 @@ def _membership(source: Source, api: str, names: DataFrame) -> DataFrame:
     answers = source.bodies(api, "response")
     if NAMED_BY_ID in tells.get("assignment", ""):
         answers = answers.crossJoin(F.broadcast(names))
-    told = answers.select(
+    members = answers.select(
         *KEY,
         F.col("time").alias("response_time"),
         F.col("body.throttle_time_ms").alias("throttle_ms"),
         *[F.expr(what).alias(name) for name, what in tells.items()],
     )
-    rows = answered(asked, told)
+    rows = answered(asked, members)
     given = F.col("given_member") if "given_member" in tells else F.lit(None)
     rows = rows.withColumn("member_id", F.coalesce(F.when(given != "", given), "asked_member", F.lit("")))
     if "asked_generation" in asks:
@@ -131,7 +131,7 @@ def _membership(source: Source, api: str, names: DataFrame) -> DataFrame:
 
 
 def commits(source: Source, names: DataFrame) -> DataFrame:
-    """By partition."""
+    """Commits, by partition."""
     found = []
     for api in ("OffsetCommit", "TxnOffsetCommit"):
         by_id = PLACE.format(name="name") if api == "OffsetCommit" else "t.name"
@@ -145,8 +145,8 @@ def commits(source: Source, names: DataFrame) -> DataFrame:
             F.col("p.partition_index").alias("partition"),
             F.col("p.committed_offset").alias("offset"),
         )
-        told = source.bodies(api, "response").withColumn("t", F.explode("body.topics"))
-        responses = told.withColumn("p", F.explode("t.partitions")).select(
+        answers = source.bodies(api, "response").withColumn("t", F.explode("body.topics"))
+        responses = answers.withColumn("p", F.explode("t.partitions")).select(
             *KEY,
             F.expr(by_id).alias("place"),
             F.col("p.partition_index").alias("partition"),
@@ -158,7 +158,7 @@ def commits(source: Source, names: DataFrame) -> DataFrame:
 
 
 def offsets(source: Source, names: DataFrame) -> DataFrame:
-    """Where consumers ask to begin."""
+    """The offsets at which consumers want to begin."""
     return columns(named(_listed(source).unionByName(_fetched(source)), names), "offsets")
 
 
@@ -172,8 +172,8 @@ def _listed(source: Source) -> DataFrame:
         F.col("p.partition_index").alias("partition"),
         F.col("p.timestamp").alias("wanted"),
     )
-    told = source.bodies("ListOffsets", "response").withColumn("t", F.explode("body.topics"))
-    responses = told.withColumn("p", F.explode("t.partitions")).select(
+    answers = source.bodies("ListOffsets", "response").withColumn("t", F.explode("body.topics"))
+    responses = answers.withColumn("p", F.explode("t.partitions")).select(
         *KEY,
         F.col("t.name").alias("place"),
         F.col("p.partition_index").alias("partition"),
@@ -199,8 +199,8 @@ def _fetched(source: Source) -> DataFrame:
     """The answer lists the partitions: a request may ask for all that there are."""
     asked = source.bodies("OffsetFetch", "request").withColumn("g", F.explode(F.expr(GROUPS["request"])))
     requests = asked.select(*HEADER, F.col("g.group").alias("asked_group"))
-    told = source.bodies("OffsetFetch", "response").withColumn("g", F.explode(F.expr(GROUPS["response"])))
-    topics = told.withColumn("t", F.explode_outer("g.topics")).withColumn(
+    answers = source.bodies("OffsetFetch", "response").withColumn("g", F.explode(F.expr(GROUPS["response"])))
+    topics = answers.withColumn("t", F.explode_outer("g.topics")).withColumn(
         "p", F.explode_outer("t.partitions")
     )
     code = F.when(F.col("g.code") != 0, F.col("g.code")).otherwise(F.coalesce("p.error_code", F.lit(0)))

@@ -40,14 +40,14 @@ def samples(tables: Tables) -> DataFrame:
 
 
 def positions(tables: Tables) -> DataFrame:
-    """Where groups are (`at`), as they commit it or are told it when they begin."""
+    """The positions of groups (`at`), as they commit them or get them when they begin."""
     from pyspark.sql import functions as F
 
-    told = tables.offsets.where((F.col("api") == "OffsetFetch") & F.col("group").isNotNull())
+    fetched = tables.offsets.where((F.col("api") == "OffsetFetch") & F.col("group").isNotNull())
     columns = (*OF_GROUP, "client_id", "time", *EXCHANGE, "offset", "error")
     return (
         tables.commits.select(*columns)
-        .unionAll(told.select(*columns))
+        .unionAll(fetched.select(*columns))
         .where("error = 'NONE' AND offset >= 0")
         .select(
             *(*OF_GROUP, "client_id", "time"),
@@ -58,7 +58,7 @@ def positions(tables: Tables) -> DataFrame:
 
 
 def readable() -> Column:
-    """Of rows of `fetch`: the end of what the client may read."""
+    """Of rows of `fetch`: the end of the records that the client may read."""
     from pyspark.sql import functions as F
 
     stable = _committed_only() & (F.col("last_stable_offset") >= 0)
@@ -95,7 +95,7 @@ def _read(tables: Tables, committed: DataFrame) -> DataFrame:
 
 
 def _ends(tables: Tables) -> DataFrame:
-    """Where partitions end, once a second: for readers of committed records, and for all others."""
+    """The ends of partitions, once a second: for readers of committed records, and for all others."""
     from pyspark.sql import functions as F
 
     fetched = tables.fetch.where(~F.col("is_replica") & (F.col("high_watermark") >= 0)).select(

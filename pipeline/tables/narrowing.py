@@ -76,30 +76,32 @@ def _tells(api: Apis) -> bool:
 
 
 def tables_of(spark: SparkSession, paths: Sequence[str], small: bool, source: Source | None = None) -> Tables:
-    """All of it, or of a source; each table is made once."""
+    """The tables of all captures, or of a source; each is made once."""
     kind = AtHand if small else Tables
     return kind(spark, paths, bodies=False, persist=True, source=source)
 
 
 def chosen(spark: SparkSession, paths: Sequence[str], small: bool, expression: Expression) -> Tables:
-    """Of exchanges for which this holds; of connections what happened to them besides, if they have such.
-    Raises ExpressionError for what no column can say.
+    """The tables of the exchanges for which this holds, and the other events of their connections. Raises
+    ExpressionError where columns cannot express it.
     """
     from pyspark.sql import functions as F
 
     whole = Tables(spark, paths)
-    keys = whole.exchanges.where(condition(expression, whole.names)).select(*KEY).persist()
-    of_connections = keys.select(*KEY[:2]).distinct()
+    found = whole.exchanges.where(condition(expression, whole.names)).select(*KEY)
+    keys = found.localCheckpoint() if small else found.persist()
+    besides = keys.select(*KEY[:2]).distinct().select(*KEY[:2], F.lit(None).cast("long").alias(KEY[2]))
+    wanted = keys.unionByName(besides).select(*(F.col(name).alias(f"wanted_{name}") for name in KEY))
 
     def choose(frames: DataFrame) -> DataFrame:
-        exchanges = frames.where(F.col("exchange").isNotNull()).join(keys, KEY, "left_semi")
-        others = frames.where(F.col("exchange").isNull())
-        gaps = others.where("connection is null")
-        return exchanges.unionByName(others.join(of_connections, KEY[:2], "left_semi")).unionByName(gaps)
+        same = [F.col(name).eqNullSafe(F.col(f"wanted_{name}")) for name in KEY]
+        joined = frames.join(F.broadcast(wanted) if small else wanted, same, "left")
+        is_gap = F.col("connection").isNull() & F.col("exchange").isNull()
+        return joined.where(F.col("wanted_capture").isNotNull() | is_gap).select(*frames.columns)
 
     return tables_of(spark, paths, small, Chosen(spark, paths, choose))
 
 
 def since(spark: SparkSession, paths: Sequence[str], small: bool, time: datetime) -> Tables:
-    """From this time on."""
+    """The tables from this time on."""
     return tables_of(spark, paths, small, Since(spark, paths, time))

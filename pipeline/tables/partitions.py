@@ -28,8 +28,8 @@ def produce(source: Source, names: DataFrame) -> DataFrame:
             for name in ("codec", "producer_id", "producer_epoch", "base_sequence", "base_timestamp")
         ],
     )
-    told = source.bodies("Produce", "response").withColumn("t", F.explode("body.responses"))
-    responses = told.withColumn("p", F.explode("t.partition_responses")).select(
+    answers = source.bodies("Produce", "response").withColumn("t", F.explode("body.responses"))
+    responses = answers.withColumn("p", F.explode("t.partition_responses")).select(
         *KEY,
         _place("name").alias("place"),
         F.col("p.index").alias("partition"),
@@ -42,8 +42,8 @@ def produce(source: Source, names: DataFrame) -> DataFrame:
 
 
 def fetch(source: Source, names: DataFrame) -> DataFrame:
-    """A partition is told in the request, the answer, or both: sessions leave out what is as before."""
-    asked, told = source.bodies("Fetch", "request"), source.bodies("Fetch", "response")
+    """A partition is in the request, the answer, or both: sessions leave out unchanged ones."""
+    asked, responses = source.bodies("Fetch", "request"), source.bodies("Fetch", "response")
     whole = asked.select(
         *HEADER,
         F.col("body.max_wait_ms").alias("max_wait_ms"),
@@ -54,7 +54,7 @@ def fetch(source: Source, names: DataFrame) -> DataFrame:
         F.col("body.isolation_level").alias("isolation_level"),
         _listed("body.topics", "partition", "fetch_offset").alias("asked"),
     )
-    answers = told.select(
+    answers = responses.select(
         *KEY,
         F.col("time").alias("response_time"),
         F.coalesce("body.error_code", F.lit(0).cast("smallint")).alias("session_code"),
@@ -99,8 +99,8 @@ def batches(source: Source, names: DataFrame) -> DataFrame:
     produced = _produced(source.bodies("Produce", "request", content=True)).withColumn(
         "side", F.lit("request")
     )
-    told = source.bodies("Fetch", "response", content=True).withColumn("t", F.explode("body.responses"))
-    fetched = told.withColumn("p", F.explode("t.partitions")).select(
+    responses = source.bodies("Fetch", "response", content=True).withColumn("t", F.explode("body.responses"))
+    fetched = responses.withColumn("p", F.explode("t.partitions")).select(
         *HEADER,
         _place("topic").alias("place"),
         F.col("p.partition_index").alias("partition"),
@@ -133,10 +133,10 @@ def _produced(requests: DataFrame) -> DataFrame:
 
 def _listed(topics: str, partition: str, *values: str) -> Column:
     """All partitions of an array of topics, as one array of structs."""
-    told = ", ".join(f"'{value}', p.{value}" for value in values)
+    stacked = ", ".join(f"'{value}', p.{value}" for value in values)
     return F.expr(
         f"flatten(transform({topics}, t -> transform(t.partitions, p -> named_struct("
-        f"'place', {PLACE.format(name='topic')}, 'partition', p.{partition}, {told}))))"
+        f"'place', {PLACE.format(name='topic')}, 'partition', p.{partition}, {stacked}))))"
     )
 
 

@@ -58,7 +58,7 @@ def jvm(paths: Sequence[str]) -> Mapping[str, str]:
 
 
 def _bytes(paths: Sequence[str]) -> float:
-    """Infinity for what is not on this machine."""
+    """The size of the paths; infinity for a path on another machine."""
     total = 0
     for path in paths:
         try:
@@ -71,7 +71,7 @@ def _bytes(paths: Sequence[str]) -> float:
 
 @contextmanager
 def quickly(spark: SparkSession) -> Iterator[None]:
-    """With these settings, and then with those from before."""
+    """Runs with these settings, and restores those from before."""
     before = {name: spark.conf.get(name, None) for name in SETTINGS}
     _set(spark, SETTINGS)
     try:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 TASKS = "spark.sql.leafNodeDefaultParallelism"  # of a read, where it is set; else each part is one
-KEY = ["capture", "connection", "exchange"]  # what a request and its response have in common
+KEY = ["capture", "connection", "exchange"]  # equal in a request and its response
 TYPES = {column.name: column.type for column in FRAMES.columns} | {VARIANT: "variant"}
 NAMES = "map(" + ", ".join(f"{error.code}, '{error.name}'" for error in ERRORS) + ")"
 Names = Mapping[str, str] | None
@@ -100,7 +100,7 @@ class Source:
         return self.spark.range(0, len(found), 1, slices).mapInArrow(partial(_parts, found, read), ddl)
 
     def _there(self, ddl: str, read: Read) -> list[DataFrame]:
-        """What Spark has to fetch, if there is such."""
+        """The rows of segments that Spark has to fetch, if there are any."""
         if not self._urls:
             return []
         files = self.spark.read.format("binaryFile").option("pathGlobFilter", f"*{SEALED}").load(self._urls)
@@ -134,14 +134,14 @@ def _left(schema: StructType, filters: Filters, names: Names, part: Part) -> Ite
 
 
 def _parts(parts: list[Part], read: Read, places: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """On an executor: what stands in the parts with these numbers."""
+    """On an executor: the rows of the parts with these numbers."""
     for batch in places:
         for place in batch.column("id").to_pylist():
             yield from read(parts[place])
 
 
 def _unpack(read: Read, files: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """On an executor: what stands in segments that Spark has fetched, read as files, one at a time."""
+    """On an executor: the rows of segments that Spark has fetched, read as files, one at a time."""
     with TemporaryDirectory(prefix="klamm-") as folder:
         for batch in files:
             for path, content in zip(batch.column("path"), batch.column("content"), strict=True):
@@ -153,7 +153,7 @@ def _unpack(read: Read, files: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBa
 
 
 def uuid_text(column: Column) -> Column:
-    """As Kafka prints it; null for the uuid of zeros, which means none."""
+    """The uuid as Kafka prints it; null for the uuid of zeros, which means none."""
     from pyspark.sql import functions as F
 
     text = F.rtrim(F.translate(F.base64(column), "+/", "-_"), F.lit("="))

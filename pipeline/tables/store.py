@@ -60,8 +60,8 @@ Open = tuple[str, int, int, int]
 
 
 class Connected(NamedTuple):
-    """What a later run needs of a connection that may go on. `next`: the number of its next request;
-    `heard_us`: when its last answer came; `last_us`: when anything did.
+    """The state of a connection that may go on. `next`: the number of its next request; `heard_us`: the time
+    of its last answer; `last_us`: the time of its last row.
     """
 
     capture: str
@@ -73,8 +73,8 @@ class Connected(NamedTuple):
 
 
 class Ledger(NamedTuple):
-    """What has been written, up to which run, and what of it goes on. `open`: capture, connection, exchange
-    and time_ns of requests whose answer is awaited.
+    """The rows written so far: up to which run, and the connections that go on. `open`: capture, connection,
+    exchange and time_ns of pending requests.
     """
 
     run: int = 0
@@ -95,10 +95,10 @@ def write(
     bodies: str = "variant",
     wait_s: float = WAIT_S,
 ) -> dict[str, int]:
-    """What is new in the captures, and how many rows of each table that were. `directory` is any that
-    Spark can write to. `bodies`: "variant", or "json" for readers without such a type. Raises ValueError
-    for tables that are not written, for other tables or bodies than a directory has, and for captures that
-    are not in a folder.
+    """Writes the new rows of the captures; gives their number for each table. `directory` is any that Spark
+    can write to. `bodies`: "variant", or "json" for readers without such a type. Raises ValueError for tables
+    that are not written, for other tables or bodies than a directory has, and for captures that are not in a
+    folder.
     """
     paths = [capture_paths] if isinstance(capture_paths, str) else [str(path) for path in capture_paths]
     before = _ledger(spark, directory)
@@ -162,13 +162,13 @@ def _ledger(spark: SparkSession, directory: str | Path) -> Ledger:
         last = None
     if last is None:
         return Ledger()
-    said = json.loads(last["value"])
-    said["connections"] = [Connected(*one) for one in said["connections"]]
-    return Ledger(**said)
+    ledger = json.loads(last["value"])
+    ledger["connections"] = [Connected(*one) for one in ledger["connections"]]
+    return Ledger(**ledger)
 
 
 def _commit(spark: SparkSession, directory: str | Path, ledger: Ledger) -> None:
-    """One file, which is there whole or not at all."""
+    """Writes one file, whole or not at all."""
     rows = spark.createDataFrame([(json.dumps(ledger._asdict()),)], "value string").coalesce(1)
     rows.write.mode("overwrite").text(f"{directory}/ledger/run={ledger.run}")
 
@@ -199,7 +199,7 @@ class _Since:
         return F.broadcast(self.spark.createDataFrame(list(requests), OPEN).select(*KEY))
 
     def every(self, *columns: str) -> DataFrame:
-        """Those that came since, waiting or not."""
+        """The frames that came since, pending or not."""
         rows = self.new.frames(*columns)
         return rows if self._any else rows.limit(0)
 
@@ -253,7 +253,7 @@ def _with_requests(before: Ledger) -> list[Part]:
 
 
 def _looked(source: _Since, before: Ledger, horizon_ns: int) -> Ledger:
-    """What the next run needs to know. Headers are read, and the few bodies that tell names."""
+    """The state for the next run. Headers are read, and the few bodies that have names."""
     heads = (
         source.frames(*KEY, "time", "time_ns", "kind", "side", "awaits").where("connection >= 0").persist()
     )
@@ -267,7 +267,7 @@ def _looked(source: _Since, before: Ledger, horizon_ns: int) -> Ledger:
     closed = {(row["capture"], row["connection"]) for row in connected if row["closed"]}
     waits = [one for one in _waiting(source, heads, before) if one[:2] not in closed and one[3] >= horizon_ns]
     heads.unpersist()
-    told = {
+    counts = {
         (row["capture"], row["connection"]): row["software"]
         for row in software(source).collect()  # type: ignore[arg-type]
     }
@@ -275,7 +275,7 @@ def _looked(source: _Since, before: Ledger, horizon_ns: int) -> Ledger:
     connections = {one[:2]: one for one in before.connections}
     for row in connected:
         key = row["capture"], row["connection"]
-        connections[key] = _joined(connections.get(key), row, told.get(key))
+        connections[key] = _joined(connections.get(key), row, counts.get(key))
     latest_us = max((one.last_us for one in connections.values()), default=0)
     return Ledger(
         open=waits,
@@ -332,7 +332,7 @@ class _Made(Tables):
 
 
 def _continued(rows: DataFrame, before: Ledger) -> DataFrame:
-    """With what earlier frames of their connections say of exchanges."""
+    """The rows with the facts about their exchanges from earlier frames of the connections."""
     known = [(one.capture, one.connection, one.heard_us, one.software) for one in before.connections]
     schema = "capture string, connection bigint, heard_us bigint, known string"
     earlier = F.broadcast(rows.sparkSession.createDataFrame(known, schema))

@@ -49,7 +49,7 @@ class Tables:
 
     @cached_property
     def names(self) -> Mapping[str, str]:
-        """The same, here: a job of Spark is run for it."""
+        """The same map in Python: this runs a job of Spark."""
         (row,) = self.topic_names.collect()
         return row["names"] or {}
 

@@ -18,7 +18,7 @@ NEW = PARTITIONS.format(
     "get(body.results_by_transaction, 0).topic_results", "results_by_partition", "partition_error_code"
 )
 PRODUCER = {name: f"body.{name}" for name in ("transactional_id", "producer_id", "producer_epoch")}
-# By API: what its request tells, and the first error of its response.
+# By API: the columns from its request, and the first error of its response.
 STEPS = {
     "InitProducerId": (PRODUCER | {"timeout_ms": "body.transaction_timeout_ms"}, "body.error_code"),
     "AddPartitionsToTxn": (
@@ -46,13 +46,15 @@ def _step(source: Source, api: str) -> DataFrame:
         *HEADER, *[F.expr(what).alias(name) for name, what in asks.items()]
     )
     given = [F.expr(f"body.{name}").alias(f"given_{name}") for name in ("producer_id", "producer_epoch")]
-    told = source.bodies(api, "response").select(
+    responses = source.bodies(api, "response").select(
         *KEY,
         F.col("time").alias("response_time"),
         F.expr(code).alias("code"),
         *(given if api == "InitProducerId" else []),
     )
-    rows = answered(asked, told).withColumn("error", F.when(F.col("answered"), error_text(F.col("code"))))
+    rows = answered(asked, responses).withColumn(
+        "error", F.when(F.col("answered"), error_text(F.col("code")))
+    )
     if api == "InitProducerId":
         for name in ("producer_id", "producer_epoch"):
             rows = rows.withColumn(name, F.coalesce(F.when(F.col("code") == 0, F.col(f"given_{name}")), name))

@@ -1,0 +1,1 @@
+"""Detectors of connections, metadata requests and errors of clients."""

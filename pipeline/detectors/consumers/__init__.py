@@ -1,0 +1,1 @@
+"""Detectors of consumers: polling, fetching, offsets."""

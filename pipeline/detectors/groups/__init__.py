@@ -1,0 +1,1 @@
+"""Detectors of consumer groups: members, generations, assignments."""

@@ -1,0 +1,1 @@
+"""Detectors of producers: batches, partitions, transactions, acknowledgements."""
