@@ -26,29 +26,36 @@ class Command(NamedTuple):
 
 COMMANDS = {
     "run": Command("running.run", "stand between Kafka clients and a cluster"),
+    "users": Command("running.users", "write the file of users that authenticate with klamm"),
     "demo": Command("demo.demo", "watch it work: a cluster, clients and klamm in one command"),
     "decode": Command("decode", "read frames, and print each as a tree of its fields"),
     "wire": Command("wire.wire", "print the layout of one API at one version"),
+    "web": Command("web", "look at exchanges in a browser: of a running klamm, or of captures"),
     "tail": Command("live.tail", "print requests and answers of a running klamm as they happen"),
+    "top": Command("live.top", "watch a running klamm in a terminal, with keys"),
+    "health": Command("live.health", "say whether a running klamm is alive, or ready"),
     "connections": Command("live.connections", "list or close connections of clients"),
     "inject": Command("live.inject", "answer requests of a running klamm with an error"),
     "delay": Command("live.delay", "let answers come later"),
-    "block": Command("live.block", "refuse what a client asks"),
+    "block": Command("live.block", "refuse requests of clients"),
     "down": Command("live.down", "let a broker seem gone"),
     "pause": Command("live.pause", "let frames wait for `klamm intercept`"),
     "intercept": Command(
         "live.intercept", "look at paused frames; edit, resume or drop them, or answer with an error"
     ),
     "rules": Command("rules.rules", "list, add and end rules; check or explain a file of them"),
-    "show": Command("captures.show", "print, sum up, cut and merge what captures hold"),
-    "diff": Command("captures.diff", "say what changed between two captures of the same work"),
-    "analyze": Command("analyze.analyze", "say what goes wrong in captures, and what to change, with Spark"),
+    "show": Command("captures.show", "print, sum up, cut and merge captures"),
+    "diff": Command("captures.diff", "compare two captures of the same work"),
+    "analyze": Command(
+        "analyze.analyze", "find problems in captures, and the settings to change, with Spark"
+    ),
     "replay": Command("captures.replay", "send the requests of a capture again, or answer clients from it"),
     "scenario": Command(
         "live.scenario", "play faults in phases on a running klamm, and judge how clients take them"
     ),
     "import": Command("captures.import_", "make a capture of packets that tcpdump or Wireshark recorded"),
     "export": Command("captures.export", "write captures as packets, JSON Lines or Parquet"),
+    "dashboards": Command("dashboards", "write dashboards for Grafana, and alerts for Prometheus"),
     "errors": Command("wire.errors", "explain an error of Kafka by its code or name"),
 }
 
@@ -91,7 +98,9 @@ class Parser(argparse.ArgumentParser):
         self._negative_number_matcher = NEGATIVE
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """What nothing takes is for the innermost command to tell: only it knows what is near."""
+        """Words that no command takes are reported by the innermost command: only it knows the nearest
+        ones.
+        """
         found, rest = super().parse_known_args(args, namespace)
         options = [word.partition("=")[0] for word in rest if word.startswith("-")]
         if options:
@@ -109,7 +118,7 @@ class Parser(argparse.ArgumentParser):
             raise argparse.ArgumentError(action, f"unknown {value!r}{near}")
 
     def format_help(self) -> str:
-        """With how to read the pages that it names."""
+        """Adds how to read the pages that it names."""
         text = super().format_help()
         pages = dict.fromkeys(PAGE.findall(text))
         return text + (f"\n`klamm help PAGE` prints {', '.join(pages)}.\n" if pages else "")
@@ -171,7 +180,7 @@ def _open_standard_streams() -> None:
 
 
 def _help(words: list[str]) -> int:
-    """About klamm, a command, or what a page of the documentation says."""
+    """Help about klamm or a command, or a page of the documentation."""
     from klamm.cli import pages
 
     if not words:

@@ -1,4 +1,4 @@
-"""How fast what is played goes."""
+"""The speed of a replay."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 
 
 def speed(text: str) -> float:
-    """So many times as fast. Raises ArgumentTypeError."""
+    """A factor of speed. Raises ArgumentTypeError."""
     try:
         number = float(text)
     except ValueError:

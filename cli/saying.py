@@ -1,8 +1,10 @@
-"""What is said to people on the standard error, by commands that fail."""
+"""Messages of failing commands, on the standard error."""
 
 from __future__ import annotations
 
 import sys
+
+from klamm.settings.printable import printable
 
 
 class WrongWord(ValueError):
@@ -10,7 +12,7 @@ class WrongWord(ValueError):
 
 
 def say(text: str, code: int) -> int:
-    """Lines, and the exit code."""
+    """Prints lines, in which names of others are printable, and gives the exit code."""
     sys.stdout.flush()
-    print("\n".join(f"klamm: {line}" for line in text.splitlines()), file=sys.stderr)
+    print("\n".join(f"klamm: {printable(line)}" for line in text.rstrip("\n").split("\n")), file=sys.stderr)
     return code

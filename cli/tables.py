@@ -1,4 +1,4 @@
-"""What commands print for people and for programs: columns, and JSON Lines."""
+"""Output for people and for programs: columns, and JSON Lines."""
 
 from __future__ import annotations
 

@@ -58,6 +58,8 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("words", nargs="+", metavar="CAPTURE", help=text)
     parser.add_argument("--html", metavar="FILE", help="write a page with plots too")
     parser.add_argument("--json", action="store_true", help="one object with all of it instead")
+    text = "tell the progress on the standard error, as one object a line"
+    parser.add_argument("--progress", action="store_true", help=text)
     text = "exit with 1 for findings of this severity or a higher one"
     parser.add_argument("--fail-on", metavar="|".join(SEVERITIES), help=text)
     parser.add_argument("--only", metavar="DETECTOR,...", help="look for these only")
@@ -69,7 +71,7 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("--follow", "-f", action="store_true", help="tell findings while the capture grows")
     text = "with --follow: look at so much of the latest traffic [10m]"
     parser.add_argument("--window", metavar="TIME", help=text)
-    text = "with --follow: where to keep what was read and told, to go on there after a restart"
+    text = "with --follow: the folder for its progress, to go on there after a restart"
     parser.add_argument("--checkpoint", metavar="DIR", help=text)
     parser.set_defaults(asked="analyze")
 
@@ -96,17 +98,17 @@ def _found(
     thresholds: Thresholds,
     arguments: argparse.Namespace,
 ) -> tuple[Findings, bool]:
-    """What was found, and whether something of the captures could not be read."""
+    """The report, and whether some part of the captures could not be read."""
     if arguments.follow:
         from klamm.cli.analyze.follow import follow
 
         with ExitStack() as stack:
-            with progress():
+            with progress(arguments.progress):
                 spark = stack.enter_context(_spark(arguments.spark, paths))
             return follow(spark, paths, detectors, thresholds, arguments), False
     from klamm.pipeline.report.reporting import reported
 
-    with progress() as step, _spark(arguments.spark, paths) as spark:
+    with progress(arguments.progress) as step, _spark(arguments.spark, paths) as spark:
         report = reported(spark, paths, detectors, thresholds, where, arguments.html is not None, step)
     _print(report, arguments)
     if where is not None and not report.traffic.exchanges:
@@ -144,7 +146,7 @@ def _detectors(text: str | None) -> Sequence[Detector]:
 
 
 def _check(arguments: argparse.Namespace, where: Expression | None) -> None:
-    """Raises WrongWord for what does not go together, OSError for a page that cannot be written."""
+    """Raises WrongWord for options that do not go together, OSError for a page that cannot be written."""
     if where is not None:
         try:
             sql(where, {})

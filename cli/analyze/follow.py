@@ -15,7 +15,7 @@ from klamm.cli.analyze.summary import STYLES, print_finding
 from klamm.cli.analyze.window import window_s
 from klamm.cli.tables import print_json
 from klamm.pipeline.detectors.detector import Detector
-from klamm.pipeline.detectors.finding import Evidence, Finding, Findings, Thresholds
+from klamm.pipeline.detectors.finding import Finding, Findings, Thresholds
 from klamm.pipeline.report import wording
 
 if TYPE_CHECKING:
@@ -31,12 +31,12 @@ def follow(
     thresholds: Thresholds,
     arguments: argparse.Namespace,
 ) -> Findings:
-    """All that was told, each as it was told last."""
+    """All findings that were reported, each in its last state."""
     from klamm.pipeline.detectors.following import follow as followed
 
     printed = _Printed(paths, detectors, arguments.json)
     with _interrupted() as stopped, _folder(arguments.checkpoint) as folder:
-        told = followed(
+        progress = followed(
             spark,
             paths,
             detectors,
@@ -47,12 +47,12 @@ def follow(
             thresholds,
             keep=arguments.checkpoint is not None,
         )
-    printed.end(told.requests, told.lost)
+    printed.end(progress.requests, progress.lost)
     return printed.found
 
 
 class _Printed:
-    """What was printed."""
+    """The lines that were printed."""
 
     def __init__(self, paths: Sequence[str], detectors: Sequence[Detector], as_json: bool) -> None:
         from rich.console import Console
@@ -63,34 +63,34 @@ class _Printed:
         self._console = Console(highlight=False)
 
     def look(self, look: Look) -> None:
-        from klamm.pipeline.report.gathering import lean, shown
+        from klamm.pipeline.report.gathering import evidence_exchanges, lean
 
         for name in look.found.failed.keys() - self.found.failed.keys():
             print(f"klamm: the detector {name} failed: {look.found.failed[name]}", file=sys.stderr)
         self.found.failed |= look.found.failed
         if not look.news:
             return
-        seen = shown(lean(look.tables), Findings(look.news))
+        seen = evidence_exchanges(lean(look.tables), Findings(look.news))
         for one in look.news:
-            commands = [
-                (each, wording.show(self._paths, one, each, seen.get(each[1:]))) for each in one.evidence
-            ]
-            self._print(one, commands)
+            self._print(one, [wording.shown(one, each, seen.get(each[1:])) for each in one.evidence])
         sys.stdout.flush()
         self.found.add(Findings(look.news))
 
-    def _print(self, one: Finding, commands: list[tuple[Evidence, str]]) -> None:
+    def _print(self, one: Finding, shown: list[wording.Shown]) -> None:
+        """`shown`: the exchanges that show each evidence."""
         detector = self._detectors[one.detector]
+        commands = [wording.show(self._paths, each) for each in shown]
         if self._json:
             from klamm.pipeline.report.report import finding_object
 
-            print_json(finding_object(one, detector, commands))
+            evidence = list(zip(one.evidence, shown, commands, strict=True))
+            print_json(finding_object(one, detector, evidence))
             return
         from rich.text import Text
 
         title = Text.assemble((one.severity, STYLES[one.severity]), "  ", (detector.title, "bold"))
         self._console.print(title.append(f"  {one.detector}", "bright_black"))
-        print_finding(one, commands[0][1] if commands else "", "", self._console)
+        print_finding(one, commands[0] if commands else "", "", self._console)
         if detector.settings:
             self._console.print(
                 Text.assemble("  ", ("change ", "green"), ", ".join(detector.settings)), soft_wrap=True
@@ -128,7 +128,7 @@ def _interrupted() -> Iterator[Callable[[], bool]]:
 
 @contextmanager
 def _folder(named: str | None) -> Iterator[Path]:
-    """Where the stream keeps how far it is."""
+    """The folder in which the stream keeps its position."""
     with ExitStack() as stack:
         folder = Path(
             named or stack.enter_context(TemporaryDirectory(prefix="klamm-", ignore_cleanup_errors=True))

@@ -1,19 +1,26 @@
-"""How far `klamm analyze` is, while Spark works: on a terminal, on the standard error."""
+"""Tells the progress of `klamm analyze` on the standard error: as a bar on a terminal, or for programs."""
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from tempfile import TemporaryFile
 
-Step = Callable[[str, int, int], None]  # what is done, how much of it is done, and of how much
+Step = Callable[[str, int, int], None]  # the step, how much of it is done, and of how much
+
+
+STARTING = "starting Spark"
 
 
 @contextmanager
-def progress() -> Iterator[Step]:
-    """Nothing is shown where there is no terminal."""
+def progress(for_programs: bool = False) -> Iterator[Step]:
+    """For programs JSON, a line for each step; else a bar, and nothing without a terminal."""
+    if for_programs:
+        yield from _as_lines()
+        return
     if not sys.stderr.isatty():
         yield lambda what, done, of: None
         return
@@ -27,7 +34,7 @@ def progress() -> Iterator[Step]:
         TimeElapsedColumn,
     )
 
-    own = os.fdopen(os.dup(sys.stderr.fileno()), "w")  # what Spark says meanwhile goes elsewhere
+    own = os.fdopen(os.dup(sys.stderr.fileno()), "w")  # Spark's own output goes elsewhere
     columns = (
         SpinnerColumn(),
         TextColumn("{task.description}"),
@@ -35,19 +42,29 @@ def progress() -> Iterator[Step]:
         MofNCompleteColumn(),
         TimeElapsedColumn(),
     )
-    with Progress(*columns, console=Console(file=own, force_terminal=True), transient=True) as shown:
-        task = shown.add_task("starting Spark", total=None)
+    with Progress(*columns, console=Console(file=own, force_terminal=True), transient=True) as bar:
+        task = bar.add_task(STARTING, total=None)
 
         def step(what: str, done: int, of: int) -> None:
-            shown.update(task, description=what, completed=done, total=of)
+            bar.update(task, description=what, completed=done, total=of)
 
+        yield step
+
+
+def _as_lines() -> Iterator[Step]:
+    with os.fdopen(os.dup(sys.stderr.fileno()), "w", buffering=1) as own:
+
+        def step(what: str, done: int, of: int) -> None:
+            own.write(json.dumps({"step": what, "done": done, "of": of}) + "\n")
+
+        step(STARTING, 0, 0)
         yield step
 
 
 @contextmanager
 def without_chatter() -> Iterator[None]:
-    """What is written to the standard error meanwhile is shown if this fails only. A Java that is started
-    here writes there as long as it runs.
+    """Hides the standard error, and shows it only if this fails. A Java that is started here writes there as
+    long as it runs.
     """
     try:
         place = sys.stderr.fileno()

@@ -1,4 +1,4 @@
-"""What `klamm analyze` found, for a terminal: what was read, then findings, the gravest first."""
+"""Prints the result of `klamm analyze` on a terminal: the traffic, then findings, the gravest first."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ INDENT = 2
 
 
 def print_summary(report: Report, console: Console) -> None:
-    """All of it; lines to be copied are as long as they are."""
+    """Lines to be copied are not wrapped."""
     console.print(Text(", ".join(map(wording.plain, report.captures)), "bold"), soft_wrap=True)
     _print(Text(report.span()), 0, console)
     _print(Text("; ".join(_amounts(report))), 0, console)
@@ -46,7 +46,7 @@ def print_group(report: Report, group: Group, console: Console) -> None:
 
 
 def print_finding(one: Finding, show: str, day: str, console: Console) -> None:
-    """Who, what, when and how often; and how to look at it."""
+    """The client, the problem, its time and frequency; and the command that shows it."""
     _print(Text(wording.who(one), "bold"), INDENT, console)
     _print(Text(wording.plain(one.what)), 2 * INDENT, console)
     often = f"{wording.count(one.count, 'time')}, {wording.when(one.first_us, one.last_us, day)}"

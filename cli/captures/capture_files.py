@@ -1,4 +1,4 @@
-"""What the commands that read captures share: which words are captures, and what is said of damage."""
+"""Shared by the commands that read captures: which words are captures, and how damage is reported."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from klamm.cli.saying import WrongWord, say
 from klamm.rules.expressions import Expression, ExpressionError, parse
 from klamm.rules.expressions.names import KNOWN, constant
+from klamm.rules.expressions.work import OFFLINE
 from klamm.settings.extras import installing
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ SIGNS = re.compile(r"""[=<>!]=|[<>&|()"']|[ ](and|or|not|in|is|[-=+*/])[ ]|^not[
 
 
 def telling(command: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Namespace], int]:
-    """What goes wrong becomes lines for people: 2 for words that cannot be meant, 1 for what failed."""
+    """Turns errors into lines for people: 2 for wrong words, 1 for failures."""
 
     @wraps(command)
     def run(arguments: argparse.Namespace) -> int:
@@ -45,7 +46,9 @@ def telling(command: Callable[[argparse.Namespace], int]) -> Callable[[argparse.
 
 
 def words(found: Iterable[str]) -> tuple[list[str], str | None]:
-    """Captures, and an expression: what exists is a capture, one other word the expression."""
+    """Captures, and an expression: a word that exists as a path is a capture, one other word is the
+    expression.
+    """
     there: list[str] = []
     others: list[str] = []
     for word in found:
@@ -74,7 +77,7 @@ def expression(text: str | None) -> Expression | None:
     if text is None:
         return None
     try:
-        found = parse(text)
+        found = parse(text, OFFLINE)
         found.apis()
     except ExpressionError as wrong:
         if _is_meant_as_expression(text):
@@ -89,7 +92,7 @@ def _is_meant_as_expression(word: str) -> bool:
 
 
 def captures(paths: Iterable[str]) -> list[str]:
-    """Raises WrongWord for what does not exist."""
+    """Raises WrongWord for a path that does not exist."""
     found = list(paths)
     for path in found:
         if not _exists(path):
@@ -104,8 +107,8 @@ def reading(paths: list[str]) -> Reading:
     return read(paths)
 
 
-def told(found: Reading | Following) -> int:
-    """What could not be read is said, a line each: 1 if there is such."""
+def report_problems(found: Reading | Following) -> int:
+    """Prints a line for each part that could not be read: 1 if there is one."""
     for problem in found.problems:
         say(problem, LOST)
     return LOST if found.problems else FINE

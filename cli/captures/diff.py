@@ -8,10 +8,10 @@ from typing import Any
 
 from klamm.captures.summaries.diff import ASPECTS, STARTING, Difference, differences
 from klamm.captures.summaries.diff_measures import Work, measure
-from klamm.cli.captures.capture_files import captures, reading, telling, told
+from klamm.cli.captures.capture_files import captures, reading, report_problems, telling
 from klamm.cli.saying import WrongWord
 from klamm.cli.tables import print_json, print_table
-from klamm.proxy.log.lines import printable
+from klamm.decoders.text import printable
 from klamm.settings.nearest import suggestion
 
 DESCRIPTION = """\
@@ -73,7 +73,7 @@ def run(arguments: argparse.Namespace) -> int:
             print(f"{name}  {printable(path)}: {_about(work)}")
         print()
         _print(found)
-    damaged = max([told(each) for each in read])
+    damaged = max([report_problems(each) for each in read])
     return damaged or (DIFFERENT if found else SAME)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from klamm.captures.captured import Captured
-from klamm.cli.captures.capture_files import expression, reading, telling, told, words
+from klamm.cli.captures.capture_files import expression, reading, report_problems, telling, words
 from klamm.cli.captures.searching import Search
 from klamm.cli.saying import WrongWord
 
@@ -36,7 +36,6 @@ the rest is written.
 FORMS = ("pcapng", "jsonl", "parquet")
 SUFFIXES = {f".{form}": form for form in FORMS}
 STANDARD_OUTPUT = "-"
-MANY = 5  # ports that are named
 
 
 def add_parser(subparsers: Any) -> None:
@@ -66,12 +65,12 @@ def run(arguments: argparse.Namespace) -> int:
     search = Search(expression(text))
     found = reading(paths)
     with _written(arguments.output) as file:
-        said = WRITERS[form](lambda: _shown(found, arguments.output), search, file, arguments)
+        summary = WRITERS[form](lambda: _with_progress(found, arguments.output), search, file, arguments)
     if arguments.output != STANDARD_OUTPUT:
-        print(f"{arguments.output}: {said}")
-    code = told(found)
+        print(f"{arguments.output}: {summary}")
+    code = report_problems(found)
     search.say_nothing_found(found)
-    return code
+    return max(code, search.say_unjudged())
 
 
 def _form(arguments: argparse.Namespace) -> str:
@@ -97,20 +96,16 @@ Rows = Callable[[], Iterator[Captured]]
 def _packets(rows: Rows, search: Search, file: IO[bytes], arguments: argparse.Namespace) -> str:
     from importlib.metadata import version  # slow to load
 
-    from klamm.captures.exports.exporting import Selection, seen_by
-    from klamm.captures.packets.endpoints import BROKER_PORT
-    from klamm.captures.packets.pcapng import Packets
+    from klamm.captures.exports.exporting import SeenBy, Selection
+    from klamm.captures.exports.packet_file import PacketFile
 
     selection = None if search.where is None else Selection(search.of(rows()))
     some = rows() if selection is None else selection.of(rows())
-    packets = Packets()
-    file.write(packets.head(f"klamm {version('klamm')}"))
-    for row in seen_by(arguments.seen_by or "client", some):
-        for block in packets.blocks(row._replace(frame=None) if arguments.bodies == "none" else row):
-            file.write(block)
-    odd = [f"-d tcp.port=={port},kafka" for port in sorted(packets.ports - {BROKER_PORT})]
-    hint = f"; tshark and Wireshark need {' '.join(odd[:MANY])}" if odd else ""
-    return _count(packets.frames, "frame") + hint
+    who: SeenBy = arguments.seen_by or "client"
+    packets = PacketFile(f"klamm {version('klamm')}", who, arguments.bodies != "none")
+    for block in packets.blocks(some):
+        file.write(block)
+    return "; ".join(filter(None, (_count(packets.frames, "frame"), packets.hint())))
 
 
 def _json_lines(rows: Rows, search: Search, file: IO[bytes], arguments: argparse.Namespace) -> str:
@@ -160,7 +155,7 @@ def _written(path: str) -> Iterator[IO[bytes]]:
         raise
 
 
-def _shown(found: Reading, output: str) -> Iterator[Captured]:
+def _with_progress(found: Reading, output: str) -> Iterator[Captured]:
     """Its rows, with a bar on a terminal that says how far it is."""
     if not sys.stderr.isatty() or (output == STANDARD_OUTPUT and sys.stdout.isatty()):
         yield from found

@@ -52,7 +52,7 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("--append", action="store_true", help=text)
     text = "a port of brokers, if only these are meant; several with commas [any]"
     parser.add_argument("--port", action="append", default=[], metavar="PORT", help=text)
-    text = "what is kept of records: blank, keep, hash [blank]"
+    text = "the part of records that is kept: blank, keep, hash [blank]"
     parser.add_argument(
         "--records", choices=("blank", "keep", "hash"), default="blank", metavar="HOW", help=text
     )

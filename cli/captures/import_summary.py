@@ -1,4 +1,4 @@
-"""What `klamm import` says of what it found."""
+"""The summary that `klamm import` prints."""
 
 from __future__ import annotations
 
@@ -39,6 +39,7 @@ def as_object(found: Found, problems: list[str], output: str) -> dict[str, Any]:
         "packets": found.packets,
         "first_ns": found.first_ns,
         "last_ns": found.last_ns,
+        "moved_times": found.moved_times,
         "connections": {"kafka": kinds["Kafka"], "tls": kinds["TLS"], "other": kinds["other"]},
         "mid_stream": found.mid_stream,
         "decrypted": found.decrypted,
@@ -79,9 +80,9 @@ def _connections(found: Found) -> str:
         for count, what in ((found.mid_stream, "older than the packets"), (found.decrypted, "in TLS"))
         if count
     ]
-    told = f"{_count(kinds['Kafka'], 'connection')} of Kafka" + (f" ({', '.join(notes)})" if notes else "")
+    text = f"{_count(kinds['Kafka'], 'connection')} of Kafka" + (f" ({', '.join(notes)})" if notes else "")
     others = [f"{kinds[kind]:,} {what}" for kind, what in OTHERS if kinds[kind]]
-    return ", ".join([told, *others])
+    return ", ".join([text, *others])
 
 
 def _besides(found: Found) -> Iterator[str]:
@@ -92,7 +93,7 @@ def _besides(found: Found) -> Iterator[str]:
         more = sum(count for _, count in tls[NAMED:])
         yield f"TLS, not read: {more:,} more, to {len(tls) - NAMED:,} others"
     if tls:
-        yield "what clients said in TLS is read with --keys, where they wrote an SSLKEYLOGFILE"
+        yield "TLS is read with --keys, if clients wrote an SSLKEYLOGFILE"
     for hole in sorted(found.holes)[:NAMED]:
         yield f"lost: {_hole(hole)}"
     if len(found.holes) > NAMED:
@@ -101,6 +102,9 @@ def _besides(found: Found) -> Iterator[str]:
     if found.cut_packets:
         cut = f"{found.cut_bytes:,} bytes of {_count(found.cut_packets, 'packet')}"
         yield f"cut: {cut}, where they were captured (tcpdump keeps all with -s 0)"
+    if found.moved_times:
+        moved = _count(found.moved_times, "packet")
+        yield f"times: {moved} from before 1970 or after 2262, moved to these years"
     for what, count in found.ignored.most_common():
         yield f"not read: {_count(count, 'packet')}, {what}"
     if found.connections["other"] and not found.connections["Kafka"]:
@@ -114,8 +118,8 @@ def _hole(hole: Hole) -> str:
 
 
 def _time(time_ns: int) -> str:
-    said = datetime.fromtimestamp(time_ns / 1e9, UTC)
-    return said.replace(tzinfo=None).isoformat(" ", "milliseconds") + "Z"
+    moment = datetime.fromtimestamp(time_ns / 1e9, UTC)
+    return moment.replace(tzinfo=None).isoformat(" ", "milliseconds") + "Z"
 
 
 def _count(number: int, what: str) -> str:

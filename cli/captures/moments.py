@@ -1,28 +1,10 @@
-"""Times of a capture, as people write them, and the exchanges that ended between two of them."""
+"""Times of a capture, as people write them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from datetime import datetime, time
-from typing import NamedTuple
 
-from klamm.captures.frames import Framed
 from klamm.cli.saying import WrongWord
-
-
-class Period(NamedTuple):
-    """From, and up to before, ns since 1970. None: without a beginning, without an end."""
-
-    since_ns: int | None = None
-    until_ns: int | None = None
-
-    def of(self, exchanges: Iterable[Framed]) -> Iterator[Framed]:
-        """Those that ended in it; without an answer, those that were asked in it."""
-        since, until = self.since_ns or 0, self.until_ns
-        for one in exchanges:
-            time_ns = one.exchange.last.time_ns
-            if time_ns >= since and (until is None or time_ns < until):
-                yield one
 
 
 def moment(option: str, text: str | None, first_ns: int) -> int | None:

@@ -11,7 +11,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from klamm.captures.exports.exporting import Selection, seen_by
-from klamm.cli.captures.capture_files import FINE, LOST, USAGE, expression, reading, telling, told, words
+from klamm.cli.captures.capture_files import (
+    FINE,
+    LOST,
+    USAGE,
+    expression,
+    reading,
+    report_problems,
+    telling,
+    words,
+)
 from klamm.cli.captures.searching import Search
 from klamm.cli.live.prefixes import api
 from klamm.cli.pace import speed
@@ -51,7 +60,7 @@ klamm replay CAPTURE... [EXPR] --to BOOTSTRAP[,...] [OPTION...]
        klamm replay --serve CAPTURE... [EXPR] [--listen HOST:PORT] [--strict]"""
 
 LISTEN = "127.0.0.1:19092"
-# What `klamm run` is told with options is told here with client properties.
+# `klamm run` has options for these; here they are client properties.
 HINTS = {
     "start klamm with --upstream-tls": "set security.protocol to SSL or SASL_SSL in --client-config",
     "start klamm without --upstream-tls if it is a plain port": "or it is a plain port",
@@ -70,7 +79,7 @@ def add_parser(subparsers: Any) -> None:
     side.add_argument("--serve", action="store_true", help="be the broker of the capture, for clients")
     pace = parser.add_mutually_exclusive_group()
     pace.add_argument("--speed", type=speed, metavar="N", help="so many times as fast [1]")
-    text = "no pauses: as soon as what was answered before is answered"
+    text = "no pauses: each as soon as the answers before it are there"
     pace.add_argument("--asap", action="store_true", help=text)
     text = "Kafka's client properties: how to connect, as whom [plain, as nobody]"
     parser.add_argument("--client-config", metavar="FILE", help=text)
@@ -78,7 +87,7 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("--offsets", action="store_true", help="compare offsets too")
     text = f"with --serve: bootstrap port, and after it the other brokers'; 0: free ones [{LISTEN}]"
     parser.add_argument("--listen", metavar="HOST:PORT", default=LISTEN, help=text)
-    parser.add_argument("--strict", action="store_true", help="with --serve: only what was recorded")
+    parser.add_argument("--strict", action="store_true", help="with --serve: recorded answers only")
     parser.add_argument("--json", action="store_true", help="one object, for programs")
     parser.set_defaults(asked="replay")
 
@@ -97,7 +106,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _play(arguments: argparse.Namespace, found: Reading, where: Expression | None) -> int:
     import uvloop
 
-    from klamm.proxy.cluster.discovery import Unanswered
+    from klamm.proxy.cluster.conversation import Unanswered
     from klamm.replay.survey import survey
 
     bootstrap = tuple(_bootstrap(arguments.to))
@@ -105,7 +114,7 @@ def _play(arguments: argparse.Namespace, found: Reading, where: Expression | Non
     without = frozenset(_apis(arguments.without or ""))
     rows = _rows(found, where)
     there = survey(rows(), without)
-    lost = told(found)
+    lost = report_problems(found)
     if not there.requests:
         return say(f"no request of the capture can be sent{_because(there)}", USAGE)
     if there.blank_produces:
@@ -149,7 +158,7 @@ async def _played(
 
 
 def _serve(arguments: argparse.Namespace, found: Reading, where: Expression | None) -> int:
-    """Until a signal. 0 if every request could be answered, 1 if not, 2 if nothing could be served."""
+    """Serves until a signal. 0 if every request could be answered, 1 if not, 2 if nothing could be served."""
     from klamm.replay.serving.serving import CannotServe, Serving, load, serve, warnings
 
     def announce(serving: Serving) -> None:
@@ -161,14 +170,14 @@ def _serve(arguments: argparse.Namespace, found: Reading, where: Expression | No
         raise WrongWord(f"--listen: {wrong}") from None
     try:
         recording = load(found, where)
-        lost = told(found)
+        lost = max(report_problems(found), Search(where).say_unjudged())
         for line in warnings(recording):
             say(line, FINE)
         served = serve(
             recording, listen, lambda line: print(line, file=sys.stderr), announce, arguments.strict
         )
     except CannotServe as problem:
-        told(found)
+        report_problems(found)
         return say(str(problem), USAGE)
     print(f"{served.answered.total()} requests answered, {served.unanswered.total()} not")
     for name, count in served.unanswered.most_common():
@@ -183,6 +192,7 @@ def _rows(found: Reading, where: Expression | None) -> Callable[[], Iterable[Cap
     search = Search(where)
     selection = Selection(search.of(found))
     search.say_nothing_found(found)
+    search.say_unjudged()
     return lambda: seen_by("broker", selection.of(found))
 
 
@@ -224,8 +234,8 @@ def _report(as_json: bool, player: Player, there: Survey) -> None:
     if there.lost:
         print(f"missing in the capture: {_counted(there.lost, 'frame')}")
     if passed:
-        told = ", ".join(f"{name} {error} {count}" for (name, error), count in passed)
-        print(f"told to ask again in the recording, and not now: {told}")
+        differences = ", ".join(f"{name} {error} {count}" for (name, error), count in passed)
+        print(f"the recording told clients to ask again, and this cluster did not: {differences}")
     if not found:
         print("no differences")
         return

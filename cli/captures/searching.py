@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING
 from klamm.captures.captured import Captured
 from klamm.captures.exchanges import Exchange, exchanges
 from klamm.captures.frames import Framed, chosen
-from klamm.cli.captures.moments import Period
+from klamm.captures.period import Period
+from klamm.cli.captures.capture_files import FINE, LOST
 from klamm.cli.saying import say
 from klamm.rules.expressions import Expression
+from klamm.rules.expressions.work import OFFLINE
 
 if TYPE_CHECKING:
     from klamm.captures.storage.reading import Reading
@@ -30,7 +32,7 @@ class Search:
         self.seen = self.found = 0
 
     def of(self, rows: Iterable[Captured]) -> Iterator[Framed]:
-        """In the order of their ends."""
+        """The exchanges in the order of their ends."""
         self.seen = self.found = 0
         for one in self.period.of(chosen(self._counted(exchanges(rows)), self.where)):
             self.found += 1
@@ -50,6 +52,14 @@ class Search:
         if self.where is not None and self.where.reads_records:
             for kept in sorted({one.origin.records for one in segments} & KEPT.keys()):
                 say(KEPT[kept], 0)
+
+    def say_unjudged(self) -> int:
+        """If so, that exchanges are missing because the expression takes too much work; 1 then."""
+        count = 0 if self.where is None else self.where.unjudged
+        if not count:
+            return FINE
+        frames = f"{count:,} frame{'s' * (count != 1)}"
+        return say(f"left out: {frames} on which the expression takes more than {OFFLINE:,} steps", LOST)
 
     def _counted(self, found: Iterable[Exchange]) -> Iterator[Exchange]:
         for one in found:

@@ -12,12 +12,13 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from klamm.captures.captured import Captured
-from klamm.cli.captures.capture_files import expression, reading, telling, told, words
-from klamm.cli.captures.moments import Period, moment
+from klamm.captures.period import Period
+from klamm.cli.captures.capture_files import expression, reading, report_problems, telling, words
+from klamm.cli.captures.moments import moment
 from klamm.cli.captures.searching import Search
 from klamm.cli.saying import WrongWord
 from klamm.cli.tables import print_json
-from klamm.proxy.log.lines import printable
+from klamm.decoders.text import printable
 
 if TYPE_CHECKING:
     from klamm.captures.storage.following import Following
@@ -49,17 +50,17 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "words", nargs="+", metavar="CAPTURE", help="files and folders; and which exchanges [all]"
     )
-    shown = parser.add_mutually_exclusive_group()
-    shown.add_argument("-v", "--values", action="store_true", help="with their fields")
-    shown.add_argument("-x", "--hex", action="store_true", help="with their bytes, and what these mean")
-    shown.add_argument("--stats", action="store_true", help="sum up instead")
+    group = parser.add_mutually_exclusive_group()
+    group.add_argument("-v", "--values", action="store_true", help="with their fields")
+    group.add_argument("-x", "--hex", action="store_true", help="with their bytes, field by field")
+    group.add_argument("--stats", action="store_true", help="sum up instead")
     parser.add_argument(
         "--headers", action="store_true", help="with --stats: read no bodies; faster, without errors"
     )
-    shown.add_argument("--output", "-o", metavar="DIR", help="write them as a capture instead")
+    group.add_argument("--output", "-o", metavar="DIR", help="write them as a capture instead")
     parser.add_argument("--json", action="store_true", help="one object a line")
     parser.add_argument("--count", "-n", metavar="N", type=int, help="end after so many")
-    parser.add_argument("--follow", "-f", action="store_true", help="go on with what is added")
+    parser.add_argument("--follow", "-f", action="store_true", help="go on with new exchanges")
     text = "from this time on, such as 15:30:12.5 or 2026-11-21T15:30"
     parser.add_argument("--since", metavar="TIME", help=text)
     parser.add_argument("--until", metavar="TIME", help="up to before this time")
@@ -78,8 +79,9 @@ def run(arguments: argparse.Namespace) -> int:
         time.tzset()
     if arguments.follow:
         following = _following(paths)
-        _list(following, Search(where), arguments)
-        return told(following)
+        search = Search(where)
+        _list(following, search, arguments)
+        return max(report_problems(following), search.say_unjudged())
     found = reading(paths)
     search = Search(where, _period(found, arguments))
     if arguments.stats:
@@ -92,10 +94,10 @@ def run(arguments: argparse.Namespace) -> int:
         print(write(found, search, arguments.output))
     else:
         _list(found, search, arguments)
-    code = told(found)
+    code = report_problems(found)
     if not arguments.stats:
         search.say_nothing_found(found)
-    return code
+    return max(code, search.say_unjudged())
 
 
 def _period(found: Reading, arguments: argparse.Namespace) -> Period:
@@ -105,10 +107,10 @@ def _period(found: Reading, arguments: argparse.Namespace) -> Period:
 
 
 def _check(arguments: argparse.Namespace, filtered: bool) -> None:
-    """Raises WrongWord for what does not go together."""
+    """Raises WrongWord for options that do not go together."""
     timed = arguments.since is not None or arguments.until is not None
     if arguments.stats and (filtered or timed):
-        raise WrongWord("--stats is of whole captures: cut what you want with -o first")
+        raise WrongWord("--stats is of whole captures: cut a part with -o first")
     if arguments.headers and not arguments.stats:
         raise WrongWord("--headers is of --stats: say both")
     if arguments.follow and (arguments.stats or timed or arguments.output is not None):
@@ -150,7 +152,7 @@ def _list(found: Iterable[Captured], search: Search, arguments: argparse.Namespa
 
 
 def _noting(rows: Iterable[Captured], missing: list[Captured]) -> Iterator[Captured]:
-    """The rows; what says that others are missing is put aside too."""
+    """The rows; those that report missing frames are also collected."""
     for row in rows:
         if row.kind == "lost":
             missing.append(row)
@@ -161,8 +163,10 @@ def _tell(missing: list[Captured], as_json: bool) -> None:
     for row in missing:
         of = row.connection
         if as_json:
-            told = {"lost": row.lost, "time": round(row.time_ns / 1e9, 6), "text": row.text}
-            print_json(told if of is None else {**told, "connection": of.client, "connection_id": of.number})
+            fields = {"lost": row.lost, "time": round(row.time_ns / 1e9, 6), "text": row.text}
+            print_json(
+                fields if of is None else {**fields, "connection": of.client, "connection_id": of.number}
+            )
         else:
             when = datetime.fromtimestamp(row.time_ns / 1e9).strftime("%H:%M:%S.%f")[:-3]
             where = "" if of is None else f"{when} connection={of.number}"

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from klamm.captures.captured import Captured
+from klamm.captures.exports.cutting import cut, origin_of
 from klamm.captures.exports.exporting import Selection
+from klamm.captures.period import Period
 from klamm.captures.storage.stored import stored
-from klamm.cli.captures.moments import Period
 from klamm.cli.captures.searching import Search
 from klamm.cli.saying import WrongWord
 
@@ -25,16 +26,12 @@ def write(found: Reading, search: Search, output: str) -> str:
     """One segment if `output` ends as such, else a folder of them; what was written, in words. Raises
     WrongWord for what is there already.
     """
-    from klamm.captures.storage.segments import origin
     from klamm.captures.storage.writing import Writer, write_file
 
     path = Path(output)
     if path.is_file() or (path.is_dir() and any(path.iterdir())):
         raise WrongWord(f"{output} is there already: name a new file or folder")
-    sources = [segment.origin for segment in found.segments()]
-    kept = {source.records for source in sources}
-    clusters = {name: cluster_id for source in sources for name, cluster_id in source.clusters.items()}
-    of = origin(kept.pop() if len(kept) == 1 else "blank", clusters)
+    of = origin_of(found.segments())
     rows = _rows(found, search)
     if path.name.endswith(ONE_FILE):
         return f"{output}: {write_file(path, rows, of):,} rows"
@@ -47,15 +44,10 @@ def write(found: Reading, search: Search, output: str) -> str:
 
 
 def _rows(found: Reading, search: Search) -> Iterator[Captured]:
-    """Those of the exchanges for which it holds, of what else happened on their connections, and what is
-    missing. Of all time and without an expression, all.
+    """The rows of the matching exchanges, the other rows of their connections, and the gaps. All rows for all
+    times without an expression.
     """
     if search.where is None and search.period == Period():
         yield from found
         return
-    selection = Selection(search.of(found))
-    for row in found:
-        if row.connection is None:
-            yield row
-        else:
-            yield from selection.of([row])
+    yield from cut(found, Selection(search.of(found)))

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
-from klamm.cli.decode.values import content, moment
 from klamm.decoders.records import (
     LEAST_SIZES,
     UNKNOWN,
@@ -21,28 +20,29 @@ from klamm.decoders.records import (
     valid_bytes,
 )
 from klamm.decoders.schema import RECORDS, Field, members
-from klamm.rules.json_form import plain_text
+from klamm.decoders.shown.words import content, moment
+from klamm.decoders.text import valid_text
 
 SHOWN = 10  # records of a batch
 Show = Callable[[list[Record]], Any]
 
 
 def describe(
-    fields: tuple[Field, ...], told: Mapping[str, Any], values: Mapping[str, Any], blanked: bool, show: Show
+    fields: tuple[Field, ...], known: Mapping[str, Any], values: Mapping[str, Any], blanked: bool, show: Show
 ) -> None:
-    """Write the batches of `values` into what is `told` of them, as to_json has it: beside the size of each
-    records field. `blanked`: the capture has left out contents. `show` makes of records what is told of them.
+    """Writes the batches of `values` into their JSON form, `told`: beside the size of each records field.
+    `blanked`: the capture has left out contents. `show` turns records into their description.
     """
     for field in fields:
         value = values.get(field.name)
         if value is None:
             continue
         if field.mark == RECORDS:
-            told[field.name].update(_described(bytes(value), blanked, show))
+            known[field.name].update(_described(bytes(value), blanked, show))
         elif field.kind == "struct":
-            describe(members(field), told[field.name], value, blanked, show)
+            describe(members(field), known[field.name], value, blanked, show)
         elif field.kind == "array" and members(field):
-            for one, other in zip(told[field.name], value, strict=True):
+            for one, other in zip(known[field.name], value, strict=True):
                 describe(members(field), one, other, blanked, show)
 
 
@@ -59,7 +59,7 @@ def as_objects(some: list[Record]) -> list[dict[str, Any]]:
             "timestamp": moment(record.timestamp) or None,
             "key": _text(record.key),
             "value": _text(record.value),
-            "headers": [[plain_text(name), _text(value)] for name, value in record.headers],
+            "headers": [[valid_text(name), _text(value)] for name, value in record.headers],
         }
         for record in some
     ]

@@ -13,7 +13,8 @@ from klamm.captures.summaries.statistics import Summing, Sums, Use
 from klamm.captures.summaries.statistics_errors import ErrorCounts
 from klamm.cli.tables import print_json, print_table
 from klamm.decoders import API
-from klamm.proxy.log.lines import duration, printable, size
+from klamm.decoders.text import printable
+from klamm.proxy.log.lines import duration, size
 
 if TYPE_CHECKING:
     from klamm.captures.storage.reading import Reading
@@ -23,7 +24,7 @@ SIZE = 4  # bytes of the size field, which frames are kept without
 
 
 def sum_up(found: Reading, headers: bool, as_json: bool) -> None:
-    """Read all of it, and print what it comes to. `headers`: nothing that is in bodies, which is faster."""
+    """Reads the whole capture, and prints the sums. `headers`: without bodies, which is faster."""
     summing, errors = Summing(), None if headers else ErrorCounts()
     summing.add(_batches(found, errors))
     sums, counts = summing.end(), errors.errors if errors is not None else {}
@@ -113,7 +114,7 @@ def _amounts(use: Use, of: Use) -> tuple[str, ...]:
 
 
 def _besides(sums: Sums, errors: ErrorCounts | None) -> Iterator[str]:
-    """What else is worth a line."""
+    """Further lines, where there is something to say."""
     if sums.fates:
         yield "\nklamm: " + ", ".join(
             f"{count:,} {side}{'s' * (count != 1)} {fate}" for (side, fate), count in sums.fates.most_common()
@@ -133,13 +134,13 @@ def _object(sums: Sums, errors: dict[tuple[int, int], Counter[str]], headers: bo
     apis = []
     for kind, use in sorted(sums.apis.items()):
         latency = sums.latencies_ms.get(kind, Histogram())
-        told: dict[str, Any] = {"api": _name(kind[0]), "version": kind[1], **_plain(use)}
+        fields: dict[str, Any] = {"api": _name(kind[0]), "version": kind[1], **_plain(use)}
         if latency.counts:
             shares = {"p50": latency.quantile(0.5), "p99": latency.quantile(0.99), "max": latency.most}
-            told["latency_ms"] = {name: round(value, 3) for name, value in shares.items()}
+            fields["latency_ms"] = {name: round(value, 3) for name, value in shares.items()}
         if not headers:
-            told["errors"] = dict(errors.get(kind, Counter()))
-        apis.append(told)
+            fields["errors"] = dict(errors.get(kind, Counter()))
+        apis.append(fields)
     return {
         "first": round(sums.first_ns / 1e9, 6),
         "last": round(sums.last_ns / 1e9, 6),

@@ -11,16 +11,17 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from klamm.cli.decode.as_json import as_object, unknown_object
-from klamm.cli.decode.frames import Conversation, Message, Piece, Told, pieces, request_of
+from klamm.cli.decode.frames import FrameReader, Hints, Message, Piece, pieces, request_of
 from klamm.cli.decode.guess import fits
 from klamm.cli.decode.input import NoBytes, bytes_of, spelled
-from klamm.cli.decode.records import wrongs
-from klamm.cli.decode.tree import DIM, TITLE, Line, Shown, lines, secrets
+from klamm.cli.decode.tree import DIM, TITLE, Line, View, lines, secrets
 from klamm.cli.tables import print_json
 from klamm.decoders import API
 from klamm.decoders.headers import request_header_version, response_header_version
 from klamm.decoders.schema import Api
+from klamm.decoders.shown.records import wrongs
 from klamm.settings.nearest import suggestion
+from klamm.settings.printable import printable
 
 DESCRIPTION = """\
 Decode frames of Kafka's protocol, and print each as a tree of its fields with their offsets and bytes.
@@ -56,9 +57,9 @@ def add_parser(subparsers: Any) -> None:
     usage = "klamm decode [INPUT...] [OPTION...]"
     parser = subparsers.add_parser("decode", usage=usage, description=DESCRIPTION, epilog=EXAMPLES)
     parser.add_argument("input", nargs="*", metavar="INPUT", help="hex, base64, a file, or - [-]")
-    parser.add_argument("--api", metavar="API", help="what a response answers: a name or a key")
+    parser.add_argument("--api", metavar="API", help="the API that a response answers: a name or a key")
     parser.add_argument("--version", type=int, metavar="N", help="and its version")
-    parser.add_argument("--side", choices=("request", "response"), help="[told by the bytes]")
+    parser.add_argument("--side", choices=("request", "response"), help="[found in the bytes]")
     parser.add_argument("--bare", action="store_true", help="one frame, without its size")
     parser.add_argument("--full", action="store_true", help="cut nothing short")
     parser.add_argument("--secrets", action="store_true", help="show secrets too")
@@ -69,33 +70,33 @@ def add_parser(subparsers: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """0: all was read. 1: a frame is malformed. 2: wrong usage, no bytes, or a frame that may be anything."""
     try:
-        told = _told(arguments)
+        hints = _hints(arguments)
         sources = list(_sources(arguments.input))
     except (NoBytes, _Wrong) as problem:
-        print(f"klamm decode: {problem}", file=sys.stderr)
+        print(f"klamm decode: {printable(str(problem))}", file=sys.stderr)
         return USAGE
     except OSError as problem:
-        print(f"klamm decode: {problem.filename}: {problem.strerror}", file=sys.stderr)
+        print(f"klamm decode: {printable(str(problem.filename))}: {problem.strerror}", file=sys.stderr)
         return USAGE
-    return _Decoding(arguments, told).run(sources)
+    return _Decoding(arguments, hints).run(sources)
 
 
 class _Wrong(Exception):
     """Options or words that cannot be meant."""
 
 
-def _told(arguments: argparse.Namespace) -> Told:
+def _hints(arguments: argparse.Namespace) -> Hints:
     if arguments.api is None:
         if arguments.version is not None:
             raise _Wrong("--version is of --api: say both")
-        return Told(side=arguments.side, bare=arguments.bare)
+        return Hints(side=arguments.side, bare=arguments.bare)
     api = API.get(int(arguments.api) if arguments.api.isdigit() else arguments.api)
     if api is None:
         guess = suggestion(arguments.api, [known.name for known in API])
         raise _Wrong(f"unknown API {arguments.api!r}{guess}")
     if arguments.version is not None and arguments.version not in api.versions:
         raise _Wrong(f"{api.name} has versions {api.versions}, not {arguments.version}")
-    return Told(api, arguments.version, arguments.side, arguments.bare)
+    return Hints(api, arguments.version, arguments.side, arguments.bare)
 
 
 def _sources(words: list[str]) -> Iterator[Source]:
@@ -132,10 +133,10 @@ def _of(name: str, data: bytes) -> tuple[str, bytes]:
 class _Decoding:
     """One run over all frames of all inputs."""
 
-    def __init__(self, arguments: argparse.Namespace, told: Told) -> None:
-        self.arguments, self.told = arguments, told
-        self.shown = Shown(arguments.full, arguments.secrets)
-        self.conversation = Conversation(told)
+    def __init__(self, arguments: argparse.Namespace, hints: Hints) -> None:
+        self.arguments, self.hints = arguments, hints
+        self.view = View(arguments.full, arguments.secrets)
+        self.reader = FrameReader(hints)
         self.print = _printer()
         self.numbers: dict[int, int] = {}  # of requests, by identity
         self.hiding = False
@@ -144,7 +145,7 @@ class _Decoding:
         code = FINE
         number = 0
         for source in sources:
-            found = pieces(source.data, self.told)
+            found = pieces(source.data, self.hints)
             if not self.arguments.json:
                 self.print([_about(source, found)])
             if not found:
@@ -158,62 +159,64 @@ class _Decoding:
         return code
 
     def frame(self, piece: Piece, number: int) -> int:
-        message = self.conversation.read(piece)
+        message = self.reader.read(piece)
         if message is None:
             return self.unknown(piece, number)
         self.numbers[id(message)] = number
         if self.arguments.json:
-            found = as_object(message, self.shown.secrets, self.arguments.places)
+            found = as_object(message, self.view.secrets, self.arguments.places)
             if message.asked_by is not None:
                 found["answers"] = self.numbers[id(message.asked_by)]
             print_json({"frame": number, **found})
         else:
-            self.hiding = self.hiding or (not self.shown.secrets and bool(secrets(message)))
+            self.hiding = self.hiding or (not self.view.secrets and bool(secrets(message)))
             self.print([[], self.title(message, number), *([(f"  {note}", DIM)] for note in message.notes)])
-            self.print(lines(message, self.shown))
+            self.print(lines(message, self.view))
         fine = message.failure is None and not any(wrongs(message.body))
         return FINE if fine else FAILED
 
     def title(self, message: Message, number: int) -> Line:
         header = request_header_version if message.side == "request" else response_header_version
-        told = f"frame {number}, key {message.api.key}, header v{header(message.api, message.version)}"
+        details = f"frame {number}, key {message.api.key}, header v{header(message.api, message.version)}"
         if message.asked_by is not None:
-            told += f", answers frame {self.numbers[id(message.asked_by)]}"
-        return [(str(message), TITLE), (f"  ({told})", DIM)]
+            details += f", answers frame {self.numbers[id(message.asked_by)]}"
+        return [(str(message), TITLE), (f"  ({details})", DIM)]
 
     def unknown(self, piece: Piece, number: int) -> int:
-        """Says what is lacking, and what the frame may be."""
+        """Says why it cannot be read, and what the frame may be."""
         size = piece.end - piece.first
-        guessing = size >= 4 and piece.end > piece.start and self.told.side != "request" and not piece.missing
-        found = fits(piece.data, piece.start, piece.end, self.told.api) if guessing else []
-        reason = _lacking(piece, self.told)
+        guessing = (
+            size >= 4 and piece.end > piece.start and self.hints.side != "request" and not piece.missing
+        )
+        found = fits(piece.data, piece.start, piece.end, self.hints.api) if guessing else []
+        reason = _lacking(piece, self.hints)
         if self.arguments.json:
             print_json({"frame": number, **unknown_object(piece.first, size, reason, found)})
         sys.stdout.flush()
-        said = [f"klamm decode: frame {number} (at byte {piece.first}, {size} bytes): {reason}"]
+        lines = [f"klamm decode: frame {number} (at byte {piece.first}, {size} bytes): {reason}"]
         likely, others = [fit for fit in found if fit.likely], [fit for fit in found if not fit.likely]
         if likely:
-            said.append(f"  fits: {', '.join(map(str, likely))}")
+            lines.append(f"  fits: {', '.join(map(str, likely))}")
         if others:
-            how = "less likely" if likely else "fits in length, though hardly in what it says"
-            said.append(f"  {how}: {', '.join(map(str, others))}")
+            how = "less likely" if likely else "fits in length, though hardly in its values"
+            lines.append(f"  {how}: {', '.join(map(str, others))}")
         if guessing and not found:
-            said.append("  no response that klamm knows fits")
-        print("\n".join(said), file=sys.stderr)
+            lines.append("  no response that klamm knows fits")
+        print("\n".join(lines), file=sys.stderr)
         return USAGE
 
 
-def _lacking(piece: Piece, told: Told) -> str:
+def _lacking(piece: Piece, hints: Hints) -> str:
     if piece.end - piece.start < 4:
         return "too short for a frame"
     if piece.missing and not piece.sized:
         return "no frame begins here"
-    if told.side == "request":
+    if hints.side == "request":
         return f"not a request that klamm knows: {_first_words(piece)}"
-    if told.api is not None:
+    if hints.api is not None:
         return "add --version N"
     request = "" if request_of(piece) else f"; as a request it would be {_first_words(piece)}"
-    return f"a response does not say what it answers: add --api NAME --version N, or its request{request}"
+    return f"a response does not name its API: add --api NAME --version N, or its request{request}"
 
 
 def _first_words(piece: Piece) -> str:
@@ -243,7 +246,7 @@ def _printer() -> Callable[[Iterable[Line]], None]:
         def show(found: Iterable[Line]) -> None:
             for line in found:
                 text = Text.assemble(*[(words, style) for words, style in line])
-                a_row = bool(line) and line[0][1] == DIM  # what is said in words is never cut
+                a_row = bool(line) and line[0][1] == DIM  # prose is never cut
                 console.print(text, no_wrap=a_row, overflow="ellipsis" if a_row else "fold")
 
         return show

@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 
 from klamm.cli.decode.frames import REQUEST_HEADER, RESPONSE_HEADER, Message
 from klamm.cli.decode.guess import Fit
-from klamm.cli.decode.inside import Inside
-from klamm.cli.decode.records import Opened, batch_object, wrongs
-from klamm.cli.decode.values import hidden
 from klamm.decoders import layout
 from klamm.decoders.schema import SECRET, UNKNOWN_TAGS, Field, members
+from klamm.decoders.shown.inside import Inside
+from klamm.decoders.shown.records import Opened, batch_object, wrongs
+from klamm.decoders.shown.words import hidden
 from klamm.decoders.spans import TAGGED, Span, values
-from klamm.rules.json_form import uuid_text
+from klamm.decoders.text import uuid_text
 
 
 class _How(NamedTuple):
@@ -24,7 +24,9 @@ class _How(NamedTuple):
 
 
 def as_object(message: Message, secrets: bool, places: bool) -> dict[str, Any]:
-    """What was read, wholly or in part; `places` adds the offset and the size of each field."""
+    """The values that were read, of the whole or a part; `places` adds the offset and the size of each
+    field.
+    """
     piece, version, how = message.piece, message.version, _How(secrets, message.inside)
     header = tuple(REQUEST_HEADER if message.side == "request" else RESPONSE_HEADER)
     body = layout(message.api.key, version, message.side).fields
@@ -59,7 +61,7 @@ def as_object(message: Message, secrets: bool, places: bool) -> dict[str, Any]:
 
 
 def unknown_object(first: int, size: int, reason: str, fits: list[Fit]) -> dict[str, Any]:
-    """A frame of which nothing says what it is."""
+    """A frame that could not be recognised."""
     listed = [{"api": fit.api.name, "versions": list(fit.versions), "likely": fit.likely} for fit in fits]
     return {"offset": first, "bytes": size, "error": {"reason": reason}, "fits": listed}
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from struct import Struct
 
 from klamm.cli.decode.guess import fits
-from klamm.cli.decode.inside import Inside, look_inside
-from klamm.cli.decode.records import Opened
 from klamm.decoders import API, layout, spans
 from klamm.decoders.failures import DecodeError
 from klamm.decoders.headers import API_VERSIONS, request_header_version, response_header_version
 from klamm.decoders.interpret import Layout
 from klamm.decoders.schema import Api, Field, Side, int16, int32, string
+from klamm.decoders.shown.inside import Inside, look_inside
+from klamm.decoders.shown.records import Opened
 from klamm.decoders.spans import Span, values
 
 SIZE, START = Struct(">i"), Struct(">hhi")
@@ -38,7 +38,7 @@ class Piece:
 
     @property
     def first(self) -> int:
-        """Where the frame begins, its size included."""
+        """The position of the frame, its size included."""
         return self.start - 4 if self.sized else self.start
 
 
@@ -67,8 +67,8 @@ class Message:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """What the user says of the frames."""
+class Hints:
+    """The options by which the user describes the frames."""
 
     api: Api | None = None
     version: int | None = None
@@ -76,21 +76,21 @@ class Told:
     bare: bool = False
 
 
-def pieces(data: bytes, told: Told) -> list[Piece]:
+def pieces(data: bytes, hints: Hints) -> list[Piece]:
     """Frames with their sizes if the bytes are that, whole or cut short; else one frame without its size."""
-    sized = [] if told.bare else list(_sized(data))
+    sized = [] if hints.bare else list(_sized(data))
     bare = Piece(data, 0, len(data), sized=False)
     if sized and not sized[-1].missing:
         return sized
-    if not sized or _reads(bare, told):
+    if not sized or _reads(bare, hints):
         return [bare]
-    if any(_reads(piece, told) for piece in sized[:-1]) or _is_request(sized[0]):
+    if any(_reads(piece, hints) for piece in sized[:-1]) or _is_request(sized[0]):
         return sized
     return [bare] if _is_request(bare) or fits(data, 0, len(data)) else sized
 
 
 def _sized(data: bytes) -> Iterator[Piece]:
-    """Frames behind their sizes; the last may be cut short, or what follows be no frame."""
+    """Frames behind their sizes; the last may be cut short, or be followed by other bytes."""
     pos = 0
     while pos < len(data):
         size = SIZE.unpack_from(data, pos)[0] if len(data) - pos >= SIZE.size else -1
@@ -112,9 +112,9 @@ def _is_request(piece: Piece) -> bool:
     return failure is None and client_id.isprintable()
 
 
-def _reads(piece: Piece, told: Told) -> bool:
-    """Whether it reads to its end as what it says, or is said, to be."""
-    return any(message.failure is None for message in _candidates(piece, told, {}))
+def _reads(piece: Piece, hints: Hints) -> bool:
+    """Whether it reads to its end as the API that it names, or that the user named."""
+    return any(message.failure is None for message in _candidates(piece, hints, {}))
 
 
 def request_of(piece: Piece) -> tuple[Api, int] | None:
@@ -126,22 +126,22 @@ def request_of(piece: Piece) -> tuple[Api, int] | None:
     return (api, version) if api is not None and version in api.versions else None
 
 
-class Conversation:
-    """Frames in their order: each response is read as its request says."""
+class FrameReader:
+    """Reads frames in their order: a response is read by its request."""
 
-    def __init__(self, told: Told) -> None:
-        self.told = told
+    def __init__(self, hints: Hints) -> None:
+        self.hints = hints
         self.open: dict[int, list[Message]] = {}
 
     def read(self, piece: Piece) -> Message | None:
-        """None for what is no request, answers none, and of which nothing was told."""
+        """None for a frame that is no request, answers none, and has no hints."""
         if piece.missing and not piece.sized:
             return None
-        candidates = list(_candidates(piece, self.told, self.open))
+        candidates = list(_candidates(piece, self.hints, self.open))
         if not candidates:
             return None
         chosen = next((message for message in candidates if message.failure is None), candidates[0])
-        if chosen.failure and chosen.side == "request" and self.told.side is None and _strays(piece):
+        if chosen.failure and chosen.side == "request" and self.hints.side is None and _strays(piece):
             return None
         number = chosen.correlation_id
         if chosen.side == "request" and number is not None:
@@ -153,17 +153,17 @@ class Conversation:
         return chosen
 
 
-def _candidates(piece: Piece, told: Told, asked: dict[int, list[Message]]) -> Iterator[Message]:
-    """What the frame may be, the likeliest first."""
-    if told.side != "request" and piece.end - piece.start >= 4:
+def _candidates(piece: Piece, hints: Hints, asked: dict[int, list[Message]]) -> Iterator[Message]:
+    """The possible readings of the frame, the likeliest first."""
+    if hints.side != "request" and piece.end - piece.start >= 4:
         (number,) = SIZE.unpack_from(piece.data, piece.start)
         for request in asked.get(number, [])[:1]:
             message = response(piece, request.api, request.version)
             message.asked_by = request
             yield message
-        if told.api is not None and told.version is not None:
-            yield response(piece, told.api, told.version)
-    if told.side != "response":
+        if hints.api is not None and hints.version is not None:
+            yield response(piece, hints.api, hints.version)
+    if hints.side != "response":
         found = request_of(piece)
         if found is not None:
             yield _message(piece, *found, "request")

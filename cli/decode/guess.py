@@ -1,4 +1,4 @@
-"""What a response may be that nobody has asked for: every layout that takes its bytes exactly."""
+"""Guesses the API of a response without a request: every layout that takes its bytes exactly."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Fit(NamedTuple):
     api: Api
     versions: tuple[int, ...]
     likely: bool  # the values make sense too
-    told: int  # texts and elements that make sense: many of them are no accident
+    sensible: int  # texts and elements that make sense: many of them are no accident
 
     def __str__(self) -> str:
         return f"{self.api.name} {_ranges(self.versions)}"
@@ -37,7 +37,7 @@ def fits(data: bytes, start: int, end: int, only: Api | None = None) -> list[Fit
             versions = tuple(version for version, mark in marks.items() if (mark is not None) == likely)
             if versions:
                 found.append(Fit(api, versions, likely, max(marks[version] or 0 for version in versions)))
-    return sorted(found, key=lambda fit: (-fit.likely, -fit.told))
+    return sorted(found, key=lambda fit: (-fit.likely, -fit.sensible))
 
 
 def _read(data: bytes, start: int, end: int, api: Api, version: int) -> dict[str, Any] | None:
@@ -55,8 +55,8 @@ def _read(data: bytes, start: int, end: int, api: Api, version: int) -> dict[str
 
 
 def _sense(fields: tuple[Field, ...], values: dict[str, Any], version: int) -> int | None:
-    """How much the values tell; None where one of them can hardly be meant."""
-    told = 0
+    """How much the values mean; None where one of them cannot be meant."""
+    sensible = 0
     if UNKNOWN_TAGS in values:
         return None
     for f in fields:
@@ -66,8 +66,8 @@ def _sense(fields: tuple[Field, ...], values: dict[str, Any], version: int) -> i
         one = _sense_of(f, value, version)
         if one is None:
             return None
-        told += one
-    return told
+        sensible += one
+    return sensible
 
 
 def _sense_of(f: Field, value: Any, version: int) -> int | None:

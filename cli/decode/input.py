@@ -1,4 +1,4 @@
-"""What people paste, as bytes: hex, dumps with offsets, base64, literals and arrays of code, raw bytes."""
+"""Reads pasted bytes: hex, dumps with offsets, base64, literals and arrays of code, raw bytes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ QUOTED = re.compile(r"""(["'])([0-9a-fA-F]+)\1""")
 
 
 class Found(NamedTuple):
-    """Bytes, and what they were written as."""
+    """Bytes, and the notation they were written in."""
 
     form: str
     data: bytes
@@ -185,8 +185,8 @@ def _repeats(text: str, data: bytes) -> bool:
     """Whether a column of text shows these bytes: printable ones as they are, dots for the others."""
     if not 0 < len(text) <= len(data) + 2:
         return False
-    shown = "".join(chr(byte) if 0x20 <= byte < 0x7F else "." for byte in data).strip()
-    return text.replace("·", ".") in (shown, f"|{shown}|", f">{shown}<")
+    printable = "".join(chr(byte) if 0x20 <= byte < 0x7F else "." for byte in data).strip()
+    return text.replace("·", ".") in (printable, f"|{printable}|", f">{printable}<")
 
 
 def _joined(rows: list[_Row], last: str | None, radix: int, repeated: set[int]) -> bytes | None:

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from klamm.cli.decode.frames import Message
-from klamm.cli.decode.records import Entry, Opened, Wrong, described
-from klamm.cli.decode.values import NULL, hidden, meaning, scalar, sized
 from klamm.decoders import layout
 from klamm.decoders.error_codes import error_name
 from klamm.decoders.schema import ERROR, SECRET, Field, marked
+from klamm.decoders.shown.records import Entry, Opened, Wrong, described
+from klamm.decoders.shown.words import NULL, hidden, meaning, scalar, sized
 from klamm.decoders.spans import TAGGED, Span
 
 Line = list[tuple[str, str]]
@@ -25,23 +25,23 @@ PLAIN, DIM, NAME, TEXT, SPECIAL = "", "dim", "cyan", "green", "magenta"
 TITLE, GOOD, BAD = "bold", "green", "bold red"
 
 
-class Shown(NamedTuple):
-    """What the user wants to see."""
+class View(NamedTuple):
+    """The options by which the user chooses what is shown."""
 
     full: bool = False
     secrets: bool = False
     every_element: bool = False  # of arrays; `full` has them too
 
 
-def lines(message: Message, shown: Shown) -> Iterator[Line]:
-    """Size, header and body, and where reading failed what is around it."""
-    tree = _Tree(message, shown)
+def lines(message: Message, view: View) -> Iterator[Line]:
+    """Size, header and body; where reading failed, the bytes around it."""
+    tree = _Tree(message, view)
     piece = message.piece
     if piece.sized:
         size = int.from_bytes(piece.data[piece.start - 4 : piece.start], "big")
         missing = f"  {piece.missing} bytes are missing" if piece.missing else ""
-        said: Line = [("size", NAME), (": ", DIM), (str(size), PLAIN), (missing, BAD)]
-        yield tree.row(piece.first, piece.start, 0, said)
+        line: Line = [("size", NAME), (": ", DIM), (str(size), PLAIN), (missing, BAD)]
+        yield tree.row(piece.first, piece.start, 0, line)
     yield tree.row(message.header.start, message.header.start, 0, [("header", NAME)])
     yield from tree.parts(message.header, 1)
     if message.body.parts or message.failure is None:
@@ -53,19 +53,19 @@ def lines(message: Message, shown: Shown) -> Iterator[Line]:
 
 
 class _Tree:
-    def __init__(self, message: Message, shown: Shown) -> None:
-        self.message, self.shown = message, shown
+    def __init__(self, message: Message, view: View) -> None:
+        self.message, self.view = message, view
         self.data, self.end = message.piece.data, message.piece.end
         self.digits = max(4, len(f"{self.end:x}"))
-        self.hidden = [] if shown.secrets else secrets(message)
+        self.hidden = [] if view.secrets else secrets(message)
 
-    def row(self, start: int, end: int, depth: int, said: Line) -> Line:
+    def row(self, start: int, end: int, depth: int, line: Line) -> Line:
         if start < 0:
-            return [(" " * (self.digits + 3 * ROW + 8), DIM), ("  " * depth, PLAIN), *said]
+            return [(" " * (self.digits + 3 * ROW + 8), DIM), ("  " * depth, PLAIN), *line]
         raw = self.hex(start, min(end, start + ROW))
         more = " .." if end - start > ROW else "   "
         beside = f"  {start:0{self.digits}x}  {raw:<{3 * ROW - 1}}{more}  "
-        return [(beside, DIM), ("  " * depth, PLAIN), *said]
+        return [(beside, DIM), ("  " * depth, PLAIN), *line]
 
     def hex(self, start: int, end: int) -> str:
         covered = [(first, last) for first, last in self.hidden if first < end and start < last]
@@ -77,7 +77,7 @@ class _Tree:
         )
 
     def parts(self, span: Span, depth: int) -> Iterator[Line]:
-        every = self.shown.full or self.shown.every_element or not _is_element(span.parts[:1])
+        every = self.view.full or self.view.every_element or not _is_element(span.parts[:1])
         most = len(span.parts) if every else SHOWN
         kept, left = span.parts[:most], span.parts[most:]
         if left and left[-1].end < 0:  # where reading failed is never cut off
@@ -87,26 +87,26 @@ class _Tree:
         for part in kept:
             yield from self.part(part, depth)
         if left:
-            said: Line = [(f"... {len(left)} more", DIM)]
+            line: Line = [(f"... {len(left)} more", DIM)]
             errors = Counter(code for part in left for code in _errors(part))
             if errors:
                 named = ", ".join(f"{count} x {error_name(code)}" for code, count in errors.most_common())
-                said.append((f", with errors: {named}", BAD))
-            yield self.row(left[0].start, left[0].start, depth, said)
+                line.append((f", with errors: {named}", BAD))
+            yield self.row(left[0].start, left[0].start, depth, line)
         for part in last:
             yield from self.part(part, depth)
 
     def part(self, span: Span, depth: int) -> Iterator[Line]:
-        if span.name == TAGGED and not span.parts and span.end >= 0 and not self.shown.full:
+        if span.name == TAGGED and not span.parts and span.end >= 0 and not self.view.full:
             return
-        secret = span.field is not None and span.field.mark == SECRET and not self.shown.secrets
+        secret = span.field is not None and span.field.mark == SECRET and not self.view.secrets
         if span.end < 0 and not span.parts:
             yield self.row(span.start, self.end, depth, [(span.name, NAME), *self.stopped(span)])
             return
-        said = [(hidden(span.value), SPECIAL)] if secret else self.said(span)
-        colon = [(": ", DIM)] if said else []
-        yield self.row(span.start, span.own_end, depth, [(span.name, _style(span)), *colon, *said])
-        if self.shown.full:
+        line = [(hidden(span.value), SPECIAL)] if secret else self.value_line(span)
+        colon = [(": ", DIM)] if line else []
+        yield self.row(span.start, span.own_end, depth, [(span.name, _style(span)), *colon, *line])
+        if self.view.full:
             for start in range(span.start + ROW, span.own_end, ROW):
                 yield self.row(start, min(span.own_end, start + ROW), depth, [])
         if not secret:
@@ -116,8 +116,8 @@ class _Tree:
         failure = self.message.failure
         return [("  <- " + failure.reason, BAD)] if failure is not None else []
 
-    def said(self, span: Span) -> Line:
-        f, value, full = span.field, span.value, self.shown.full
+    def value_line(self, span: Span) -> Line:
+        f, value, full = span.field, span.value, self.view.full
         if f is None:
             if span.name == TAGGED:
                 return [(str(len(span.parts)), PLAIN)]
@@ -135,15 +135,15 @@ class _Tree:
         return self.scalar(value, f)
 
     def scalar(self, value: object, f: Field) -> Line:
-        text = scalar(value, f.kind, self.shown.full)
+        text = scalar(value, f.kind, self.view.full)
         if value is None:
             return [(text, DIM)]
         if isinstance(value, int) and not isinstance(value, bool):
             api = self.message.api.name
-            said = meaning(f.name, value, api, f.mark)
+            explanation = meaning(f.name, value, api, f.mark)
             if f.mark == ERROR:
-                return [(f"{text} {said}", BAD if value else GOOD)]
-            return [(text, PLAIN), (f" {said}" if said else "", SPECIAL)]
+                return [(f"{text} {explanation}", BAD if value else GOOD)]
+            return [(text, PLAIN), (f" {explanation}" if explanation else "", SPECIAL)]
         return [(text, TEXT if f.kind == "string" else PLAIN)]
 
     def array(self, span: Span, f: Field) -> Line:
@@ -154,7 +154,7 @@ class _Tree:
         if not span.value:
             return [("empty", DIM)]
         if isinstance(f.of, str):
-            full = self.shown.full
+            full = self.view.full
             return [(_listed([scalar(value, f.of, full) for value in span.value], full), PLAIN)]
         return [(f"{len(span.value)} element{'' if len(span.value) == 1 else 's'}", PLAIN)]
 
@@ -174,8 +174,8 @@ class _Tree:
             start -= start % AROUND
             begin = max(start, message.piece.first)
             gap = "   " * (begin - start)
-            shown = self.hex(begin, min(self.end, start + AROUND))
-            yield [(f"  {start:0{self.digits}x}  ", DIM), (gap + shown, PLAIN)]
+            view = self.hex(begin, min(self.end, start + AROUND))
+            yield [(f"  {start:0{self.digits}x}  ", DIM), (gap + view, PLAIN)]
             if start == row:
                 yield [(" " * (self.digits + 4 + 3 * (at - row)) + "^^", BAD)]
         if at == self.end and at == row:
@@ -200,7 +200,7 @@ def _errors(span: Span) -> Iterator[int]:
 
 
 def secrets(message: Message) -> list[tuple[int, int]]:
-    """Where they stand: from, to. Behind a failure any byte may be one, if the layout has any."""
+    """The positions of secrets: from, to. Behind a failure any byte may be one, if the layout has any."""
     found = list(_secrets(message.body, message.piece.end))
     fields = layout(message.api.key, message.version, message.side).fields
     if message.failure is not None and marked(fields, message.version, frozenset({SECRET})):
@@ -209,7 +209,7 @@ def secrets(message: Message) -> list[tuple[int, int]]:
 
 
 def _secrets(span: Span, end: int) -> Iterator[tuple[int, int]]:
-    """One that was not read to its end may go on to the end."""
+    """A secret that was not read to its end may go on to the end."""
     if span.field is not None and span.field.mark == SECRET:
         yield span.start, span.end if span.end >= 0 else end
     for part in span.parts:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import ctypes
 import signal
 import socket
 import subprocess
@@ -14,10 +13,11 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from tempfile import TemporaryFile
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 from rich.console import Console
 
+from klamm.cli.children import end_with_parent
 from klamm.cli.running.scalars import address
 from klamm.dashboards.terminal.summary import line, summary
 from klamm.dashboards.terminal.watch import NoAnswer, ask, watch
@@ -40,15 +40,14 @@ examples:
 NEEDS = "klamm demo needs librdkafka and its mock cluster"
 WITHOUT_TERMINAL_S = 20.0
 LINE_EVERY_S = 2.0
-WIDTH = 100  # of what is no terminal
+WIDTH = 100  # without a terminal
 READY_S = 20.0
-SILENT_S = 2.0  # a start that takes longer says what it waits for
+SILENT_S = 2.0  # a start that takes longer prints the reason
 PATIENCE_S = {"clients": 25.0}  # they remove their topics; the others have nothing to do
 LISTEN = 19092
 PORTS = 8  # bootstrap and some brokers; the admin address is just before them
 LISTEN_HELP = f"bootstrap port, and those after it for brokers [127.0.0.1:{LISTEN}, or free ones above]"
 ADMIN_HELP = "metrics and health [the port before --listen]"
-PR_SET_PDEATHSIG = 1
 
 
 class Failed(Exception):
@@ -61,12 +60,12 @@ class Child:
 
     name: str
     process: subprocess.Popen[str]
-    said: IO[str]
+    errors: IO[str]
 
     def last_words(self) -> str:
-        """The end of what it said."""
-        self.said.seek(0)
-        return "\n".join(self.said.read().splitlines()[-5:])
+        """The end of its output."""
+        self.errors.seek(0)
+        return "\n".join(self.errors.read().splitlines()[-5:])
 
     def check(self) -> None:
         """Raises Failed when it has ended."""
@@ -93,7 +92,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Until Ctrl-C, or for the time given. 1 if something of it does not start or ends on its own."""
+    """Runs until Ctrl-C, or for the given time. 1 if a part of it does not start or ends on its own."""
     if find_spec("confluent_kafka") is None:
         print(f"{NEEDS}: {installing('demo')}", file=sys.stderr)
         return 1
@@ -101,11 +100,11 @@ def run(arguments: argparse.Namespace) -> int:
     if not console.is_terminal:
         console = Console(width=WIDTH)
     seconds = arguments.seconds or (None if console.is_terminal else WITHOUT_TERMINAL_S)
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.default_int_handler)
+    ended = _end_by_signals()
     try:
         with _children() as start:
-            _show(console, start, arguments.bootstrap, seconds, _ports(arguments.listen, arguments.admin))
+            ports = _ports(arguments.listen, arguments.admin)
+            _show(console, start, arguments.bootstrap, seconds, ports, ended)
     except Failed as failure:
         print(f"klamm demo: {failure}", file=sys.stderr)
         return 1
@@ -117,18 +116,46 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _end_by_signals() -> Callable[[], bool]:
+    """Have them raise KeyboardInterrupt, and give a function that tells whether one has come: Python drops an
+    exception that is raised in a finalizer.
+    """
+    came: list[int] = []
+
+    def end(number: int, _: object) -> None:
+        came.append(number)
+        raise KeyboardInterrupt
+
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, end)
+    return lambda: bool(came)
+
+
 Start = Callable[..., Child]
 
 
+class Ports(NamedTuple):
+    """Addresses, "host:port": of klamm for clients, of its admin API, and of the inspector's page."""
+
+    listen: str
+    admin: str
+    web: str
+
+
 def _show(
-    console: Console, start: Start, bootstrap: str | None, seconds: float | None, ports: tuple[str, str]
+    console: Console,
+    start: Start,
+    bootstrap: str | None,
+    seconds: float | None,
+    ports: Ports,
+    ended: Callable[[], bool],
 ) -> None:
     own_cluster = bootstrap is None
     children = []
     if bootstrap is None:
         children.append(start("cluster", "klamm.cli.demo.cluster"))
         bootstrap = _first_line(children[0])
-    listen, admin = ports
+    listen, admin, web = ports
     where = ("--listen", listen, "--admin", admin, "--state", "none")
     klamm = start("klamm", "klamm.cli", "run", bootstrap, *where)
     children.append(klamm)
@@ -136,7 +163,10 @@ def _show(
     listening = first["clusters"][0]["listening"]
     print(f"cluster  {bootstrap}" + ("  (three brokers: librdkafka's mock cluster)" if own_cluster else ""))
     print(f"klamm    {listening}")
-    print(f"metrics  http://{admin}/metrics", flush=True)
+    print(f"metrics  http://{admin}/metrics")
+    page = start("page", "klamm.cli", "web", "--admin", admin, "--listen", web)
+    children.append(page)
+    print(f"page     http://{web}/", flush=True)
     clients = start("clients", "klamm.cli.demo.traffic", listening, *([] if own_cluster else ["--create"]))
     children.append(clients)
 
@@ -145,11 +175,11 @@ def _show(
     def over() -> bool:
         for child in children:
             child.check()
-        return ends_at is not None and time.monotonic() >= ends_at
+        return ended() or (ends_at is not None and time.monotonic() >= ends_at)
 
     try:
         if console.is_terminal:
-            watch(admin, console, over)
+            watch(admin, console, over, page=f"http://{web}/")
         else:
             _print_lines(admin, over, first)
     except KeyboardInterrupt:
@@ -172,9 +202,9 @@ def _print_lines(admin: str, over: Callable[[], bool], first: Counters) -> None:
 
 
 def _ready(admin: str, klamm: Child, children: list[Child]) -> Counters:
-    """Its counters, once this klamm knows the cluster."""
+    """klamm's counters, once it knows the cluster."""
     started = time.monotonic()
-    reason = said = ""
+    reason = printed = ""
     while (waited_s := time.monotonic() - started) < READY_S:
         for child in children:
             child.check()
@@ -187,22 +217,24 @@ def _ready(admin: str, klamm: Child, children: list[Child]) -> Counters:
                 return counters
             else:
                 reason = cluster["reason"]
-            if waited_s > SILENT_S and reason != said:
-                said = reason
-                print(f"waiting  {said}", flush=True)
+            if waited_s > SILENT_S and reason != printed:
+                printed = reason
+                print(f"waiting  {printed}", flush=True)
         except NoAnswer as error:
             reason = str(error)
         time.sleep(0.1)
     raise Failed(f"klamm is not ready after {READY_S:.0f} s: {reason}")
 
 
-def _ports(listen: Address | None, admin: Address | None) -> tuple[str, str]:
-    """Bootstrap and admin address: as given, else those of `klamm run` or some hundreds above."""
+def _ports(listen: Address | None, admin: Address | None) -> Ports:
+    """As given, else those of `klamm run` and `klamm web`, or some hundreds above."""
     if listen is not None:
-        return str(listen), str(admin or Address(listen.host, listen.port - 1))
+        page = next(port for port in range(listen.port - 2, 1024, -1) if _is_free(port))
+        return Ports(str(listen), str(admin or Address(listen.host, listen.port - 1)), f"127.0.0.1:{page}")
     for first in range(LISTEN, 60_000, 100):
-        if all(_is_free(port) for port in range(first - 1, first + PORTS)):
-            return f"127.0.0.1:{first}", str(admin or Address("127.0.0.1", first - 1))
+        if all(_is_free(port) for port in range(first - 2, first + PORTS)):
+            admin = admin or Address("127.0.0.1", first - 1)
+            return Ports(f"127.0.0.1:{first}", str(admin), f"127.0.0.1:{first - 2}")
     raise Failed(f"no {PORTS} free ports in a row from {LISTEN} on")
 
 
@@ -230,17 +262,17 @@ def _children() -> Iterator[Start]:
     files = ExitStack()
 
     def start(name: str, module: str, *arguments: str) -> Child:
-        said = files.enter_context(TemporaryFile("w+", errors="replace"))  # noqa: SIM115
+        errors = files.enter_context(TemporaryFile("w+", errors="replace"))  # noqa: SIM115
         process = subprocess.Popen(
             [sys.executable, "-m", module, *arguments],
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE if name == "cluster" else said,
-            stderr=said,
+            stdout=subprocess.PIPE if name == "cluster" else errors,
+            stderr=errors,
             text=True,
             start_new_session=True,  # Ctrl-C is for the demo, which ends them in order
-            preexec_fn=_end_with_parent,
+            preexec_fn=end_with_parent,  # even a killed demo leaves nothing behind
         )
-        started.append(Child(name, process, said))
+        started.append(Child(name, process, errors))
         return started[-1]
 
     try:
@@ -265,11 +297,6 @@ def _stop(child: Child) -> None:
     finally:
         child.process.kill()
         child.process.wait()
-
-
-def _end_with_parent() -> None:
-    """Even a killed demo leaves nothing behind (Linux)."""
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def _address(text: str) -> Address:

@@ -124,7 +124,7 @@ def _settings(bootstrap: str, client_id: str, settings: Mapping[str, Any]) -> di
     return {"bootstrap.servers": bootstrap, "client.id": client_id, "logger": QUIET, **settings}
 
 
-QUIET = logging.getLogger("klamm.demo")  # librdkafka's lines about what the demo does on purpose
+QUIET = logging.getLogger("klamm.demo")  # librdkafka's lines about the demo's own faults
 QUIET.addHandler(logging.NullHandler())
 QUIET.propagate = False
 
@@ -146,7 +146,7 @@ def create(bootstrap: str) -> None:
 
 
 def remove(bootstrap: str) -> list[str]:
-    """Remove topics and groups; what could not be removed, one line each."""
+    """Removes topics and groups; gives one line for each that could not be removed."""
     from confluent_kafka import KafkaError, KafkaException
     from confluent_kafka.admin import AdminClient
 

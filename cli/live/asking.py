@@ -1,4 +1,4 @@
-"""What the commands that ask a running klamm share: where it is, and how they fail."""
+"""Shared by the commands that ask a running klamm: its address, and how they fail."""
 
 from __future__ import annotations
 
@@ -11,48 +11,79 @@ from pathlib import Path
 
 from klamm.cli.running.scalars import listen_address
 from klamm.cli.saying import WrongWord, say
-from klamm.client import ApiError, Klamm, Refused
+from klamm.client import ApiError, AsyncKlamm, Klamm, Refused, Unusable
 
 ADMIN = "127.0.0.1:19091"
 USAGE = 2
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Where klamm is. KLAMM_ADMIN and KLAMM_TOKEN_FILE stand in for them."""
+    """The options for klamm's address, with variables of the environment in their place."""
     text = f"where klamm answers [KLAMM_ADMIN, or {ADMIN}]"
     parser.add_argument(
         "--admin",
-        metavar="HOST:PORT",
+        metavar="[https://]HOST:PORT",
         type=_admin,
         default=os.environ.get("KLAMM_ADMIN") or ADMIN,
         help=text,
     )
-    add_token(parser)
+    add_credentials(parser)
 
 
 def _admin(text: str) -> str:
     try:
-        listen_address(text)
+        listen_address(text.removeprefix("https://").removeprefix("http://").rstrip("/"))
     except ValueError as wrong:
         raise argparse.ArgumentTypeError(str(wrong)) from None
     return text
 
 
-def add_token(parser: argparse.ArgumentParser) -> None:
-    """The file with the admin token."""
-    text = "file with the admin token [KLAMM_TOKEN_FILE]"
-    default = os.environ.get("KLAMM_TOKEN_FILE") or None
-    parser.add_argument("--token-file", metavar="FILE", default=default, help=text)
+CREDENTIALS = [  # option, variable of the environment, help
+    (
+        "--token-file",
+        "KLAMM_TOKEN_FILE",
+        "file with the admin token [KLAMM_TOKEN_FILE, or KLAMM_TOKEN has it]",
+    ),
+    (
+        "--admin-ca",
+        "KLAMM_ADMIN_CA",
+        "authorities to trust, for klamm's TLS [KLAMM_ADMIN_CA, or the system's]",
+    ),
+    ("--admin-cert", "KLAMM_ADMIN_CERT", "your certificate, for klamm's TLS [KLAMM_ADMIN_CERT]"),
+    ("--admin-key", "KLAMM_ADMIN_KEY", "its private key [KLAMM_ADMIN_KEY, or in the same file]"),
+]
 
 
-def klamm(arguments: argparse.Namespace) -> Klamm:
-    """The one that is meant. Raises OSError for a token file that cannot be read."""
-    token = None if arguments.token_file is None else Path(arguments.token_file).read_text().strip()
-    return Klamm(arguments.admin, token, user())
+def add_credentials(parser: argparse.ArgumentParser) -> None:
+    """The options with which a caller shows who it is, and trusts klamm."""
+    for option, variable, text in CREDENTIALS:
+        default = os.environ.get(variable) or None
+        parser.add_argument(option, metavar="FILE", default=default, help=text)
+
+
+def klamm(arguments: argparse.Namespace, name: str | None = None) -> Klamm:
+    """The one that is meant; `name` stands in its log. Raises Unusable, and OSError for a token file that
+    cannot be read.
+    """
+    ca, cert, key = arguments.admin_ca, arguments.admin_cert, arguments.admin_key
+    return Klamm(arguments.admin, _token(arguments), name or user(), ca=ca, cert=cert, key=key)
+
+
+def klamm_of_a_loop(arguments: argparse.Namespace, timeout_s: float) -> AsyncKlamm:
+    """The same for an event loop."""
+    ca, cert, key = arguments.admin_ca, arguments.admin_cert, arguments.admin_key
+    token = _token(arguments)
+    return AsyncKlamm(arguments.admin, token, user(), timeout_s, ca=ca, cert=cert, key=key)
+
+
+def _token(arguments: argparse.Namespace) -> str | None:
+    file = arguments.token_file
+    token = os.environ.get("KLAMM_TOKEN") if file is None else Path(file).read_text()
+    return None if token is None else token.strip()
 
 
 def user() -> str:
-    """Who changes something, for klamm's log."""
+    """The name for changes in klamm's log."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):
@@ -60,13 +91,13 @@ def user() -> str:
 
 
 def telling(command: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Namespace], int]:
-    """What goes wrong becomes lines for people: 1 if klamm does not answer, 2 for what it refuses."""
+    """Turns errors into lines for people: 1 if klamm does not answer, 2 if it refuses."""
 
     @wraps(command)
     def run(arguments: argparse.Namespace) -> int:
         try:
             return command(arguments)
-        except (WrongWord, Refused) as problem:
+        except (WrongWord, Refused, Unusable) as problem:
             return say(str(problem), USAGE)
         except ApiError as problem:
             return say(str(problem), 1)

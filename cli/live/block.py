@@ -25,7 +25,7 @@ def add_parser(subparsers: Any) -> None:
     usage = "klamm block --client NAME [OPTION...]"
     parser = subparsers.add_parser("block", usage=usage, description=DESCRIPTION, epilog=EXAMPLES)
     parser.add_argument("--how", choices=("error", "reset", "silent"), default="error", help="[error]")
-    add_selectors(parser, ("client", "broker", "cluster", "for", "name"), "client")
+    add_selectors(parser, ("client", "principal", "broker", "cluster", "for", "name"), "client")
 
 
 @telling

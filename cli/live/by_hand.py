@@ -12,7 +12,7 @@ from klamm.cli.live import prefixes
 from klamm.cli.live.asking import add_options, klamm
 from klamm.client import Klamm, Refused
 from klamm.client.types import Rule
-from klamm.proxy.log.lines import printable
+from klamm.decoders.text import printable
 from klamm.settings.yaml_line import flow
 
 LOOK_S = 0.5
@@ -24,13 +24,14 @@ SELECTORS = [  # option, its value, help
     ("--partition", "N,...", "partitions"),
     ("--group", "GLOB,...", "consumer groups"),
     ("--client", "GLOB,...", "client ids, or client addresses"),
+    ("--principal", "GLOB", "the client's principal, such as User:alice, or User:CN=orders of a certificate"),
     ("--broker", "N,...", "node ids, or bootstrap"),
     ("--cluster", "GLOB,...", "clusters, by their names in klamm.yaml"),
     ("--where", "EXPR", "an expression over the frame: docs/expressions.md"),
     ("--chance", "SHARE", "the share of frames that are hit [100%%]"),
     ("--times", "N", "at most so many hits"),
     ("--for", "TIME", "for so long, or forever [10m]"),
-    ("--name", "NAME", "what the rule is called [made of what it does]"),
+    ("--name", "NAME", "the rule's name [made of its action]"),
 ]
 KEYS = [option.removeprefix("--") for option, _, _ in SELECTORS]
 
@@ -42,18 +43,18 @@ def add_selectors(parser: argparse.ArgumentParser, only: Sequence[str] = KEYS, n
         if key in only:
             parser.add_argument(option, metavar=value, help=text, required=key == needed)
     parser.add_argument("--dry", action="store_true", help="count the hits, and do nothing")
-    text = f"tell so long what happens [{FOLLOW_S:.0f}]; 0 tells nothing"
+    text = f"print its hits for so long [{FOLLOW_S:.0f}]; 0 prints none"
     parser.add_argument("--follow", metavar="SECONDS", type=float, default=FOLLOW_S, help=text)
     add_options(parser)
 
 
 def selected(arguments: argparse.Namespace) -> dict[str, Any]:
-    """What was given of them."""
+    """The selectors that were given."""
     given = {key: getattr(arguments, key, None) for key in KEYS}
-    said = {key: value for key, value in given.items() if value is not None}
+    selectors = {key: value for key, value in given.items() if value is not None}
     if "api" in arguments:
-        said = {"api": prefixes.api(arguments.api), **said}
-    return said | ({"dry": "true"} if arguments.dry else {})
+        selectors = {"api": prefixes.api(arguments.api), **selectors}
+    return selectors | ({"dry": "true"} if arguments.dry else {})
 
 
 def make(arguments: argparse.Namespace, *rules: Mapping[str, Any]) -> int:
@@ -86,31 +87,31 @@ def warn(rule: Rule) -> None:
 
 
 def ending(rule: Rule) -> str:
-    """When it is gone, if ever."""
+    """The time at which it ends, if it does."""
     if rule.expires is None or "for" in rule.written:
         return ""
     return f"   ends in {max(0, round((rule.expires - time.time()) / 60))} minutes"
 
 
 def follow(to: Klamm, names: Sequence[str], before: dict[str, Any], seconds: float, api: str | None) -> None:
-    """Tell its hits as they come, and at the end what was seen."""
-    ends, said = time.monotonic() + seconds, 0
+    """Prints its hits as they come, and at the end a summary."""
+    ends, printed = time.monotonic() + seconds, 0
     found: list[Rule] = []
     while time.monotonic() < ends:
         time.sleep(min(LOOK_S, max(0.0, ends - time.monotonic())))
         rules = [rule for rule in to.rules() if rule.name in names]
         found = rules or found
         hits = sum(rule.hits for rule in found)
-        if hits > said and sys.stdout.isatty():
+        if hits > printed and sys.stdout.isatty():
             print(f"\r{hits} hit{'s' * (hits != 1)}", end="", flush=True)
-        said = hits
+        printed = hits
         if not rules or all(rule.over for rule in found):
             break
-    if said and sys.stdout.isatty():
+    if printed and sys.stdout.isatty():
         print("\r", end="")
     matches = sum(rule.matches for rule in found)
-    if said:
-        print(f"{said} hit{'s' * (said != 1)} of {matches} match{'es' * (matches != 1)}")
+    if printed:
+        print(f"{printed} hit{'s' * (printed != 1)} of {matches} match{'es' * (matches != 1)}")
     else:
         print(f"0 hits; {sum_of(before, to.counters(), api)}")
     for rule in found:
@@ -119,13 +120,17 @@ def follow(to: Klamm, names: Sequence[str], before: dict[str, Any], seconds: flo
 
 
 def sum_of(before: dict[str, Any], after: dict[str, Any], api: str | None) -> str:
-    """What came instead of what the rule waits for: its API if there was any of it, else all others."""
-    lanes = _grown(before["lanes"], after["lanes"], ("api", "version", "client_id", "broker", "cluster"))
-    wanted = {lane["api"] for lane in lanes if api is None or lane["api"] == api}
+    """The requests that came while the rule had no hit: those of its API, if any, else those of all
+    others.
+    """
+    requests = _grown(
+        before["requests"], after["requests"], ("api", "version", "client_id", "broker", "cluster")
+    )
+    wanted = {row["api"] for row in requests if api is None or row["api"] == api}
     if not wanted:
-        others = sorted({lane["api"] for lane in lanes})
+        others = sorted({row["api"] for row in requests})
         return f"no {api or 'request'} seen" + (f", but {', '.join(others[:6])}" if others else "")
-    clients = {lane["client_id"] for lane in lanes if lane["api"] in wanted}
+    clients = {row["client_id"] for row in requests if row["api"] in wanted}
     topics = _grown(before["topics"], after["topics"], ("api", "topic", "cluster"))
     names = sorted({row["topic"] for row in topics if row["api"] in wanted})
     on = f" on {_some(names)}" if names else ""

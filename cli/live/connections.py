@@ -11,7 +11,8 @@ import msgspec
 from klamm.cli.live.asking import add_options, klamm, telling
 from klamm.cli.tables import print_json, print_table
 from klamm.client.types import Connection
-from klamm.proxy.log.lines import printable, size
+from klamm.decoders.text import printable
+from klamm.proxy.log.lines import size
 
 DESCRIPTION = """\
 List the connections of clients through klamm; --close resets one.
@@ -46,8 +47,10 @@ def run(arguments: argparse.Namespace) -> int:
         for connection in found:
             print_json(msgspec.to_builtins(connection))
         return 0
+    named = any(connection.principal is not None for connection in found)
     head = ("id", "client", "client id", "cluster", "broker", "for", "in flight", "sent", "received")
-    print_table(head, [_row(connection) for connection in found])
+    rows = [(*_row(one), *[printable(one.principal or "")] * named) for one in found]
+    print_table((*head, *["principal"] * named), rows)
     if not found:
         print("no client is connected")
     return 0

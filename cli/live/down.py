@@ -27,7 +27,7 @@ def add_parser(subparsers: Any) -> None:
     """Declare the command."""
     usage = "klamm down --broker N [OPTION...]"
     parser = subparsers.add_parser("down", usage=usage, description=DESCRIPTION, epilog=EXAMPLES)
-    add_selectors(parser, ("broker", "cluster", "client", "for", "name"), "broker")
+    add_selectors(parser, ("broker", "cluster", "client", "principal", "for", "name"), "broker")
 
 
 @telling

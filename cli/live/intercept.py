@@ -21,15 +21,16 @@ from klamm.cli.live.asking import add_options, klamm, telling
 from klamm.cli.saying import WrongWord
 from klamm.cli.tables import print_json, print_table
 from klamm.client import Klamm, Refused
-from klamm.client.types import Held
-from klamm.proxy.log.lines import printable, size
+from klamm.client.types import PausedFrame
+from klamm.decoders.text import printable
+from klamm.proxy.log.lines import size
 
 LOOK_S = 0.3
 EDITOR = "vi"
 
 DESCRIPTION = """\
 List the frames that `klamm pause`, or a rule with `pause`, holds; show one as JSON; edit it in $EDITOR; let
-it go on, drop it, or answer it with an error. Without an ID it is the oldest that is held.
+it go on, drop it, or answer it with an error. Without an ID it is the oldest paused frame.
 """
 
 EXAMPLES = """\
@@ -48,8 +49,8 @@ def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser("intercept", usage=usage, description=DESCRIPTION, epilog=EXAMPLES)
     parser.add_argument("action", nargs="?", choices=tuple(DO), default="list", help="[list]")
     parser.add_argument("words", nargs="*", metavar="ID ERROR", help="which frame; for error, which error")
-    parser.add_argument("--wait", action="store_true", help="until a frame is held")
-    parser.add_argument("--all", action="store_true", help="resume or drop all that are held")
+    parser.add_argument("--wait", action="store_true", help="wait until a frame is paused")
+    parser.add_argument("--all", action="store_true", help="resume or drop all paused frames")
     parser.add_argument("--from", dest="source", metavar="FILE", help="edit: take this instead of $EDITOR")
     parser.add_argument("--json", action="store_true", help="list: one object a line")
     add_options(parser)
@@ -57,16 +58,16 @@ def add_parser(subparsers: Any) -> None:
 
 @telling
 def run(arguments: argparse.Namespace) -> int:
-    """0 done, 1 no klamm, or nothing is held, 2 refused."""
+    """0 done, 1 no klamm, or no frame is paused, 2 refused."""
     to = klamm(arguments)
     words = list(arguments.words)
     code = _error(words) if arguments.action == "error" else None
     if len(words) > 1 or (words and not words[0].isdigit()):
-        raise WrongWord(f"{words[-1]!r} is no number of a held frame: see klamm intercept list")
-    found = to.held()
+        raise WrongWord(f"{words[-1]!r} is not the number of a paused frame: see klamm intercept list")
+    found = to.paused()
     while arguments.wait and not found:
         time.sleep(LOOK_S)
-        found = to.held()
+        found = to.paused()
     if arguments.action == "list":
         return _list(found, arguments.json)
     if arguments.all:
@@ -76,10 +77,10 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         numbers = [int(words[0])] if words else [one.id for one in found[:1]]
     if not numbers:
-        print("nothing is held", file=sys.stderr)
+        print("no frame is paused", file=sys.stderr)
         return 1
     for number in numbers:
-        DO[arguments.action](to, to.held_frame(number), code if code is not None else arguments.source)
+        DO[arguments.action](to, to.paused_frame(number), code if code is not None else arguments.source)
     return 0
 
 
@@ -90,46 +91,46 @@ def _error(words: list[str]) -> str:
     return prefixes.error(words.pop())
 
 
-def _list(found: list[Held], as_json: bool) -> int:
+def _list(found: list[PausedFrame], as_json: bool) -> int:
     if as_json:
         for one in found:
             print_json(msgspec.to_builtins(one))
         return 0
-    head = ("id", "frame", "client id", "client", "broker", "size", "held for", "goes on in", "rule")
+    head = ("id", "frame", "client id", "client", "broker", "size", "paused for", "goes on in", "rule")
     print_table(head, [_row(one) for one in found])
     if not found:
-        print("nothing is held; `klamm pause API` makes frames wait")
+        print("no frame is paused; `klamm pause API` makes frames wait")
     return 0
 
 
-def _row(one: Held) -> tuple[str, ...]:
+def _row(one: PausedFrame) -> tuple[str, ...]:
     now = time.time()
     frame, client_id = f"{one.api} v{one.version} {one.side}", printable(one.client_id or "")
     waits = f"{max(0.0, now - one.since):.0f}s", f"{max(0.0, one.until - now):.0f}s"
     return str(one.id), frame, client_id, one.connection, one.broker, size(one.bytes), *waits, one.rule
 
 
-def _show(to: Klamm, one: Held, _: str | None) -> None:
+def _show(to: Klamm, one: PausedFrame, _: str | None) -> None:
     print(_text(one))
 
 
-def _resume(to: Klamm, one: Held, _: str | None) -> None:
+def _resume(to: Klamm, one: PausedFrame, _: str | None) -> None:
     to.resolve(one.id)
     print(f"{one.id} goes on: {one.api} v{one.version} {one.side}")
 
 
-def _drop(to: Klamm, one: Held, _: str | None) -> None:
+def _drop(to: Klamm, one: PausedFrame, _: str | None) -> None:
     to.resolve(one.id, "drop")
     print(f"{one.id} is dropped: {one.api} v{one.version} {one.side}")
 
 
-def _answer(to: Klamm, one: Held, code: str | None) -> None:
+def _answer(to: Klamm, one: PausedFrame, code: str | None) -> None:
     to.resolve(one.id, "error", code=code)
     print(f"{one.id}: the client of {one.api} v{one.version} hears {code}")
 
 
-def _edit(to: Klamm, one: Held, source: str | None) -> None:
-    """In the editor, again and again until klamm takes it, or the person has had enough."""
+def _edit(to: Klamm, one: PausedFrame, source: str | None) -> None:
+    """Opens the editor again and again until klamm takes the frame, or the person gives up."""
     before = _text(one)
     if source is not None:
         _send(to, one, Path(source).read_text())
@@ -145,7 +146,7 @@ def _edit(to: Klamm, one: Held, source: str | None) -> None:
             except (Refused, WrongWord) as wrong:
                 print(f"klamm: {wrong}", file=sys.stderr)
                 if not sys.stdin.isatty() or _has_enough():
-                    raise WrongWord(f"{one.id} is still held, unchanged") from None
+                    raise WrongWord(f"{one.id} is still paused, unchanged") from None
 
 
 def _has_enough() -> bool:
@@ -155,7 +156,7 @@ def _has_enough() -> bool:
         return True
 
 
-def _send(to: Klamm, one: Held, text: str) -> None:
+def _send(to: Klamm, one: PausedFrame, text: str) -> None:
     try:
         values = json.loads(text)
     except json.JSONDecodeError as wrong:
@@ -195,7 +196,7 @@ def _brief(value: Any) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def _text(one: Held) -> str:
+def _text(one: PausedFrame) -> str:
     if one.values is None:
         raise WrongWord(f"{one.id} cannot be read: {one.reason}; resume or drop it")
     return json.dumps(one.values, indent=2) + "\n"
@@ -209,10 +210,10 @@ def _open(file: Path) -> None:
     except OSError as problem:
         raise WrongWord(f"the editor {command!r} does not start: {problem.strerror}; set EDITOR") from None
     if done.returncode:
-        raise WrongWord(f"{command} ended with {done.returncode}: the frame is still held, unchanged")
+        raise WrongWord(f"{command} ended with {done.returncode}: the frame is still paused, unchanged")
 
 
-DO: dict[str, Callable[[Klamm, Held, str | None], None]] = {
+DO: dict[str, Callable[[Klamm, PausedFrame, str | None], None]] = {
     "list": _show,
     "show": _show,
     "edit": _edit,

@@ -12,10 +12,11 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from klamm.cli.live.asking import ADMIN, add_options
+from klamm.cli.live.asking import ADMIN, add_options, klamm
 from klamm.cli.pace import speed
 from klamm.cli.tables import print_table
 from klamm.settings.nearest import suggestion
+from klamm.settings.printable import printable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -60,7 +61,7 @@ def add_parser(subparsers: Any) -> None:
     commands.add_parser("list", help="the scenarios that are ready to play", prog="klamm scenario list")
     show = commands.add_parser(
         "show",
-        help="what a ready scenario does, and what a well-behaved client does",
+        help="a ready scenario, and how a well-behaved client reacts",
         prog="klamm scenario show",
     )
     show.add_argument("name", metavar="NAME", help="of a ready scenario")
@@ -73,11 +74,11 @@ def add_parser(subparsers: Any) -> None:
     _add_scenario(check)
     text = "so many times as fast: phases get shorter, limits stay [1]"
     play.add_argument("--speed", type=speed, default=1.0, metavar="N", help=text)
-    play.add_argument("--json", metavar="FILE", help="write what happened to FILE")
+    play.add_argument("--json", metavar="FILE", help="write the report to FILE")
 
 
 def _add_scenario(command: argparse.ArgumentParser) -> None:
-    """Which scenario, and on which klamm."""
+    """The arguments for a scenario and for klamm's address."""
     command.add_argument("file", metavar="FILE|NAME", help="a scenario file, or the name of a ready one")
     text = "a parameter of the scenario; repeatable"
     command.add_argument("--set", action="append", default=[], type=_pair, metavar="KEY=VALUE", help=text)
@@ -91,7 +92,7 @@ def run(arguments: argparse.Namespace) -> int:
     from klamm.scenarios import ready
 
     if arguments.command == "list":
-        print_table(("scenario", "what happens"), ((name, ready.about(name)) for name in ready.names()))
+        print_table(("scenario", "events"), ((name, ready.about(name)) for name in ready.names()))
         return MET
     if arguments.command == "show":
         return _show(arguments.name, arguments.yaml)
@@ -120,7 +121,7 @@ def _play(arguments: argparse.Namespace) -> int:
     if scenario is None:
         return CANNOT
     try:
-        klamm = _klamm(arguments, scenario)
+        to = _klamm(arguments, scenario)
         if arguments.json not in (None, "-"):
             Path(arguments.json).touch()
     except OSError as problem:
@@ -130,9 +131,9 @@ def _play(arguments: argparse.Namespace) -> int:
     started_at, reports, broken = time.time(), list["Report"](), ""
     out = sys.stderr if arguments.json == "-" else sys.stdout
     try:
-        if not _applies(scenario, klamm):
+        if not _applies(scenario, to):
             return CANNOT
-        _played(scenario, klamm, Console(file=out), arguments.speed, reports)
+        _played(scenario, to, Console(file=out), arguments.speed, reports)
     except ApiError as problem:
         broken = str(problem)
     except KeyboardInterrupt:
@@ -143,7 +144,7 @@ def _play(arguments: argparse.Namespace) -> int:
     if arguments.json:
         _write(arguments.json, as_json(report, started_at))
     for line in (*lines(report), "", verdict(report)):
-        print(line, file=out)
+        print(printable(line), file=out)
     if broken:
         return _cannot(broken)
     return MET if report.met else NOT_MET
@@ -157,7 +158,7 @@ def _check(arguments: argparse.Namespace) -> int:
     if scenario is None:
         return CANNOT
     phases = f"{len(scenario.phases)} phases" if len(scenario.phases) != 1 else "1 phase"
-    said = f"{scenario.name}: {phases}, {scenario.lasts_s:g} s"
+    text = f"{scenario.name}: {phases}, {scenario.lasts_s:g} s"
     try:
         if not _applies(scenario, _klamm(arguments, scenario)):
             return CANNOT
@@ -166,20 +167,17 @@ def _check(arguments: argparse.Namespace) -> int:
     except NoAnswer as problem:
         if arguments.admin != ADMIN or os.environ.get("KLAMM_ADMIN"):
             return _cannot(str(problem))
-        print(f"{said}; the file is right, and {problem}: its clusters and brokers were not looked at")
+        print(f"{text}; the file is right, and {problem}: its clusters and brokers were not looked at")
         return MET
     except ApiError as problem:
         return _cannot(str(problem))
-    print(f"{said}, ready to play")
+    print(f"{text}, ready to play")
     return MET
 
 
 def _klamm(arguments: argparse.Namespace, scenario: Scenario) -> Klamm:
-    """The klamm that is meant. Raises OSError for a token file that cannot be read."""
-    from klamm.client import Klamm
-
-    token = None if arguments.token_file is None else Path(arguments.token_file).read_text().strip()
-    return Klamm(arguments.admin, token, f"scenario {scenario.name}")
+    """The klamm that is meant. Raises as `klamm` does."""
+    return klamm(arguments, f"scenario {scenario.name}")
 
 
 def _applies(scenario: Scenario, klamm: Klamm) -> bool:
@@ -211,7 +209,7 @@ def _played(scenario: Scenario, klamm: Faults, console: Console, speed: float, r
             live.update(table(report), refresh=True)
         elif (now_s := report.whole.samples[-1].at_s) - spoken_s >= LINE_EVERY_S:
             spoken_s = now_s
-            print(f"{now_s:.0f} s  {report.phases[-1].name}", file=sys.stderr, flush=True)
+            print(f"{now_s:.0f} s  {printable(report.phases[-1].name)}", file=sys.stderr, flush=True)
 
     screen = (
         Live(console=console, auto_refresh=False, transient=True) if console.is_terminal else nullcontext()
@@ -246,8 +244,8 @@ def _read(arguments: argparse.Namespace) -> Scenario | None:
     return scenario.on(arguments.cluster)
 
 
-def _write(file: str, said: dict[str, Any]) -> None:
-    text = json.dumps(said, indent=1) + "\n"
+def _write(file: str, report: dict[str, Any]) -> None:
+    text = json.dumps(report, indent=1) + "\n"
     if file == "-":
         print(text, end="")
     else:
@@ -255,7 +253,7 @@ def _write(file: str, said: dict[str, Any]) -> None:
 
 
 def _cannot(reason: str) -> int:
-    print(f"klamm scenario: {reason}", file=sys.stderr)
+    print(f"klamm scenario: {printable(reason)}", file=sys.stderr)
     return CANNOT
 
 

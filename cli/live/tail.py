@@ -14,11 +14,12 @@ import msgspec
 
 from klamm.cli.live.asking import add_options, klamm, telling
 from klamm.cli.tables import print_json
-from klamm.client.types import Body, Exchange
+from klamm.client.types import Body, Exchange, Line
 from klamm.decoders import API
 from klamm.decoders.error_codes import error_name
 from klamm.decoders.headers import request_frame, response_frame
-from klamm.proxy.log.lines import EXCHANGE, Entry, console_line, printable
+from klamm.decoders.text import printable
+from klamm.proxy.log.lines import EXCHANGE, Entry, console_line
 
 DESCRIPTION = """\
 Print a line for each request and its answer that go through klamm. EXPR chooses, as `where` in rules:
@@ -39,9 +40,9 @@ def add_parser(subparsers: Any) -> None:
     usage = "klamm tail [EXPR] [OPTION...]"
     parser = subparsers.add_parser("tail", usage=usage, description=DESCRIPTION, epilog=EXAMPLES)
     parser.add_argument("where", nargs="?", metavar="EXPR", help="which exchanges [all]")
-    shown = parser.add_mutually_exclusive_group()
-    shown.add_argument("-v", "--values", action="store_true", help="with their fields")
-    shown.add_argument("-x", "--hex", action="store_true", help="with their bytes, and what these mean")
+    group = parser.add_mutually_exclusive_group()
+    group.add_argument("-v", "--values", action="store_true", help="with their fields")
+    group.add_argument("-x", "--hex", action="store_true", help="with their bytes, field by field")
     parser.add_argument("--json", action="store_true", help="one object a line")
     parser.add_argument("--count", "-n", metavar="N", type=_count, help="end after so many")
     add_options(parser)
@@ -55,28 +56,28 @@ def _count(text: str) -> int:
 
 @telling
 def run(arguments: argparse.Namespace) -> int:
-    """Until klamm ends, or Ctrl-C. 1 no klamm, 2 a wrong expression."""
+    """Runs until klamm ends, or Ctrl-C. 1 no klamm, 2 a wrong expression."""
     bodies = "values" if arguments.values else "raw" if arguments.hex else "none"
     colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
-    told = 0
+    printed = 0
     with klamm(arguments).live(arguments.where, bodies) as lines:
         for line in lines:
             if line.exchange is None:
-                _lost(line.dropped, arguments.json)
+                _besides(line, arguments.json)
                 continue
             if arguments.json:
                 print_json(msgspec.to_builtins(line.exchange))
             else:
                 print("\n".join(text(line.exchange, colour, arguments.hex)))
             sys.stdout.flush()
-            told += 1
-            if told == arguments.count:
+            printed += 1
+            if printed == arguments.count:
                 break
     return 0
 
 
 def text(one: Exchange, colour: bool, in_hex: bool) -> Iterator[str]:
-    """The line of an exchange, and below it what was asked for of its bodies."""
+    """The line of an exchange, and below it the wanted parts of its bodies."""
     entry = Entry(one.time, EXCHANGE, "info", "", msgspec.to_builtins(one))
     yield console_line(entry, colour).decode().rstrip("\n")
     if in_hex and (one.request is not None or one.response is not None):
@@ -88,15 +89,19 @@ def text(one: Exchange, colour: bool, in_hex: bool) -> Iterator[str]:
             yield from _tree(body.values or {}, "    ")
 
 
-def _lost(count: int, as_json: bool) -> None:
+def _besides(line: Line, as_json: bool) -> None:
+    """The exchanges that are missing, and why."""
+    told = {"dropped": line.dropped, "unjudged": line.unjudged}
     if as_json:
-        print_json({"dropped": count})
-    else:
-        print(f"... {count} exchanges left out: they came faster than they could be printed")
+        print_json({name: count for name, count in told.items() if count})
+    if line.dropped and not as_json:
+        print(f"... {line.dropped} exchanges left out: they came faster than they could be printed")
+    if line.unjudged and not as_json:
+        print(f"... {line.unjudged} frames left out: the expression takes too much work on them")
 
 
 def _tree(value: Any, indent: str) -> Iterator[str]:
-    """One field a line."""
+    """One line for each field."""
     for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
         name = f"[{key}]" if isinstance(key, int) else key
         if isinstance(inner, dict | list) and inner:
@@ -107,10 +112,10 @@ def _tree(value: Any, indent: str) -> Iterator[str]:
                 yield f"{indent}{name}:"
                 yield from _tree(inner, indent + "  ")
         else:
-            yield f"{indent}{name}: {printable(_said(key, inner))}"
+            yield f"{indent}{name}: {printable(_text(key, inner))}"
 
 
-def _said(key: str | int, value: Any) -> str:
+def _text(key: str | int, value: Any) -> str:
     """An error code has its name beside it."""
     is_error = isinstance(key, str) and key.endswith("error_code") and isinstance(value, int)
     return f"{value} {error_name(value)}" if is_error and value else str(value)
@@ -118,8 +123,8 @@ def _said(key: str | int, value: Any) -> str:
 
 def _marked(one: Exchange) -> Iterator[str]:
     """The bodies as `klamm decode` shows them; the headers are not klamm's to tell."""
-    from klamm.cli.decode.frames import Conversation, Told, pieces
-    from klamm.cli.decode.tree import Shown, lines
+    from klamm.cli.decode.frames import FrameReader, Hints, pieces
+    from klamm.cli.decode.tree import View, lines
 
     api, bodies = API[one.api], []
     for side, body in (("request", one.request), ("response", one.response)):
@@ -133,12 +138,12 @@ def _marked(one: Exchange) -> Iterator[str]:
             frame = request_frame(api, one.version, 0, one.client_id, data)
         else:
             frame = response_frame(api, one.version, 0, data)
-        told = Told(api, one.version, "request" if side == "request" else "response")
+        hints = Hints(api, one.version, "request" if side == "request" else "response")
         yield f"  {side}"
-        for piece in pieces(frame, told):
-            message = Conversation(told).read(piece)
+        for piece in pieces(frame, hints):
+            message = FrameReader(hints).read(piece)
             if message is not None:
-                rows = ("".join(words for words, _ in line).rstrip() for line in lines(message, Shown()))
+                rows = ("".join(words for words, _ in line).rstrip() for line in lines(message, View()))
                 yield from ("  " + row for row in dropwhile(lambda row: not row.endswith(" body"), rows))
 
 

@@ -17,11 +17,11 @@ from klamm.cli.saying import WrongWord
 from klamm.cli.tables import print_json, print_table
 from klamm.client import Klamm
 from klamm.client.types import Rule, RuleFile
-from klamm.proxy.log.lines import printable
+from klamm.decoders.text import printable
 from klamm.settings.yaml_line import flow
 
 COMMANDS = {
-    "list": "the rules in force: what they matched, and on what they acted",
+    "list": "the rules in force, with their matches and hits",
     "add": "add a rule, as it would stand in a file",
     "on": "let rules act",
     "off": "let rules act no more; --all ends everything",

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from klamm.cli.live.asking import add_token, klamm, telling
+from klamm.cli.live.asking import add_credentials, klamm, telling
 from klamm.cli.rules import live as rules_live
 from klamm.cli.rules import test as rules_test
 from klamm.cli.rules.live import add_commands
@@ -15,6 +15,7 @@ from klamm.cli.tables import print_json
 from klamm.client.known import known
 from klamm.rules.file.presence import Known, unmet
 from klamm.rules.file.rule_file import RuleFile, load
+from klamm.settings.printable import printable
 from klamm.settings.typed_yaml import Mistake, dotted
 
 DESCRIPTION = """\
@@ -46,8 +47,8 @@ klamm rules check FILE... [--plugin FILE]... [--json] [--admin HOST:PORT]
        klamm rules off|rm|reset --all"""
 
 COMMANDS = {
-    "check": "say everything that is wrong with rule files, and what is doubtful",
-    "explain": "say for each rule in words what it is for, when it acts, what it does, and what it costs",
+    "check": "report all mistakes in rule files, and doubtful rules",
+    "explain": "explain each rule in words: its frames, its times, its actions, and its cost",
     "schema": "print the JSON Schema of rule files, for editors",
 }
 
@@ -65,8 +66,8 @@ def add_parser(subparsers: Any) -> None:
         if name == "check":
             command.add_argument("--json", action="store_true", help="one object a line for each mistake")
             text = "look too whether the klamm there has the clusters and brokers that rules name"
-            command.add_argument("--admin", metavar="HOST:PORT", help=text)
-            add_token(command)
+            command.add_argument("--admin", metavar="[https://]HOST:PORT", help=text)
+            add_credentials(command)
     add_commands(commands)
     rules_test.add_command(commands)
 
@@ -124,7 +125,7 @@ def _explain(found: RuleFile) -> None:
     from klamm.rules.file.explain import explain
 
     for line in explain(found):
-        print(line)
+        print(printable(line))
 
 
 def _print_lines(found: RuleFile) -> None:

@@ -10,12 +10,12 @@ from datetime import datetime
 from typing import Any
 
 from klamm.captures.summaries.trial import Flow, Outcome, Trial
-from klamm.cli.captures.capture_files import captures, reading, telling, told
-from klamm.cli.rules.orders import Orders
+from klamm.cli.captures.capture_files import captures, reading, report_problems, telling
 from klamm.cli.saying import say
 from klamm.cli.tables import print_json
+from klamm.dashboards.orders import Orders
 from klamm.decoders import API
-from klamm.proxy.log.lines import printable
+from klamm.decoders.text import printable
 from klamm.rules.file.rule_file import load
 from klamm.rules.rule import Rule
 
@@ -25,7 +25,7 @@ SHOWN = 5  # clients, topics, or kinds of orders of a rule
 
 def add_command(commands: Any) -> None:
     """Declare it."""
-    text = "say what each rule would have matched and done in captured traffic"
+    text = "try each rule on captured traffic: its matches and orders"
     command = commands.add_parser("test", help=text, usage=USAGE)
     command.add_argument("files", nargs=1, metavar="RULES", help="a rule file")
     command.add_argument("captures", nargs="+", metavar="CAPTURE", help="files and folders")
@@ -57,9 +57,9 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.json:
             print_json(_object(outcome, orders[outcome.rule.name], trial))
         else:
-            print(f"{outcome.rule.name} ({place})")
+            print(printable(f"{outcome.rule.name} ({place})"))
             for title, text in _lines(outcome, orders[outcome.rule.name], trial):
-                print(f"  {title:<8}{text}")
+                print(printable(f"  {title:<8}{text}"))
             print()
     if trial.sessions_unknown and not arguments.json:
         print(
@@ -68,7 +68,7 @@ def run(arguments: argparse.Namespace) -> int:
         print("their topics are not known. A running klamm would have made these clients begin anew.")
     for rule, reason in dict.fromkeys(trial.engine.failed):
         say(f"{rule or 'a rule'}: {reason}", 1)
-    return told(rows)
+    return report_problems(rows)
 
 
 def _lines(outcome: Outcome, orders: Orders, trial: Trial) -> Iterator[tuple[str, str]]:
@@ -83,27 +83,29 @@ def _lines(outcome: Outcome, orders: Orders, trial: Trial) -> Iterator[tuple[str
     if outcome.rule.dry:
         yield "would", "do nothing but count: it is dry"
     elif outcome.hits:
-        for text in orders.said():
+        for text in orders.lines():
             yield "would", text
     if outcome.failures:
-        yield "failed", f"{_many(outcome.failures, 'time')}: an action could not do what it is for"
+        yield "failed", f"{_many(outcome.failures, 'time')}: an action could not be carried out"
 
 
 def instead(outcome: Outcome, flows: Mapping[Flow, int]) -> str:
-    """Why a rule matched nothing: which of its selectors none of the traffic passes, and what there was."""
+    """The reason why a rule matched nothing: the selectors that no frame passes, and the values that were
+    there.
+    """
     rule = outcome.rule
     if not rule.enabled:
         return "it is not enabled"
     if rule.event == "connect":
         return "no connection of these clients, brokers and clusters opened"
     left = dict(flows)
-    for passes, what, shown in _selectors(rule):
+    for passes, what, selector in _selectors(rule):
         kept = {flow: count for flow, count in left.items() if passes(flow)}
         if not kept:
             there: Counter[str] = Counter()
             for flow, count in left.items():
                 if flow.side == rule.side:
-                    there[shown(flow)] += count
+                    there[selector(flow)] += count
             return f"{what}; there were {_counted(there)}" if there else f"the capture has no {rule.side}s"
         left = kept
     return _in_bodies(outcome, sum(left.values()))
@@ -129,7 +131,9 @@ def _in_bodies(outcome: Outcome, frames: int) -> str:
 
 
 def _selectors(rule: Rule) -> Iterator[tuple[Callable[[Flow], bool], str, Callable[[Flow], str]]]:
-    """Of each that a rule has: does a flow pass; what to say if none does; what a flow is in its eyes."""
+    """For each selector of a rule: whether a flow passes; the message if none does; the flow's value for
+    it.
+    """
 
     def name(key: int) -> str:
         api = API.get(key)
@@ -153,6 +157,13 @@ def _selectors(rule: Rule) -> Iterator[tuple[Callable[[Flow], bool], str, Callab
             lambda flow: glob(flow.host) or (flow.client_id is not None and glob(flow.client_id)),
             f"none from the client {glob}",
             lambda flow: _client(flow.client_id, flow.host),
+        )
+    if rule.principal is not None:
+        principal = rule.principal
+        yield (
+            lambda flow: principal(*filter(None, [flow.principal])),
+            f"none of the principal {principal}",
+            lambda flow: printable(flow.principal or "no principal"),
         )
     if rule.broker:
         yield (
@@ -181,7 +192,7 @@ def _object(outcome: Outcome, orders: Orders, trial: Trial) -> dict[str, Any]:
         for (client_id, host), count in outcome.clients.most_common()
     ]
     times = {"first": round(outcome.first_ns / 1e9, 6), "last": round(outcome.last_ns / 1e9, 6)}
-    return {**found, **times, "clients": clients, "orders": list(orders.said())}
+    return {**found, **times, "clients": clients, "orders": list(orders.lines())}
 
 
 def _client(client_id: str | None, host: str) -> str:
@@ -189,7 +200,7 @@ def _client(client_id: str | None, host: str) -> str:
 
 
 def _counted(found: Mapping[str, int]) -> str:
-    """What there is most of."""
+    """The most frequent ones."""
     most = Counter(found).most_common(SHOWN)
     more = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
     return ", ".join(f"{printable(name)} ({count})" for name, count in most) + more or "none"

@@ -1,4 +1,4 @@
-"""What `klamm run` says once clients may come: what to paste, and which port stands for which node."""
+"""Prints the start of `klamm run`: the settings to paste, and the port of each node."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from klamm.proxy.metrics.snapshot import ClusterState
 
 if TYPE_CHECKING:
-    from klamm.proxy.serve import Greeting
+    from klamm.proxy.greeting import Greeting
 
 
 def banner(greeting: Greeting) -> str:
-    """Lines for people; the addresses are the ones that clients are told."""
+    """Lines for people, with the addresses that clients get."""
     lines = [line for cluster in greeting.clusters for line in _cluster(cluster)]
     if greeting.first:
         lines += _process(greeting)
@@ -21,10 +21,10 @@ def banner(greeting: Greeting) -> str:
 
 def _process(greeting: Greeting) -> Iterator[str]:
     if greeting.metrics is not None:
-        yield f"metrics and health: http://{greeting.metrics}/"
+        yield f"metrics and health: {greeting.metrics}"
     if greeting.admin is not None:
         about = "metrics and health" if greeting.metrics is None else "admin API"
-        yield f"{about}: http://{greeting.admin}/"
+        yield f"{about}: {greeting.admin}"
     if greeting.rules:
         yield greeting.rules
     if greeting.capture is not None:
@@ -35,15 +35,11 @@ def _cluster(cluster: ClusterState) -> Iterator[str]:
     named = f" (id {cluster.cluster_id})" if cluster.cluster_id else ""
     yield f"klamm stands in front of {cluster.name}{named}"
     yield ""
-    if cluster.controllers_only:
-        yield f"  bootstrap.controllers={cluster.listening}"
-    else:
-        yield f"  bootstrap.servers={cluster.listening}"
-        yield f"  kcat -b {cluster.listening} -L"
+    yield from _redirect(cluster) if cluster.transparent else _bootstrap(cluster)
     yield ""
     rows = [
         ("node", "the cluster says", "clients are told"),
-        ("bootstrap", ", ".join(cluster.bootstrap), cluster.listening),
+        ("bootstrap", ", ".join(cluster.bootstrap), "" if cluster.transparent else cluster.listening),
     ]
     rows += [
         (f"{node.kind} {node.node_id}", node.upstream, node.listening or f"nothing: {node.unbound}")
@@ -56,5 +52,37 @@ def _cluster(cluster: ClusterState) -> Iterator[str]:
         yield "  these are controllers, for admin tools that take --bootstrap-controller alone;"
         yield "  for producers and consumers give klamm a broker's address, as in its advertised.listeners"
     elif not cluster.nodes:
-        yield "  the brokers' ports follow, once a client's answer names them"
+        bare = cluster.transparent or cluster.one_port
+        follow = "the brokers follow" if bare else "the brokers' ports follow"
+        yield f"  {follow}, once a client's answer names them"
     yield ""
+
+
+def _redirect(cluster: ClusterState) -> Iterator[str]:
+    """For clients that keep the brokers' addresses: a rule for the ports of the brokers that are known."""
+    known = [*cluster.bootstrap, *(node.upstream for node in cluster.nodes if node.kind == "broker")]
+    ports = ",".join(map(str, sorted({int(address.rpartition(":")[2]) for address in known})))
+    port = cluster.listening.rpartition(":")[2]
+    yield "  clients keep the brokers' addresses; a redirect leads them here, and leaves klamm's USER out:"
+    yield f"  iptables -t nat -A OUTPUT -p tcp -m multiport --dports {ports} \\"
+    yield f"      -m owner ! --uid-owner USER -j REDIRECT --to-ports {port}"
+
+
+def _protocol(cluster: ClusterState) -> str:
+    """The clients' security.protocol; empty where it follows from the brokers' alone."""
+    if cluster.tls:
+        return "SASL_SSL" if cluster.sasl or cluster.ends_sasl else "SSL"
+    return "SASL_PLAINTEXT" if cluster.ends_sasl else ""
+
+
+def _bootstrap(cluster: ClusterState) -> Iterator[str]:
+    protocol = _protocol(cluster)
+    if cluster.controllers_only:
+        yield f"  bootstrap.controllers={cluster.listening}"
+    else:
+        yield f"  bootstrap.servers={cluster.listening}"
+    if protocol:
+        yield f"  security.protocol={protocol}"
+    if not cluster.controllers_only:
+        more = f" -X security.protocol={protocol}" if protocol else ""
+        yield f"  kcat -b {cluster.listening}{more} -L"

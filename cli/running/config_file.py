@@ -1,17 +1,35 @@
-"""klamm.yaml: read it, and find what no single key can show to be wrong."""
+"""Reads klamm.yaml: every mistake is reported, with its place."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path as FilePath
 from typing import NamedTuple
 
+from klamm.cli.running import name_faults
+from klamm.cli.running.sasl_faults import listen_sasl_faults, sasl_faults
 from klamm.cli.running.scalars import scalars
-from klamm.proxy.admin.loopback import is_loopback
-from klamm.proxy.config import Address, Admin, Cluster, Config, Limits, Listen, Metrics, Tls
+from klamm.proxy.config import (
+    MOST_WORKERS,
+    Address,
+    Admin,
+    AdminTls,
+    Cluster,
+    Config,
+    Limits,
+    Listen,
+    ListenSasl,
+    Metrics,
+    ProxyProtocol,
+    Sasl,
+    Tls,
+    Transparent,
+)
+from klamm.settings.loopback import is_loopback
 from klamm.settings.typed_yaml import BROKEN, ConfigError, Document, Mistake, Path, Place, read_file
 
 WILDCARDS = {"0.0.0.0", "::"}
+BOOTSTRAPS = "port {port} is the first of listen, which no broker has: let listen begin at another port"
 LOOPBACK = {"localhost": "127.0.0.1"}
 LARGEST_FRAME = 2**31 - 1  # the size before a frame is an int32
 
@@ -23,7 +41,7 @@ def load(file: str) -> Config:
 
 
 def parse(file: str) -> Document:
-    """What a file says, each key by itself; relative paths in it are seen from its folder."""
+    """The values of a file, each key by itself; relative paths in it start from its folder."""
     return read_file(file, Config, scalars(FilePath(file).parent))
 
 
@@ -42,7 +60,9 @@ def place_of(path: Path, places: Mapping[Path, Place]) -> Place:
 
 
 def faults(config: Config) -> Iterator[tuple[Path, str]]:
-    """What does not fit together: path and reason. Values that could not be read (BROKEN) are left out."""
+    """Keys that contradict each other: path and reason. Values that could not be read (BROKEN) are left
+    out.
+    """
     if not isinstance(config, Config):
         return
     written = config.clusters if isinstance(config.clusters, tuple) else (BROKEN,)
@@ -56,9 +76,12 @@ def faults(config: Config) -> Iterator[tuple[Path, str]]:
             yield (*path, "name"), f"clusters[{names[cluster.name]}] has the name {cluster.name!r} already"
         for key, reason in _cluster_faults(cluster):
             yield path + key, reason
-    yield from _port_faults(list(_claims(config, clusters)))
+    yield from _port_faults(list(_claims(config, clusters)), config.clusters)
+    yield from name_faults.shared_faults(clusters)
     yield from _admin_faults(config.admin)
     yield from _limit_faults(config.limits)
+    if isinstance(config.workers, int) and not 1 <= config.workers <= MOST_WORKERS:
+        yield ("workers",), f"must be 1 to {MOST_WORKERS}: as many as klamm may use cores"
 
 
 def _cluster_faults(cluster: Cluster) -> Iterator[tuple[Path, str]]:
@@ -68,16 +91,33 @@ def _cluster_faults(cluster: Cluster) -> Iterator[tuple[Path, str]]:
         yield ("advertise",), f"clients cannot connect to {cluster.advertise}: name this machine"
     if isinstance(cluster.tls, Tls) and isinstance(cluster.tls.key, str) and cluster.tls.cert is None:
         yield ("tls", "key"), "a key without a certificate: add cert"
+    if isinstance(cluster.sasl, Sasl):
+        yield from ((("sasl", *key), reason) for key, reason in sasl_faults(cluster.sasl))
+    if isinstance(cluster.listen_sasl, ListenSasl):
+        faults = listen_sasl_faults(cluster.listen_sasl)
+        yield from ((("listen_sasl", *key), reason) for key, reason in faults)
+    if isinstance(cluster.proxy_protocol, ProxyProtocol) and cluster.proxy_protocol.from_ == ():
+        yield ("proxy_protocol", "from"), "names no network: name those of the load balancers"
+    if cluster.names is not None:
+        yield from name_faults.cluster_faults(cluster)
+    elif isinstance(cluster.transparent, Transparent):
+        for key in ("advertise", "ports"):
+            if getattr(cluster, key):
+                yield (
+                    (key,),
+                    "means nothing with transparent: clients keep the brokers' addresses; take it out",
+                )
     listen = cluster.listen
     if isinstance(listen, Listen) and listen.first and isinstance(cluster.bootstrap, tuple):
         hosts = {"127.0.0.1", "::1", "localhost"} if listen.host in WILDCARDS else {listen.host}
         for node, port in cluster.ports.items() if isinstance(cluster.ports, Mapping) else ():
             if port == listen.first:
-                yield ("ports", str(node)), f"port {port} is the bootstrap port of this cluster"
+                yield ("ports", str(node)), BOOTSTRAPS.format(port=port)
+        ports = _ports(cluster)
         for broker in cluster.bootstrap:
-            if isinstance(broker, Address) and broker.host in hosts and broker.port in listen.ports:
+            if isinstance(broker, Address) and broker.host in hosts and broker.port in ports:
                 change = "narrow" if broker.port > listen.first + 1 else "move"
-                taken = f"{listen.ports[0]}-{listen.ports[-1]}"
+                taken = f"{ports[0]}-{ports[-1]}"
                 yield ("bootstrap",), f"{broker} lies in klamm's range {taken}; {change} --listen"
 
 
@@ -92,7 +132,7 @@ class _Claim(NamedTuple):
 
 
 def _claims(config: Config, clusters: list[tuple[int, Cluster]]) -> Iterator[_Claim]:
-    """In the order of right: what comes later is what has to move."""
+    """In the order of precedence: a later claim has to move."""
     http: list[tuple[Path, str, object]] = [
         (("admin",), "admin", config.admin.listen if isinstance(config.admin, Admin) else None),
         (
@@ -107,7 +147,7 @@ def _claims(config: Config, clusters: list[tuple[int, Cluster]]) -> Iterator[_Cl
     ready = [(index, cluster) for index, cluster in clusters if isinstance(cluster.listen, Listen)]
     for index, cluster in ready:
         path = ("clusters", index, "listen")
-        yield _Claim(path, f"cluster {cluster.name}", cluster.listen.host, cluster.listen.ports, index)
+        yield _Claim(path, f"cluster {cluster.name}", cluster.listen.host, _ports(cluster), index)
     for index, cluster in ready:
         for node, port in cluster.ports.items() if isinstance(cluster.ports, Mapping) else ():
             if isinstance(port, int):
@@ -116,19 +156,30 @@ def _claims(config: Config, clusters: list[tuple[int, Cluster]]) -> Iterator[_Cl
                 yield _Claim(path, owner, cluster.listen.host, _one(port), index)
 
 
+def _ports(cluster: Cluster) -> range:
+    """The ports on which it listens; with names it is one."""
+    listen = cluster.listen
+    return listen.ports if cluster.names is None else _one(listen.first)
+
+
 def _one(port: int) -> range:
     return range(port, port + 1)
 
 
-def _port_faults(claims: list[_Claim]) -> Iterator[tuple[Path, str]]:
+def _port_faults(claims: list[_Claim], clusters: Sequence[Cluster]) -> Iterator[tuple[Path, str]]:
     for number, late in enumerate(claims):
         for early in claims[:number]:
-            inside_its_own_range = (
-                early.cluster is not None and early.cluster == late.cluster and early.path[-1] == "listen"
-            )
-            if _meet(early, late) and not inside_its_own_range:
+            if _meet(early, late) and not _together(early, late, clusters):
                 yield late.path, _clash(early, late)
                 break
+
+
+def _together(early: _Claim, late: _Claim, clusters: Sequence[Cluster]) -> bool:
+    """May both have the port: a node in the range of its own cluster, or clusters with names?"""
+    if early.cluster is None or late.cluster is None or early.path[-1] != "listen":
+        return False
+    pair = clusters[early.cluster], clusters[late.cluster]
+    return early.cluster == late.cluster or (late.path[-1] == "listen" and name_faults.shares_port(*pair))
 
 
 def _meet(one: _Claim, other: _Claim) -> bool:
@@ -141,7 +192,8 @@ def _meet(one: _Claim, other: _Claim) -> bool:
 def _clash(early: _Claim, late: _Claim) -> str:
     taken = f"{early.ports[0]}-{early.ports[-1]}" if len(early.ports) > 1 else f"{early.ports[0]}"
     if len(late.ports) == 1:
-        return f"port {late.ports[0]} is taken by {early.owner} ({taken})"
+        narrow = ", or let that range end earlier" if len(early.ports) > 1 else ""
+        return f"port {late.ports[0]} is taken by {early.owner} ({taken}): choose another{narrow}"
     free = early.ports[-1] + 1
     return (
         f"ports {late.ports[0]}-{late.ports[-1]} meet those of {early.owner} ({taken}): "
@@ -150,9 +202,19 @@ def _clash(early: _Claim, late: _Claim) -> str:
 
 
 def _admin_faults(admin: Admin) -> Iterator[tuple[Path, str]]:
-    if not isinstance(admin, Admin) or not isinstance(admin.listen, Address) or admin.token_file is not None:
+    if not isinstance(admin, Admin):
         return
-    if not is_loopback(admin.listen.host):
+    for role in ("", "read_only_"):
+        keys = f"{role}token_file", f"{role}token_env"
+        if all(getattr(admin, key) is not None for key in keys):
+            yield ("admin", keys[1]), f"the token comes from one place: leave out {keys[0]} or {keys[1]}"
+    ca = admin.tls.ca if isinstance(admin.tls, AdminTls) else None
+    if admin.principals and admin.tls is not BROKEN and ca is None:
+        yield ("admin", "principals"), "principals are those of client certificates: add admin.tls.ca"
+    if ca is not None and admin.principals == {}:
+        advice = 'add admin.principals, such as {"User:CN=ops": full, "*": read_only}'
+        yield ("admin", "tls", "ca"), f"which role have the callers with a certificate? {advice}"
+    if isinstance(admin.listen, Address) and not (is_loopback(admin.listen.host) or admin.wants_credentials):
         can = "see the traffic" if admin.read_only else "see the traffic and change what klamm does"
         yield (
             ("admin",),

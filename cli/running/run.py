@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path as FilePath
-from typing import Any
+from typing import Any, TypeVar
 
 from klamm.cli.running.banner import banner
 from klamm.cli.running.config_file import checked, parse
 from klamm.cli.running.scalars import scalars
+from klamm.cli.running.web_page import fault, web_page
 from klamm.proxy.config import (
     Address,
     Admin,
+    AdminTls,
     ApiName,
+    Audit,
     Capture,
     Cluster,
     Config,
@@ -25,11 +28,17 @@ from klamm.proxy.config import (
     Host,
     InputFile,
     Listen,
+    ListenTls,
+    OutputFile,
     Rules,
     State,
     Tls,
+    Transparent,
 )
+from klamm.settings.printable import printable
 from klamm.settings.typed_yaml import BROKEN, NOTHING, ConfigError, Document, Mistake, Path, Place, choose
+
+T = TypeVar("T")
 
 DESCRIPTION = """\
 Stand between Kafka clients and a cluster: every broker gets a port of klamm's own, every broker address on
@@ -47,34 +56,48 @@ examples:
 """
 
 
+CUT_OFF = 3  # the exit code where the drain was too short
+
 OPTIONS = [  # option, its value (empty: none is taken), help with the default in brackets
     ("--listen", "HOST:FIRST[-LAST]", "bootstrap port, then brokers'; 100 without LAST [127.0.0.1:19092]"),
-    ("--advertise", "HOST", "the host that clients are told [the one they connected to]"),
+    ("--advertise", "HOST", "the host that clients get [the one they connected to]"),
     ("--map", "ADVERTISED=REACHABLE", "reach a broker that advertises HOST:PORT elsewhere; repeatable"),
     ("--upstream-tls", "", "TLS to the brokers"),
     ("--upstream-ca", "FILE", "certificates to trust [the system's]; implies --upstream-tls"),
+    ("--listen-tls-cert", "FILE", "TLS from the clients, with this certificate of klamm's [plain text]"),
+    ("--listen-tls-key", "FILE", "its private key [in the same file]"),
+    ("--listen-tls-ca", "FILE", "clients need a certificate of these authorities [none is asked for]"),
+    ("--transparent", "", "clients keep the brokers' addresses, and a redirect leads them to klamm"),
     ("--admin", "HOST:PORT", "the admin API, metrics and health over HTTP, or none [127.0.0.1:19091]"),
+    ("--admin-tls-cert", "FILE", "TLS from callers of the admin API, with this certificate [plain HTTP]"),
+    ("--admin-tls-key", "FILE", "its private key [in the same file]"),
     (
         "--admin-token-file",
         "FILE",
         "callers of the admin API show it; needed beyond this machine [none]",
     ),
+    ("--admin-read-only-token-file", "FILE", "the token of callers who may change nothing [none]"),
     ("--read-only", "", "refuse all changes through the admin API"),
     ("--metrics", "HOST:PORT", "metrics and health alone, as for a pod's probes; needs no token [none]"),
     ("--log", "API,...", "a line per request and response of these APIs, or of all [none]"),
     ("--log-format", "FORMAT", "json, console, or auto: console on a terminal [auto]"),
+    ("--audit", "FILE", "append who did what to this file: docs/audit.md [nothing is kept]"),
     ("--metering", "LEVEL", "header, or full: errors and topics too [full]"),
-    ("--rules", "FILE", "what is done to frames: docs/rules.md; read again when it changes [none]"),
+    ("--rules", "FILE", "rules for frames: docs/rules.md; read again when it changes [none]"),
     ("--seed", "N", "decides the rules' chances [the file's, or one that is made up and printed]"),
-    ("--capture", "DIR", "keep what goes through: docs/captures.md [nothing is kept]"),
+    ("--capture", "DIR", "capture the traffic: docs/captures.md [nothing is kept]"),
     ("--capture-filter", "EXPR", "only exchanges for which this holds [all]"),
-    ("--capture-records", "HOW", "blank, keep, or hash: what is kept of records [blank]"),
+    ("--capture-records", "HOW", "blank, keep, or hash: the part of records that is kept [blank]"),
     (
         "--state",
         "DIR",
         "remember the nodes' ports there over a restart, or none [auto: ~/.local/state/klamm]",
     ),
-    ("--config", "FILE", "klamm.yaml; options override what it says"),
+    ("--handover", "FILE", "a UNIX socket: the next klamm takes the place of this one there [none]"),
+    ("--workers", "N", "processes that serve connections, so that klamm uses as many cores [1]"),
+    ("--web", "", "a page for a browser, the inspector: docs/web.md [none]"),
+    ("--web-listen", "HOST:PORT", "its address, as of `klamm web`; implies --web [127.0.0.1:19090]"),
+    ("--config", "FILE", "klamm.yaml; options override it"),
 ]
 
 
@@ -93,21 +116,28 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Serve until a signal. 1 if it cannot, 2 if the configuration is wrong."""
+    """Serve until a signal. 1 if it cannot, 2 if the configuration is wrong, 3 if requests were cut off."""
     try:
         config = configure(arguments)
     except ConfigError as error:
         return _wrong(error)
+    has_page = arguments.web or arguments.web_listen is not None
+    if has_page and (reason := fault(config)) is not None:
+        return _wrong(ConfigError([Mistake(Place("--web"), (), reason)]))
+    from klamm.proxy.control.config_file import Source
     from klamm.proxy.serve import CannotServe, serve  # brings in uvloop, which a mistake does not need
 
+    file = arguments.config
+    source = None if file is None else Source(file, lambda: configure(arguments))
     try:
-        serve(config, lambda greeting: print(banner(greeting), flush=True))
+        with web_page(config.admin if has_page else None, arguments.web_listen):
+            cut = serve(config, lambda greeting: print(banner(greeting), flush=True), source)
     except ConfigError as error:
         return _wrong(error)
     except CannotServe as error:
-        print(f"klamm run: {error}", file=sys.stderr)
+        print(f"klamm run: {printable(str(error))}", file=sys.stderr)
         return 1
-    return 0
+    return CUT_OFF if cut else 0
 
 
 def _wrong(error: ConfigError) -> int:
@@ -127,7 +157,7 @@ def configure(arguments: argparse.Namespace) -> Config:
 
 
 class _Overrides:
-    """What the options say, as values; `places` has the paths in Config that they decide."""
+    """The values of the options; `places` has the paths in Config that they decide."""
 
     def __init__(self, arguments: argparse.Namespace) -> None:
         self.arguments = arguments
@@ -143,6 +173,7 @@ class _Overrides:
             clusters=self.clusters(config.clusters),
             admin=self.admin(config.admin),
             log=self.section(config.log, "log", log),
+            audit=self.value("--audit", ("audit", "file"), Audit, config.audit),
             metrics=self.section(
                 config.metrics,
                 "metrics",
@@ -150,19 +181,30 @@ class _Overrides:
             ),
             rules=self.rules(config.rules),
             capture=self.capture(config.capture),
+            handover=self.value("--handover", ("handover",), OutputFile, config.handover),
+            workers=self.value("--workers", ("workers",), Count, config.workers),
             state=self.value("--state", ("state", "folder"), State, config.state),
         )
 
     def admin(self, written: Any) -> Any:
-        """Where it listens, and whom it answers."""
+        """The address of the admin API, and the callers that it answers."""
         listen = self.value("--admin", ("admin",), Admin)
-        token = self.value("--admin-token-file", ("admin", "token_file"), InputFile)
-        if BROKEN in (written, listen, token):
+        tls = self.admin_tls(written.tls if isinstance(written, Admin) else None)
+        tokens = {
+            key: self.value(f"--admin-{key.replace('_', '-')}", ("admin", key), InputFile)
+            for key in ("token_file", "read_only_token_file")
+        }
+        if BROKEN in (written, listen, tls, *tokens.values()):
             return BROKEN
-        given = {} if listen is None else {"listen": listen.listen}
-        given |= {} if token is None else {"token_file": token}
+        given = {key: value for key, value in tokens.items() if value is not None}
+        given |= {} if listen is None else {"listen": listen.listen}
+        given |= {} if tls is None else {"tls": tls}
         given |= {"read_only": True} if self.arguments.read_only else {}
         return replace(written, **given)
+
+    def admin_tls(self, written: AdminTls | None) -> AdminTls | None:
+        """The file's, with the files of the options instead."""
+        return self.own_certificate("--admin-tls", ("admin", "tls"), ("cert", "key"), written, AdminTls)
 
     def rules(self, written: Rules | None) -> Rules | None:
         """The file's, with another path or seed."""
@@ -209,6 +251,12 @@ class _Overrides:
             "advertise": self.value("--advertise", (*path, "advertise"), Host),
             "map": self.map((*path, "map"), only.map if isinstance(only, Cluster) else {}),
             "tls": self.tls((*path, "tls"), only.tls if isinstance(only, Cluster) else None),
+            "listen_tls": self.listen_tls(
+                (*path, "listen_tls"), only.listen_tls if isinstance(only, Cluster) else None
+            ),
+            "transparent": self.transparent(
+                (*path, "transparent"), only.transparent if isinstance(only, Cluster) else None
+            ),
         }
         given = {key: value for key, value in values.items() if value is not None}
         if written == ():
@@ -223,7 +271,7 @@ class _Overrides:
         return written
 
     def value(self, option: str, path: Path, kind: Any, default: Any = None) -> Any:
-        """What one option says, BROKEN if it cannot be read, `default` if it was not given.
+        """The value of one option, BROKEN if it cannot be read, `default` if it was not given.
 
         `kind` is a type that has a parser, `Address | None`, a list of one such type, or a tuple of words to
         choose from.
@@ -280,3 +328,30 @@ class _Overrides:
         self.places[path] = Place("--upstream-tls")
         base = written if isinstance(written, Tls) else Tls()
         return base if ca is None else replace(base, ca=ca)
+
+    def transparent(self, path: Path, written: Transparent | None) -> Transparent | None:
+        """The file's, or any destination."""
+        if not self.arguments.transparent:
+            return None
+        self.places[path] = Place("--transparent")
+        return written if isinstance(written, Transparent) else Transparent()
+
+    def listen_tls(self, path: Path, written: ListenTls | None) -> ListenTls | None:
+        """The file's, with the files of the options instead."""
+        return self.own_certificate("--listen-tls", path, ("cert", "key", "ca"), written, ListenTls)
+
+    def own_certificate(
+        self, option: str, path: Path, keys: Sequence[str], written: Any, kind: Callable[..., T]
+    ) -> T | None:
+        """TLS of a listener, with the files of the options `--OPTION-KEY`. None if none is given."""
+        values = {key: self.value(f"{option}-{key}", (*path, key), InputFile) for key in keys}
+        given = {key: value for key, value in values.items() if value is not None}
+        if not given:
+            return None
+        if isinstance(written, ListenTls | AdminTls):
+            return replace(written, **given)  # type: ignore[return-value]
+        if "cert" not in given:
+            reason = f"needs klamm's certificate: add {option}-cert FILE"
+            self.mistakes.append(Mistake(Place(f"{option}-{next(iter(given))}"), (), reason))
+            return None
+        return kind(**given)

@@ -7,39 +7,54 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from ipaddress import ip_address
+from ipaddress import ip_address, ip_interface
 from pathlib import Path
 from typing import Any
+from urllib.parse import SplitResult, urlsplit
 
 from klamm.proxy.config import (
     ALL_APIS,
     AUTO,
+    EVERY_PRINCIPAL,
     Address,
     Admin,
     ApiName,
+    Audit,
     Bytes,
     Capture,
     ClusterName,
+    CollectorUrl,
     Count,
     Filter,
     Folder,
     Host,
     InputFile,
     Listen,
+    Network,
+    NodePattern,
     OutputFile,
     Port,
+    Principal,
     Rules,
     Seconds,
+    ServerName,
+    Share,
     State,
     StateFolder,
+    Text,
     Tls,
+    Transparent,
+    Url,
 )
+from klamm.proxy.session.rewriting.node_names import PLACE
 from klamm.rules.expressions import ExpressionError, parse
 from klamm.settings.amounts import SIZES, amount, whole
+from klamm.settings.loopback import is_loopback
 from klamm.settings.nearest import suggestion
 from klamm.settings.typed_yaml import Scalar, truth
 
 SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+LONGEST_S = 100 * 365 * 86400.0  # no clock of the system waits for more than 292 years
 TLS_WORDS = {"SSL", "SASL_SSL"}  # as Kafka writes them before ://
 LABEL = re.compile(r"(?!-)[A-Za-z0-9_-]{1,63}(?<!-)")
 BETWEEN = re.compile(r"\s*;\s*|(?<=[0-9])\s+")  # addresses, where commas are due
@@ -61,6 +76,36 @@ def host(text: str) -> Host:
     if len(inner) > 253 or not all(LABEL.fullmatch(label) for label in labels):
         raise ValueError(f"{inner!r} is not a host name: it takes letters, digits, '-', '_' and dots")
     return Host(inner)
+
+
+def node_pattern(text: str) -> NodePattern:
+    """A host name with $(node) in it once, and no digit beside that."""
+    example = "broker-$(node).kafka.example.com"
+    if text.count(PLACE) != 1:
+        raise ValueError(f"{text!r} has to have {PLACE} in it, once: write it as {example}")
+    if re.search(r"[0-9]\$|\)[0-9]", text):
+        raise ValueError(f"{text!r} has a digit beside {PLACE}, where ids end: write it as {example}")
+    for node in ("2147483647", "controller-2147483647"):
+        try:
+            server_name(text.replace(PLACE, node))
+        except ValueError as problem:
+            raise ValueError(f"{text!r} gives no names for nodes: {problem}") from None
+    return NodePattern(text)
+
+
+def server_name(text: str) -> ServerName:
+    """A host name as clients send it in TLS: no IP address, and no dot at its end. Java sends only names with
+    a dot within, and without an underscore.
+    """
+    found = host(text)
+    if ":" in found or found.replace(".", "").isdigit():
+        raise ValueError(f"clients send no server name for an IP address such as {found}: write a host name")
+    if found.endswith("."):
+        raise ValueError(f"clients send server names without a dot at the end: write {found[:-1]}")
+    if "." not in found or "_" in found:
+        why = "with '_' in it" if "_" in found else "without a dot"
+        raise ValueError(f"Java sends no server name for a host {why}: write one such as kafka.example.com")
+    return ServerName(found)
 
 
 def _no_ip_address(text: str) -> str:
@@ -142,11 +187,18 @@ def tls(text: str) -> Tls | None:
     return Tls() if truth(text) else None
 
 
+def transparent(text: str) -> Transparent | None:
+    """true is any destination."""
+    return Transparent() if truth(text) else None
+
+
 def seconds(text: str) -> Seconds:
     """500ms, 2s, 1m, 1h; a bare number is seconds. More than none."""
     found = amount(text, {"": 1.0, **SECONDS}, "a duration", "500ms or 2s")
     if found <= 0:
         raise ValueError("must be more than 0")
+    if found > LONGEST_S:
+        raise ValueError("must be 100 years at most")
     return Seconds(found)
 
 
@@ -182,11 +234,23 @@ def cluster_name(text: str) -> ClusterName:
     return ClusterName(text)
 
 
+def _path(folder: Path, text: str) -> Path:
+    """A path as seen from a folder. Raises ValueError where no file can have it."""
+    try:
+        path = folder / Path(text).expanduser()
+        path.exists()
+    except (OSError, RuntimeError) as problem:  # it is too long, or there is no such user
+        raise ValueError(
+            f"cannot use {text[:80]!r}: {getattr(problem, 'strerror', None) or problem}"
+        ) from None
+    return path
+
+
 def input_file(folder: Path) -> Callable[[str], InputFile]:
     """Paths of files that are there and can be read, as seen from a folder."""
 
     def parse(text: str) -> InputFile:
-        path = folder / Path(text).expanduser()
+        path = _path(folder, text)
         try:
             path.open("rb").close()
         except OSError as problem:
@@ -200,7 +264,7 @@ def output_file(folder: Path) -> Callable[[str], OutputFile]:
     """Paths of files whose folder is there."""
 
     def parse(text: str) -> OutputFile:
-        path = folder / Path(text).expanduser()
+        path = _path(folder, text)
         if path.is_dir():
             raise ValueError(f"cannot write {path}: it is a folder")
         if not path.parent.is_dir():
@@ -214,7 +278,7 @@ def output_folder(folder: Path) -> Callable[[str], Folder]:
     """Paths of folders that are there, or can be made."""
 
     def parse(text: str) -> Folder:
-        path = folder / Path(text).expanduser()
+        path = _path(folder, text)
         if path.exists() and not path.is_dir():
             raise ValueError(f"cannot write into {path}: it is no folder")
         return Folder(str(path))
@@ -227,6 +291,69 @@ def state_folder(folder: Path) -> Callable[[str], StateFolder | None]:
     words = {AUTO: AUTO, "none": None, "off": None, "false": None}
     as_folder = output_folder(folder)
     return lambda text: words[text] if text in words else StateFolder(as_folder(text))
+
+
+def network(text: str) -> Network:
+    """10.0.0.0/8, fd00::/8; an address alone is a network of its own."""
+    try:
+        found = ip_interface(text.strip("[]"))
+    except ValueError:
+        raise ValueError(f"{text!r} is not a network: write it as 10.0.0.0/8 or fd00::/8") from None
+    if "/" in text and found.ip != found.network.network_address:
+        raise ValueError(f"{text} has bits beyond its length: write {found.network}")
+    return Network(str(found.network))
+
+
+def text(text: str) -> Text:
+    """Any, but for none."""
+    if not text:
+        raise ValueError("is empty")
+    return Text(text)
+
+
+def url(text: str) -> Url:
+    """https, or http on this machine, where nobody else can read or change what is sent."""
+    if _server(text).scheme == "http" and not is_loopback(urlsplit(text).hostname or ""):
+        raise ValueError(f"{text}: others on the way could read and change what is sent: use https")
+    return Url(text)
+
+
+def collector_url(text: str) -> CollectorUrl:
+    """http or https, on any host."""
+    _server(text)
+    return CollectorUrl(text)
+
+
+def _server(text: str) -> SplitResult:
+    try:
+        parts = urlsplit(text)
+        name = parts.hostname or ""
+        parts.port  # noqa: B018  # raises ValueError
+    except ValueError:
+        name = ""
+    if not name or parts.scheme not in ("https", "http") or not text.isprintable():
+        raise ValueError(f"{text!r} is no address of a server: write it as https://HOST/PATH")
+    if parts.username is not None or parts.password is not None:
+        raise ValueError("has a user in it: write it as https://HOST/PATH")
+    return parts
+
+
+def share(text: str) -> Share:
+    """1%, 0.01: more than none, and all at most."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?) ?(%?)", text)
+    value = 0.0 if found is None else float(found[1]) / (100 if found[2] else 1)
+    if not 0 < value <= 1:
+        raise ValueError(f"{text!r} is no share: write it as 1% or 0.01, more than 0 and 100% at most")
+    return Share(value)
+
+
+def principal(text: str) -> Principal:
+    """`User:` and the subject of a certificate; or `*`, each other one."""
+    if text != EVERY_PRINCIPAL and not text.startswith("User:"):
+        raise ValueError(
+            f"{text!r} is no principal: write it as User:CN=ops,O=Example, or * for each other one"
+        )
+    return Principal(text)
 
 
 def expression(text: str) -> Filter:
@@ -244,6 +371,8 @@ def scalars(folder: Path) -> dict[Any, Scalar]:
         Address: Scalar(address, "HOST:PORT"),
         Listen: Scalar(listen, "HOST:FIRST[-LAST]"),
         Host: Scalar(host, "a host"),
+        NodePattern: Scalar(node_pattern, "a host name with $(node) in it"),
+        ServerName: Scalar(server_name, "a host name"),
         Port: Scalar(port, "a port"),
         Count: Scalar(count, "a whole number"),
         Seconds: Scalar(seconds, "a duration such as 500ms"),
@@ -255,9 +384,17 @@ def scalars(folder: Path) -> dict[Any, Scalar]:
         Folder: Scalar(output_folder(folder), "a folder"),
         StateFolder: Scalar(state_folder(folder), "a folder, auto or none"),
         State: Scalar(lambda text: State(state_folder(folder)(text)), "a folder, auto or none"),
+        Network: Scalar(network, "a network such as 10.0.0.0/8"),
+        Text: Scalar(text, "a text"),
+        Url: Scalar(url, "https://HOST/PATH"),
+        CollectorUrl: Scalar(collector_url, "http://HOST:PORT/PATH"),
+        Share: Scalar(share, "a share such as 1%"),
+        Principal: Scalar(principal, "a principal", commas=True),
         Filter: Scalar(expression, "an expression"),
         Admin: Scalar(admin, "HOST:PORT or none"),
         Tls: Scalar(tls, "true or false"),
+        Audit: Scalar(lambda text: Audit(output_file(folder)(text)), "a file"),
+        Transparent: Scalar(transparent, "true or false"),
         Rules: Scalar(lambda text: Rules(input_file(folder)(text)), "a file"),
         Capture: Scalar(lambda text: Capture(output_folder(folder)(text)), "a folder"),
     }

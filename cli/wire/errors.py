@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from typing import Any
 
@@ -10,6 +11,8 @@ from klamm.cli.tables import print_json, print_table
 from klamm.decoders import ERRORS
 from klamm.decoders.error_codes import KafkaError
 from klamm.settings.nearest import suggestion
+
+CODE = re.compile(r"-?[0-9]{1,9}")
 
 DESCRIPTION = """\
 Explain an error of Kafka by its code, its name, an older name, the name of its exception, a part of one of
@@ -72,7 +75,7 @@ def find(text: str) -> list[KafkaError]:
     """The error of this code, name or exception, else those whose names, or else whose meanings, contain the
     text. An older name counts in full where it is a part of no other.
     """
-    if text.removeprefix("-").isdigit():
+    if CODE.fullmatch(text):
         return [error for error in ERRORS if error.code == int(text)]
     word = _plain(text)
     names = {
@@ -94,7 +97,7 @@ def _plain(name: str) -> str:
 
 
 def exception(error: KafkaError) -> str:
-    """What Java clients throw for it, as NotLeaderOrFollowerException; nothing for NONE."""
+    """The exception that Java clients throw for it, as NotLeaderOrFollowerException; nothing for NONE."""
     words = "".join(word.capitalize() for word in error.name.split("_"))
     return EXCEPTIONS.get(error.code, f"{words}Exception")
 

@@ -43,7 +43,7 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("api", nargs="?", metavar="API", help="its name, an older name, or its key")
     parser.add_argument("version", nargs="?", type=_version, metavar="VERSION", help="[the newest]")
     parser.add_argument("--side", choices=SIDES, help="request or response [both]")
-    parser.add_argument("--diff", type=_version, metavar="VERSION", help="what changed since that version")
+    parser.add_argument("--diff", type=_version, metavar="VERSION", help="the differences from that version")
     parser.add_argument("--source", action="store_true", help="the Python that klamm made to read it")
     parser.add_argument("--json", action="store_true", help="one object a line for each layout")
 
@@ -160,36 +160,36 @@ def _object(found: Api | Payload) -> dict[str, Any]:
 
 def _layout_object(found: Api | Payload, of: Layout) -> dict[str, Any]:
     kind = {"api": found.name, "key": found.key} if isinstance(found, Api) else {"payload": found.name}
-    said: dict[str, Any] = {**kind, "version": of.version, "side": of.side, "flexible": of.flexible}
+    layout: dict[str, Any] = {**kind, "version": of.version, "side": of.side, "flexible": of.flexible}
     if isinstance(found, Api):
-        said |= {"header": _header(found, of), "released": of.version not in found.unstable}
-    return {**said, "fields": [_field_object(f, of.version) for f in _present(of.fields, of.version)]}
+        layout |= {"header": _header(found, of), "released": of.version not in found.unstable}
+    return {**layout, "fields": [_field_object(f, of.version) for f in _present(of.fields, of.version)]}
 
 
 def _field_object(f: Field, version: int) -> dict[str, Any]:
-    said: dict[str, Any] = {"name": f.name, "type": f.kind, "null": version in f.null}
+    described: dict[str, Any] = {"name": f.name, "type": f.kind, "null": version in f.null}
     if f.kind == "array" and isinstance(f.of, str):
-        said["of"] = f.of
+        described["of"] = f.of
     if f.tag is not None:
-        said["tag"] = f.tag
+        described["tag"] = f.tag
     if isinstance(f.default, (bool, int, float, str)):
-        said["default"] = f.default
+        described["default"] = f.default
     if f.mark is not None:
-        said["mark"] = f.mark
+        described["mark"] = f.mark
     if members(f):
-        said["fields"] = [_field_object(part, version) for part in _present(members(f), version)]
-    return said
+        described["fields"] = [_field_object(part, version) for part in _present(members(f), version)]
+    return described
 
 
 def _print_diff(found: Api | Payload, before: Layout, after: Layout, as_json: bool) -> None:
-    from klamm.cli.wire.diff import SIGNS, changes
+    from klamm.decoders.shown.layouts import SIGNS, changes
 
     changed = changes(before, after)
     whole = dict(_differences(found, before, after))
     if as_json:
-        told = [change._asdict() for change in changed]
+        described = [change._asdict() for change in changed]
         versions = {"from": before.version, "to": after.version}
-        print_json({"name": found.name, "side": after.side, **versions, **whole, "changes": told})
+        print_json({"name": found.name, "side": after.side, **versions, **whole, "changes": described})
         return
     print(f"{found.name} v{before.version} -> v{after.version} {after.side}")
     for name, (was, now) in whole.items():
@@ -210,7 +210,7 @@ def _word(value: bool | int) -> str:
 
 
 def _differences(found: Api | Payload, before: Layout, after: Layout) -> Iterator[tuple[str, list[Any]]]:
-    """What changed of the whole: its header, and whether it is compact with tagged fields."""
+    """Changes of the whole: its header, and whether it is compact with tagged fields."""
     if before.flexible != after.flexible:
         yield "flexible", [before.flexible, after.flexible]
     if isinstance(found, Api) and _header(found, before) != _header(found, after):

@@ -80,10 +80,5 @@ def bars(values: Sequence[float]) -> str:
     return "".join(BARS[0 if value <= 0 else max(1, round(value / highest * steps))] for value in values)
 
 
-def printable(text: str) -> str:
-    """Text from the wire without what would move a terminal's cursor or change its colours."""
-    return "".join(letter if letter.isprintable() else "�" for letter in text)
-
-
 def _three_digits(number: float) -> str:
     return f"{number:.2f}" if number < 9.995 else f"{number:.1f}" if number < 99.95 else f"{number:.0f}"

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from klamm.dashboards.terminal import figures, sections
 from klamm.dashboards.terminal.chart import chart
-from klamm.dashboards.terminal.quantiles import quantile
+from klamm.dashboards.terminal.head import head as head_of
 from klamm.dashboards.terminal.sections import ALARM, FAINT, HEADING, Draw, Fitted, Section
 from klamm.dashboards.terminal.window import Counters, Window, window
 
@@ -39,13 +39,17 @@ FOOTNOTE = "latencies of clients, topics and brokers leave out long polls (Fetch
 
 
 def frame(
-    previous: Counters | None, current: Counters, rates: Sequence[float] = (), notice: str = ""
+    previous: Counters | None,
+    current: Counters,
+    rates: Sequence[float] = (),
+    notice: str = "",
+    page: str = "",
 ) -> RenderableType:
-    """What happened from `previous` to `current`, answers of /v1/counters; since the start without one.
-
+    """The changes from `previous` to `current`, answers of /v1/counters; without `previous`, since the start.
     `rates` are past requests a second, oldest first, for the bars; `notice` takes the place of the last line.
+    `page` is the address of the inspector, which wide terminals show.
     """
-    return _Frame(window(previous, current), current, rates, notice)
+    return _Frame(window(previous, current), current, rates, notice, page)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +58,7 @@ class _Frame:
     current: Counters
     rates: Sequence[float]
     notice: str
+    page: str
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
         width, height = options.max_width, options.height or options.size.height
@@ -62,7 +67,9 @@ class _Frame:
             ([draw(self.window, self.current) for draw in draws], first)
             for draws, first in (WIDE_BANDS if wide else NARROW_BANDS)
         ]
-        head = list(self._head(width, "" if options.ascii_only else figures.bars(self.rates)))
+        bars = "" if options.ascii_only else figures.bars(self.rates)
+        hint = f"{self.page}  Ctrl-C ends" if wide else "Ctrl-C ends"
+        head = list(head_of(self.window, self.current, width, bars, hint.strip()))
         airy = height >= ROOMY
         foot = Text(
             self.notice or FOOTNOTE, ALARM if self.notice else FAINT, no_wrap=True, overflow="ellipsis"
@@ -81,60 +88,6 @@ class _Frame:
             lines += [Text(), Text("REQUESTS A SECOND", HEADING), *chart(self.rates, width, high)]
             left -= high + 2
         yield Group(*lines, *[Text()] * left, *[foot] * last)
-
-    def _head(self, width: int, bars: str) -> Iterator[RenderableType]:
-        current, total, seconds, bounds = (
-            self.current,
-            self.window.total,
-            self.window.seconds,
-            self.current["bounds_s"],
-        )
-        title = Text(f"klamm {current['version']}", HEADING)
-        for cluster in current["clusters"]:
-            title.append("   ")
-            title.append("● ", "green" if cluster["ready"] else ALARM)
-            title.append(cluster["name"], "bold")
-            brokers = sum(node["kind"] == "broker" for node in cluster["nodes"])
-            state = f"{brokers} brokers" if cluster["ready"] else f"not ready: {cluster['reason']}"
-            title.append(f"  {state}  {cluster['listening']}", FAINT if cluster["ready"] else ALARM)
-        uptime = Text(
-            f"up {figures.clock(current['now'] - current['started_at'])}  Ctrl-C ends", FAINT, justify="right"
-        )
-        yield _ends(title, uptime)
-
-        flow = Text()
-        for value, unit in (
-            (figures.rate(total.requests / seconds), "req/s"),
-            (figures.size(total.request_bytes / seconds), "in/s"),
-            (figures.size(total.response_bytes / seconds), "out/s"),
-            (figures.count(sum(lane["open"] for lane in current["connections"])), "conn"),
-            (figures.count(sum(lane["count"] for lane in current["in_flight"])), "in flight"),
-            (figures.rate(total.errors / seconds), "err/s"),
-        ):
-            flow.append(value, ALARM if unit == "err/s" and total.errors else "bold")
-            flow.append(f" {unit}  ", FAINT)
-        yield _ends(flow, Text(bars[-max(width - flow.cell_len - 1, 0) :], "cyan", justify="right"))
-
-        own = self.window.own
-        times = Text()
-        for who, row, scale in (("brokers", total, bounds), (own.name, own, current["own_bounds_s"])):
-            p50, p99 = (quantile(row.buckets, scale, row.total_s, share) for share in (0.5, 0.99))
-            times.append(f"{who} ", FAINT)
-            times.append(f"p50 {figures.quantile(p50)}  p99 {figures.quantile(p99)}    ", "bold")
-        dropped = current["log_dropped"]
-        lost = Text(
-            f"{figures.count(dropped)} log lines dropped" if dropped else "", "yellow", justify="right"
-        )
-        yield _ends(times, lost)
-
-
-def _ends(left: Text, right: Text) -> Table:
-    """A line: `left` cut where it meets `right`."""
-    line = Table.grid(expand=True)
-    line.add_column(ratio=1, no_wrap=True, overflow="ellipsis")
-    line.add_column(width=right.cell_len, no_wrap=True)
-    line.add_row(left, right)
-    return line
 
 
 def _beside(band: Sequence[Section], shares: Sequence[int], most: int) -> RenderableType:

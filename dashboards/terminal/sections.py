@@ -13,6 +13,7 @@ from rich.text import Text
 from klamm.dashboards.terminal import figures
 from klamm.dashboards.terminal.quantiles import quantile
 from klamm.dashboards.terminal.window import Counters, Row, Window
+from klamm.decoders.text import printable
 
 HEADING = "bold cyan"
 FAINT = "bright_black"
@@ -47,7 +48,8 @@ class Section:
         no room in `width` cells are left out.
         """
         table = Table.grid(padding=(0, 1, 0, 0), expand=True)
-        fitting = self._fitting(width)
+        longest = max((cells[0].cell_len for cells in self.rows), default=0)
+        fitting = fitted(self.columns, longest, width)
         columns = [self.columns[index] for index in fitting]
         for column in columns:
             if column.width is None:
@@ -65,17 +67,16 @@ class Section:
             table.add_row(Text(f"and {len(self.rows) - len(shown)} more", FAINT))
         return table
 
-    def _fitting(self, width: int) -> list[int]:
-        """The places of the columns that are shown."""
-        longest = max(len(self.columns[0].heading), *(cells[0].cell_len for cells in self.rows), 0)
-        kept = list(range(len(self.columns)))
-        while len(kept) > 1 and self._others(kept) + min(longest, NAME) > width:
-            kept.remove(min(kept[1:], key=lambda index: self.columns[index].rank))
-        return kept
 
-    def _others(self, kept: Sequence[int]) -> int:
-        """The cells that all columns but the name's take, with the space before each."""
-        return sum(1 + (self.columns[index].width or 0) for index in kept[1:])
+def fitted(columns: Sequence[Column], longest: int, width: int, name: int = NAME) -> list[int]:
+    """The places of the columns that are shown in `width` cells; `longest` is the widest name, and `name` the
+    cells that such a name gets at least.
+    """
+    wanted = min(max(len(columns[0].heading), longest), name)
+    kept = list(range(len(columns)))
+    while len(kept) > 1 and wanted + sum(1 + (columns[index].width or 0) for index in kept[1:]) > width:
+        kept.remove(min(kept[1:], key=lambda index: columns[index].rank))
+    return kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +102,12 @@ def apis(window: Window, current: Counters) -> Section:
     """Each API with all there is about it."""
     columns = (Column("API", None), RATE, IN, OUT, P50, P99, ERRORS)
     return Section(columns, [_traffic(row, window, current) for row in window.apis])
+
+
+def versions(window: Window, current: Counters) -> Section:
+    """Each API version of a part of the traffic."""
+    columns = (Column("VERSION", None), RATE, IN, OUT, P50, P99, ERRORS)
+    return Section(columns, [_traffic(row, window, current) for row in window.versions])
 
 
 def apis_with_shape(window: Window, current: Counters) -> Section:
@@ -144,8 +151,8 @@ def brokers(window: Window, current: Counters) -> Section:
     """Each broker with its open connections."""
     many = len(current["clusters"]) > 1
     connections = {
-        f"{lane['cluster']}/{lane['broker']}" if many else lane["broker"]: lane["open"]
-        for lane in current["connections"]
+        f"{each['cluster']}/{each['broker']}" if many else each["broker"]: each["open"]
+        for each in current["connections"]
     }
     columns = (Column("BROKER", None), RATE, P99, Column("conn", 5, rank=4), ERRORS)
     rows = []
@@ -162,15 +169,15 @@ def errors(window: Window, current: Counters) -> Section:
     for row in window.errors:
         line = Text(row.name, "red" if row.count else FAINT)
         line.append(f"  {row.api}", "" if row.count else FAINT)
-        whose = ", ".join(figures.printable(name) for name in row.clients)
-        about = ", ".join(figures.printable(name) for name in row.topics)
+        whose = ", ".join(printable(name) for name in row.clients)
+        about = ", ".join(printable(name) for name in row.topics)
         line.append(f"  {whose}" + (f" on {about}" if about else ""), FAINT)
         rows.append([line, _rate(row.count / window.seconds), _number(row.ever)])
     return Section(columns, rows or [_instead(columns, _unless_full(current))])
 
 
 def problems(_: Window, current: Counters) -> Section:
-    """What klamm could not read or would not pass, ever."""
+    """Frames that klamm could not read or would not pass, since the start."""
     columns = (Column("PROBLEM", None), Column("total", 7))
     found: Counter[str] = Counter()
     for row in current["problems"]:
@@ -184,7 +191,7 @@ def problems(_: Window, current: Counters) -> Section:
 
 
 def software(_: Window, current: Counters) -> Section:
-    """What the clients say they are, and how often one connected."""
+    """The libraries that clients name, and how often one connected."""
     columns = (Column("CLIENT SOFTWARE", None), Column("connected", 9))
     rows = [
         [_name(f"{row['name']} {row['version']}".strip()), _number(row["count"])]
@@ -231,4 +238,4 @@ def _faint_nothing(text: str, style: str = "") -> Text:
 
 
 def _name(text: str, style: str = "") -> Text:
-    return Text(figures.printable(text), style)
+    return Text(printable(text), style)

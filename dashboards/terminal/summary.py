@@ -1,4 +1,4 @@
-"""What klamm saw, in lines that stay: one per moment where there is no terminal, and a summary at the end."""
+"""Lines that stay: one per moment where there is no terminal, and a summary at the end."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from klamm.dashboards.terminal import figures
 from klamm.dashboards.terminal.quantiles import quantile
 from klamm.dashboards.terminal.sections import FAINT, HEADING
 from klamm.dashboards.terminal.window import Counters, Row, window
+from klamm.decoders.text import printable
 
 
 def line(previous: Counters | None, current: Counters) -> str:
@@ -24,7 +25,7 @@ def line(previous: Counters | None, current: Counters) -> str:
         f"{figures.size(now.total.request_bytes / now.seconds)} in/s",
         f"{figures.size(now.total.response_bytes / now.seconds)} out/s",
         f"p99 {_quantile(now.total, current['bounds_s'], 0.99)}",
-        f"{sum(lane['open'] for lane in current['connections'])} connections",
+        f"{sum(each['open'] for each in current['connections'])} connections",
     ]
     errors: Counter[str] = Counter()
     for row in now.errors:
@@ -68,8 +69,8 @@ def summary(last: Counters) -> RenderableType:
         errors.add_column()
         errors.add_row(Text("Kafka error", HEADING), Text("times", HEADING), Text("whose", HEADING))
         for error in ever.errors:
-            whose = figures.printable(", ".join(error.clients))
-            about = figures.printable(", ".join(error.topics))
+            whose = printable(", ".join(error.clients))
+            about = printable(", ".join(error.topics))
             errors.add_row(
                 Text(error.name, "red"),
                 Text(figures.count(error.ever)),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from collections import deque
 from collections.abc import Callable
 from typing import Any
 from urllib.error import URLError
@@ -15,11 +14,10 @@ from rich.live import Live
 from rich.text import Text
 
 from klamm.dashboards.terminal.frame import frame
-from klamm.dashboards.terminal.window import Counters, window
+from klamm.dashboards.terminal.history import History
+from klamm.dashboards.terminal.window import Counters
 
 EVERY_S = 1.0
-WINDOW = 5  # answers that rates and latencies are of
-PAST = 240  # rates kept for the bars
 TIMEOUT_S = 3.0
 
 
@@ -41,32 +39,14 @@ def ask(admin: str) -> dict[str, Any]:
         raise NoAnswer(str(error)) from error
 
 
-class View:
-    """What the pictures are drawn from: the answers of the last seconds, and the rates before them."""
+class View(History):
+    """The data of the pictures."""
 
-    def __init__(self) -> None:
-        self.answers: deque[Counters] = deque(maxlen=WINDOW + 1)
-        self.rates: deque[float] = deque(maxlen=PAST)
-
-    def add(self, answer: Counters) -> None:
-        """The next answer; one of another process starts the view anew."""
-        if self.answers:
-            if (self.answers[-1]["pid"], self.answers[-1]["started_at"]) != (
-                answer["pid"],
-                answer["started_at"],
-            ):
-                self.answers.clear()
-            else:
-                step = window(self.answers[-1], answer)
-                self.rates.append(step.total.requests / step.seconds)
-        self.answers.append(answer)
-
-    def picture(self, notice: str = "") -> RenderableType:
+    def picture(self, notice: str = "", page: str = "") -> RenderableType:
         """The frame of now."""
         if not self.answers:
             return Text(notice or "waiting for klamm")
-        previous = self.answers[0] if len(self.answers) > 1 else None
-        return frame(previous, self.answers[-1], tuple(self.rates), notice)
+        return frame(self.previous, self.answers[-1], tuple(self.rates), notice, page)
 
 
 def watch(
@@ -74,11 +54,14 @@ def watch(
     console: Console,
     until: Callable[[], bool] = lambda: False,
     *,
+    page: str = "",
     answer: Callable[[str], Counters] = ask,
     sleep: Callable[[float], None] = time.sleep,
     now: Callable[[], float] = time.monotonic,
 ) -> None:
-    """Draw full-screen until `until` says so; KeyboardInterrupt ends it too, and passes on."""
+    """Draw full-screen until `until` says so; KeyboardInterrupt ends it too, and passes on. `page`: the
+    address of the inspector.
+    """
     view = View()
     silent_since: float | None = None
     with Live(console=console, screen=True, auto_refresh=False) as live:
@@ -91,5 +74,5 @@ def watch(
             except NoAnswer as error:
                 silent_since = started if silent_since is None else silent_since
                 notice = f"no answer from {admin} for {started - silent_since:.0f} s: {error}"
-            live.update(view.picture(notice), refresh=True)
+            live.update(view.picture(notice, page), refresh=True)
             sleep(max(EVERY_S - (now() - started), 0.0))

@@ -1,4 +1,4 @@
-"""What actions order, in words, summed up: the same order on many frames is one line."""
+"""Sums up the orders of actions in words: the same order on many frames is one line."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from klamm.captures.values import changes
 from klamm.decoders import DecodeError
 from klamm.decoders.error_codes import error_name
 from klamm.decoders.schema import ERROR, marked
-from klamm.proxy.log.lines import duration, printable, size
+from klamm.decoders.text import printable
+from klamm.proxy.log.lines import duration, size
 from klamm.rules.frame import Frame
 from klamm.rules.orders import (
     Answer,
@@ -27,13 +28,13 @@ from klamm.rules.orders import (
 )
 from klamm.rules.subjects import at
 
-KINDS = 1000  # of words that are counted apart; what is more is counted together
+KINDS = 1000  # of words that are counted apart; the others are counted together
 PLACES = 3  # changed fields that are named
 OTHERS = "do something else"
 
 
 class Orders:
-    """What one rule has ordered."""
+    """The orders of one rule."""
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
@@ -41,7 +42,7 @@ class Orders:
         self.examples: dict[str, str] = {}
 
     def take(self, frame: Frame, order: Order) -> None:
-        """One more, on a frame as it is before."""
+        """Takes one more order; the frame is as it was before."""
         if isinstance(order, Delay):
             known = self.delays.setdefault(frame.side, [0, order.ns, order.ns])
             known[:] = known[0] + 1, min(known[1], order.ns), max(known[2], order.ns)
@@ -53,7 +54,7 @@ class Orders:
         if example:
             self.examples.setdefault(words, example)
 
-    def said(self) -> Iterator[str]:
+    def lines(self) -> Iterator[str]:
         """A line for each kind, the most frequent first."""
         for side, (count, least, most) in self.delays.items():
             by = (
@@ -68,7 +69,7 @@ class Orders:
 
 
 def _words(frame: Frame, order: Order) -> tuple[str, str]:
-    """What it asks for, and an example of it where each is another."""
+    """The order in words, with an example where each is another."""
     side = frame.side
     match order:
         case Answer(None):
@@ -108,7 +109,7 @@ def _words(frame: Frame, order: Order) -> tuple[str, str]:
 
 
 def _edit(frame: Frame, values: dict[str, Any]) -> tuple[str, str]:
-    """Which fields change, without their places in arrays."""
+    """The fields that change, without their places in arrays."""
     try:
         found = list(changes(frame.values, values))
     except DecodeError:

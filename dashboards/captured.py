@@ -1,0 +1,66 @@
+"""A captured exchange in the form of the admin API."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from msgspec import to_builtins
+from msgspec.structs import replace
+
+from klamm.captures.captured import Captured
+from klamm.captures.frames import Framed
+from klamm.client.types import Body, Exchange
+from klamm.decoders import API
+from klamm.proxy.control.exchange import Seen, exchange_of
+from klamm.rules.frame import Frame
+
+SIZE = 4  # bytes of the size field, which frames are kept without
+
+
+Read = Callable[[Frame, Captured], Body]  # makes a body from a frame and its row
+
+
+def as_exchange(one: Framed, read: Read | None = None) -> Exchange:
+    """An exchange in the form of the admin API, with its bodies if there is a function that reads them."""
+    first, (request, response) = one.exchange.first, one.exchange
+    api, of = API.get(first.api_key), first.connection
+    fields: Mapping[str, Any] = {
+        "api": f"API key {first.api_key}" if api is None else api.name,
+        "version": first.api_version,
+        "client_id": first.client_id,
+        "cluster": of.cluster if of else "",
+        "broker": of.broker if of else "",
+        "connection": of.client if of else "",
+        "connection_id": of.number if of else 0,
+        "principal": of.principal if of else None,
+        "origin": "klamm" if response is not None and response.fate == "made" else "broker",
+        "request_bytes": 0 if request is None else request.size + SIZE,
+        "response_bytes": None if response is None else response.size + SIZE,
+        "latency_ns": one.exchange.latency_ns,
+        "correlation_id": first.correlation_id,
+    }
+    seen = Seen(one.exchange.last.time_ns / 1e9, fields, one.request, one.response)
+    if read is None:
+        return exchange_of(seen)
+    halves = (request, one.request), (response, one.response)
+    return exchange_of(seen, 0, *(_body(row, frame, read) for row, frame in halves))
+
+
+def as_object(one: Framed, read: Read | None = None) -> dict[str, Any]:
+    """The same for programs, with klamm's changes, and whether the request is missing."""
+    found: dict[str, Any] = to_builtins(as_exchange(one, read))
+    fates = {row.side: row.fate for row in one.exchange if row is not None and row.fate != "passed"}
+    if fates:
+        found["fates"] = fates
+    if one.exchange.request is None:
+        found["request_missing"] = True
+    return found
+
+
+def _body(row: Captured | None, frame: Frame | None, read: Read) -> Body | None:
+    if row is None:
+        return None
+    if frame is None:
+        return Body(row.size, reason="only its size was kept" if row.frame is None else "cannot be read")
+    return replace(read(frame, row), withheld=row.fate == "withheld")

@@ -1,0 +1,73 @@
+"""The first lines of a screen: clusters, what flows, and how long it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.table import Table
+from rich.text import Text
+
+from klamm.dashboards.terminal import figures
+from klamm.dashboards.terminal.quantiles import quantile
+from klamm.dashboards.terminal.sections import ALARM, FAINT, HEADING
+from klamm.dashboards.terminal.window import Counters, Window
+
+
+def head(window: Window, current: Counters, width: int, bars: str, hint: str) -> Iterator[Table]:
+    """Three lines; `bars` are past rates, `hint` stands beside the time since the start."""
+    total, seconds = window.total, window.seconds
+    uptime = f"up {figures.clock(current['now'] - current['started_at'])}  {hint}"
+    yield _ends(_title(current), Text(uptime.rstrip(), FAINT, justify="right"))
+
+    flow = Text()
+    for value, unit in (
+        (figures.rate(total.requests / seconds), "req/s"),
+        (figures.size(total.request_bytes / seconds), "in/s"),
+        (figures.size(total.response_bytes / seconds), "out/s"),
+        (figures.count(sum(each["open"] for each in current["connections"])), "conn"),
+        (figures.count(sum(each["count"] for each in current["in_flight"])), "in flight"),
+        (figures.rate(total.errors / seconds), "err/s"),
+    ):
+        flow.append(value, ALARM if unit == "err/s" and total.errors else "bold")
+        flow.append(f" {unit}  ", FAINT)
+    yield _ends(flow, Text(bars[-max(width - flow.cell_len - 1, 0) :], "cyan", justify="right"))
+
+    own = window.own
+    times = Text()
+    for who, row, scale in (
+        ("brokers", total, current["bounds_s"]),
+        (own.name, own, current["own_bounds_s"]),
+    ):
+        p50, p99 = (quantile(row.buckets, scale, row.total_s, share) for share in (0.5, 0.99))
+        times.append(f"{who} ", FAINT)
+        times.append(f"p50 {figures.quantile(p50)}  p99 {figures.quantile(p99)}    ", "bold")
+    dropped = current["log_dropped"]
+    lost = f"{figures.count(dropped)} log lines dropped" if dropped else ""
+    yield _ends(times, Text(lost, "yellow", justify="right"))
+
+
+def _title(current: Counters) -> Text:
+    title = Text(f"klamm {current['version']}", HEADING)
+    for cluster in current["clusters"]:
+        title.append("   ")
+        title.append("● ", "green" if cluster["ready"] else ALARM)
+        title.append(cluster["name"], "bold")
+        if not cluster["ready"]:
+            title.append(f"  not ready: {cluster['reason']}  {cluster['listening']}", ALARM)
+            continue
+        up = [node["up"] is not False for node in cluster["nodes"] if node["kind"] == "broker"]
+        if all(up):
+            title.append(f"  {len(up)} brokers", FAINT)
+        else:
+            title.append(f"  {sum(up)}/{len(up)} brokers", ALARM)
+        title.append(f"  {cluster['listening']}", FAINT)
+    return title
+
+
+def _ends(left: Text, right: Text) -> Table:
+    """A line: `left` cut where it meets `right`."""
+    line = Table.grid(expand=True)
+    line.add_column(ratio=1, no_wrap=True, overflow="ellipsis")
+    line.add_column(width=right.cell_len, no_wrap=True)
+    line.add_row(left, right)
+    return line

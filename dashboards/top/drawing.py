@@ -1,0 +1,190 @@
+"""The screen: the head, a line of tables, the rows or a page, and a last line with keys or a notice."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from rich.cells import cell_len, set_cell_size
+from rich.console import Console, Group, RenderableType
+from rich.segment import Segment, Segments
+from rich.text import Text
+
+from klamm.dashboards.terminal import figures
+from klamm.dashboards.terminal.head import head
+from klamm.dashboards.terminal.sections import ALARM, FAINT, HEADING, fitted
+from klamm.dashboards.top.data import Data
+from klamm.dashboards.top.expressions import of_row
+from klamm.dashboards.top.pages import page
+from klamm.dashboards.top.state import EXCHANGE, TOPIC, Order, Shown, State, chosen
+from klamm.dashboards.top.tables import TABLES, Field, Item, order_of, rows
+from klamm.decoders.text import printable
+
+NARROWEST, LOWEST = 40, 10
+HEAD = 4  # lines: three of the head, and the names of the tables
+FOOT = 1
+LONGEST = 40  # characters of a name that count for the width of columns
+NOTHING = Shown((), 1, (), Order(""))
+
+KEYS_OF_TABLES = "enter open  / filter  <> sort  r reverse  space freeze  ? help  q quit"
+KEYS_OF_PAGES = "esc back  up down scroll  x exchanges  space freeze  ? help  q quit"
+
+
+def whole(state: State, data: Data, console: Console) -> RenderableType:
+    """The head and all rows of the table, as wide as the console is."""
+    width = max(console.width, NARROWEST)
+    top = head(data.window, data.current, width, "", "")
+    count = len(rows(state, data))
+    lines, _ = _list(state, data, width, max(count, 1) + 1, plain=True)
+    return Group(*top, Text(), *lines)
+
+
+class Screen(NamedTuple):
+    """A picture, and what a key needs to know of it."""
+
+    picture: RenderableType
+    shown: Shown
+
+
+def screen(state: State, data: Data | None, console: Console, notice: str = "") -> Screen:
+    """As large as the console is now. `notice` takes the place of the keys."""
+    width, height = console.size
+    if width < NARROWEST or height < LOWEST:
+        small = f"{width}x{height} is too small: klamm top needs {NARROWEST}x{LOWEST}"
+        return Screen(Text(small), NOTHING)
+    if data is None:
+        return Screen(Text(printable(notice or "waiting for klamm")), NOTHING)
+    room = height - HEAD - FOOT
+    bars = "" if console.options.ascii_only else figures.bars(data.rates)
+    top: list[RenderableType] = [
+        *head(data.window, data.current, width, bars, ""),
+        _tabs(state, data, width),
+    ]
+    if state.lists:
+        body, shown = _list(state, data, width, room)
+    else:
+        body, shown = _page(state, data, console, room)
+    return Screen(Group(*top, *body, _last(state, notice)), shown)
+
+
+def _tabs(state: State, data: Data, width: int) -> Text:
+    """The names of the tables, as far as there is room, and on the right what limits the view."""
+    said = []
+    if state.frozen:
+        said.append("FROZEN")
+    limit = state.where if state.table == EXCHANGE else state.words
+    if limit:
+        said.append(f"filter: {printable(limit)}")
+    if state.table == EXCHANGE and data.left_out:
+        said.append(f"{figures.count(data.left_out)} left out")
+    right = "  ".join(said)
+    whole = sum(len(table.title) + 3 for table in TABLES.values()) + len(right) < width
+    text = Text(no_wrap=True, overflow="ellipsis")
+    for number, (name, table) in enumerate(TABLES.items(), 1):
+        here = name == state.table
+        text.append(f"{number}", FAINT)
+        if whole or here:
+            text.append(f"{'[' if here else ' '}{table.title}{']' if here else ' '}", "bold" if here else "")
+        else:
+            text.append(" ")
+    if right:
+        text.append(" ")
+        text.append(right, "bold yellow")
+    return text
+
+
+def _list(
+    state: State, data: Data, width: int, room: int, plain: bool = False
+) -> tuple[list[RenderableType], Shown]:
+    """`plain`: no row is chosen."""
+    table, order = TABLES[state.table], order_of(state)
+    items = rows(state, data)
+    headings = [field.column.heading for field in table.fields]
+    shown = Shown([item.key for item in items], max(room - 1, 1), headings, order)
+    at = chosen(state, shown)
+    if at is not None:
+        shown = replace(shown, where=of_row(state.table, items[at].key, data.many))
+    longest = max((cell_len(str(item.values["name"])[:LONGEST]) for item in items), default=0)
+    columns = [field.column for field in table.fields]
+    fields = [table.fields[place] for place in fitted(columns, longest, width, table.name)]
+    flexible = width - sum(1 + (field.column.width or 0) for field in fields[1:])
+    first = max(0, min((at or 0) - room // 2, len(items) - (room - 1)))
+    lines: list[RenderableType] = [_headings(fields, order, flexible)]
+    for place, item in enumerate(items[first : first + room - 1], first):
+        lines.append(_line(item, fields, flexible, place == at and not plain))
+    if not items:
+        lines.append(Text(_empty(state, data), FAINT, no_wrap=True, overflow="ellipsis"))
+    return lines + [Text()] * (room - len(lines)), shown
+
+
+def _headings(fields: Sequence[Field], order: Order, flexible: int) -> Text:
+    """The heading by which rows are sorted has a mark."""
+    line = Text(no_wrap=True)
+    for place, field in enumerate(fields):
+        column, heading = field.column, field.column.heading
+        size = flexible if column.width is None else column.width
+        style = HEADING if not place else FAINT
+        if heading == order.heading:
+            mark = "▼" if field.down != order.turned else "▲"
+            heading, style = heading[: size - 1] + mark, "bold"
+        line.append(("" if not place else " ") + _sized(heading, size, place == 0 or column.left), style)
+    return line
+
+
+def _line(item: Item, fields: Sequence[Field], flexible: int, is_chosen: bool) -> Text:
+    line = Text(no_wrap=True, style="reverse" if is_chosen else "")
+    idle = not item.values.get("rate", 1)
+    for place, field in enumerate(fields):
+        value = item.values.get(field.name)
+        text = figures.NOTHING if value is None else field.text(value)
+        size = flexible if field.column.width is None else field.column.width
+        style = FAINT if text in ("", "0", figures.NOTHING) or (idle and not place) else field.style
+        if text == "DOWN":
+            style = ALARM
+        cell = _sized(text, size, place == 0 or field.column.left)
+        line.append(("" if not place else " ") + cell, "" if is_chosen else style)
+    return line
+
+
+def _sized(text: str, size: int, left: bool) -> str:
+    """Exactly so many cells; what is cut off is an ellipsis."""
+    width = cell_len(text)
+    if width > size:
+        return set_cell_size(text, size - 1) + "…"
+    return text + " " * (size - width) if left else " " * (size - width) + text
+
+
+def _empty(state: State, data: Data) -> str:
+    if state.frozen:
+        return "nothing was here when the view was frozen; space lets it go on"
+    if state.table == EXCHANGE:
+        return "none yet" + (" for which this expression holds" if state.where else "")
+    if state.words:
+        return f"no name has {state.words!r} in it"
+    return "not metered: klamm runs with --metering header" if _unmetered(state, data) else "none yet"
+
+
+def _unmetered(state: State, data: Data) -> bool:
+    return state.table == TOPIC and data.current["metering"] != "full"
+
+
+def _page(state: State, data: Data, console: Console, room: int) -> tuple[list[RenderableType], Shown]:
+    lines: list[list[Segment]] = console.render_lines(page(state, data), pad=False)
+    below = max(len(lines) - room, 0)
+    first = min(state.scroll, below)
+    body: list[RenderableType] = [Segments([*line, Segment.line()]) for line in lines[first : first + room]]
+    where = of_row(state.table, state.detail, data.many) if state.detail is not None else ""
+    shown = Shown((), room - 1, (), Order(""), where, below)
+    return [*body, *[Text()] * (room - len(body))], shown
+
+
+def _last(state: State, notice: str) -> Text:
+    if state.typed is not None:
+        kind = "expression" if state.table == EXCHANGE else "filter"
+        line = Text(f"{kind}: ", "bold", no_wrap=True, overflow="ellipsis")
+        return line.append(printable(state.typed), "").append("█", "")
+    if notice:
+        return Text(printable(notice), ALARM, no_wrap=True, overflow="ellipsis")
+    keys = KEYS_OF_TABLES if state.lists else KEYS_OF_PAGES
+    return Text(keys, FAINT, no_wrap=True, overflow="ellipsis")

@@ -1,0 +1,1 @@
+"""The view of one exchange: its fields, its records, what klamm changed, and what one does from there."""

@@ -1,0 +1,20 @@
+"""The timeline of fetch sessions and share sessions."""
+
+from __future__ import annotations
+
+from klamm.dashboards.web.lanes.fetches import Fetches
+from klamm.dashboards.web.lanes.marks import Board
+from klamm.dashboards.web.lanes.reading import Timeline
+from klamm.dashboards.web.lanes.shares import Shares
+
+WHERE = "(api == Fetch and version >= 7) or api in (ShareFetch, ShareAcknowledge)"
+
+
+class Sessions(Timeline):
+    """Marks of fetchers, and of members of share groups at each broker."""
+
+    def __init__(self) -> None:
+        board = Board()
+        self.fetches, shares = Fetches(board), Shares(board)
+        readers = {"Fetch": self.fetches.read, "ShareFetch": shares.read, "ShareAcknowledge": shares.read}
+        super().__init__(board, readers)

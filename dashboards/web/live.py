@@ -1,0 +1,114 @@
+"""A running klamm as the source of a page."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import suppress
+
+from klamm.client.asynchronous import AsyncKlamm
+from klamm.client.calls import Call
+from klamm.client.failures import NoAnswer
+from klamm.client.types import Exchange, Line
+from klamm.dashboards.web.frames import frames_of
+from klamm.dashboards.web.kept import Kept
+from klamm.dashboards.web.noise import Hidden
+from klamm.dashboards.web.source import About, Found, Wish
+from klamm.dashboards.web.traffic.answers import Asked, Traffic
+from klamm.dashboards.web.traffic.running import RunningTraffic
+from klamm.rules.expressions import parse
+from klamm.rules.expressions.work import OFFLINE
+
+AGAIN_S = 1.0  # between two attempts to reach klamm
+GATHER_S = 0.05  # lines that come within it share a batch
+
+
+class Relayed(Call[tuple[int, bytes]]):
+    """A call whose answer goes to the page as it is."""
+
+    def answer(self, status: int, body: bytes) -> tuple[int, bytes]:
+        return status, body
+
+
+class Live:
+    """The exchanges of a running klamm, as they happen. While it does not answer it is asked again."""
+
+    def __init__(self, klamm: AsyncKlamm) -> None:
+        self.klamm, self.kept = klamm, Kept()
+        self.counted = RunningTraffic(klamm)
+
+    async def about(self) -> About:
+        version = ""
+        with suppress(NoAnswer):  # the stream tells it
+            version = (await self.klamm.openapi())["info"]["version"]
+        return About("live", self.klamm.admin, version)
+
+    async def found(self, wish: Wish) -> AsyncGenerator[Found, None]:
+        hidden = Hidden(wish.hide)
+        if wish.past:
+            yield await asyncio.to_thread(_past, list(self.kept.kept.items()), wish.where, hidden)
+            return
+        while True:
+            try:  # with bodies in any case: an exchange that is chosen later is shown with them
+                async with self.klamm.live(wish.where, "raw") as lines:
+                    yield Found(state="live")
+                    async for gathered in _gathered(lines):
+                        yield self._found(gathered, hidden)
+            except NoAnswer as problem:
+                yield Found(problem=str(problem))
+            await asyncio.sleep(AGAIN_S)
+
+    async def exchange(self, key: str) -> Exchange:
+        return self.kept.of(key)
+
+    async def relay(self, method: str, path: str, body: bytes | None) -> tuple[int, bytes]:
+        return await self.klamm.ask(Relayed(method, path, None, body))
+
+    async def traffic(self, asked: Asked) -> Traffic:
+        return await self.counted.traffic(asked)
+
+    def _found(self, lines: list[Line], hidden: Hidden) -> Found:
+        told = (line.exchange for line in lines if line.exchange is not None)
+        shown = [one for one in told if not (hidden.expressions and hidden.hides(*frames_of(one)))]
+        exchanges = [(self.kept.add(one), one) for one in shown]
+        dropped, unjudged = (sum(getattr(line, name) for line in lines) for name in ("dropped", "unjudged"))
+        return Found(exchanges, dropped=dropped, unjudged=unjudged, hidden=hidden.taken())
+
+
+def _past(kept: list[tuple[str, Exchange]], where: str | None, hidden: Hidden) -> Found:
+    """The exchanges for which the expression holds, as klamm judged them."""
+    expression = None if where is None else parse(where, OFFLINE)
+    found = []
+    for key, one in kept:
+        frames = frames_of(one)
+        if (expression is None or expression.holds(*frames)) and not hidden.hides(*frames):
+            found.append((key, one))
+    return Found(found, hidden=hidden.taken(), whole=True)
+
+
+async def _gathered(lines: AsyncIterator[Line]) -> AsyncIterator[list[Line]]:
+    """Lines that come shortly after each other, together. Raises NoAnswer where klamm ends."""
+    waiting: list[Line] = []
+    some = asyncio.Event()
+
+    async def read() -> None:
+        async for line in lines:
+            waiting.append(line)
+            some.set()
+        raise NoAnswer("klamm has ended")
+
+    reading = asyncio.create_task(read())
+    reading.add_done_callback(lambda _: some.set())
+    try:
+        while True:
+            await some.wait()
+            some.clear()
+            if reading.done():
+                reading.result()
+            await asyncio.sleep(GATHER_S)
+            found = waiting.copy()
+            waiting.clear()
+            yield found
+    finally:
+        reading.cancel()
+        await asyncio.gather(reading, return_exceptions=True)

@@ -1,0 +1,54 @@
+// Clusters, brokers and connections of clients.
+
+import { ask, el, size, told, Watching } from "./page.js";
+
+const LOOK_MS = 2000;
+const table = (head) => {
+  const body = el("tbody");
+  const element = el("table", {}, el("thead", {}, el("tr", {}, head.map((name) => el("th", { scope: "col" }, name)))), body);
+  return { element, body };
+};
+const row = (...cells) => el("tr", {}, cells.map((cell) => el("td", {}, cell instanceof Node ? cell : String(cell ?? ""))));
+
+export class Clusters extends Watching {
+  constructor() {
+    super(LOOK_MS);
+    this.clusters = table(["cluster", "state", "nodes", "bootstrap", "clients find it at", "reason"]);
+    this.brokers = table(["cluster", "node", "kind", "upstream", "klamm listens at"]);
+    this.connections = table(["id", "client id", "from", "broker", "in flight", "sent", "received", "principal", "end"]);
+    this.element = el(
+      "div",
+      { class: "page" },
+      el("h2", {}, "Clusters"),
+      this.clusters.element,
+      el("h2", {}, "Brokers"),
+      this.brokers.element,
+      el("h2", {}, "Connections"),
+      this.connections.element,
+    );
+  }
+
+  async _look() {
+    try {
+      const [clusters, brokers, connections] = await Promise.all(
+        ["clusters", "brokers", "connections"].map((name) => ask(`/api/klamm/v1/${name}`)),
+      );
+      this.clusters.body.replaceChildren(
+        ...clusters.map((one) => row(one.name, one.state, one.nodes, one.bootstrap.join(", "), one.listening, one.reason)),
+      );
+      this.brokers.body.replaceChildren(...brokers.map((one) => row(one.cluster, one.node_id, one.kind, one.upstream, one.listening)));
+      this.connections.body.replaceChildren(...connections.map((one) => this._connection(one)));
+    } catch (error) {
+      this.clusters.body.replaceChildren(row(error.message));
+    }
+  }
+
+  _connection(one) {
+    const close = told(async () => {
+      await ask(`/api/klamm/v1/connections/${one.id}`, { method: "DELETE", body: {} });
+      await this._look();
+    });
+    const sizes = [size(one.from_client_bytes), size(one.to_client_bytes)];
+    return row(one.id, one.client_id, one.client, `${one.cluster} / ${one.broker}`, one.in_flight, ...sizes, one.principal, el("button", { onclick: close }, "close"));
+  }
+}

@@ -1,0 +1,114 @@
+// One exchange: what is known of it, its bodies, and what can be done from there.
+
+import { copying } from "./copying.js";
+import { ask, clock, el, told } from "./page.js";
+import { side } from "./side.js";
+import { isOwn, waterfall } from "./waterfall.js";
+
+/** `narrow` adds a condition to the filter, `follow` puts it in its place; `trying` makes forms of rules.
+ * `neighbours(key, exchange)`: the rows before and after on its connection; `open(key)` shows another exchange;
+ * `watch(look)` calls it when rows come, until it gives true; `comparing` makes the comparison with another. */
+export async function details(key, { narrow, follow, close, neighbours, watch, open, trying, comparing }) {
+  const path = `/api/exchanges/${encodeURIComponent(key)}`;
+  let found;
+  try {
+    found = await ask(path);
+  } catch (error) {
+    return el("div", {}, el("div", { class: "bar" }, closing(close)), el("p", { class: "reason" }, error.message));
+  }
+  const { exchange } = found;
+  const sides = el("div", { class: "sides", tabindex: "-1" });
+  const fill = (shown) => {
+    const inside = sides.contains(document.activeElement);
+    const how = { records: shown.records, content: told(async () => fill(await ask(`${path}?records=true`))) };
+    sides.replaceChildren(side("request", shown.request, exchange.request_bytes, how), side("answer", shown.response, exchange.response_bytes, how));
+    if (inside) {
+      sides.focus(); // the button that was pressed is gone
+    }
+  };
+  fill(found);
+  return el(
+    "div",
+    {},
+    el("div", { class: "bar" }, el("h2", { tabindex: "-1" }, `${exchange.api} v${exchange.version}`), closing(close)),
+    el("div", { class: "overview" }, facts(found, trying.live), timing(key, exchange, { neighbours, watch, open, live: trying.live })),
+    following(found.follow, narrow, follow),
+    copying(path),
+    failing(path, trying),
+    comparing.element(key, found, () => open(key)),
+    sides,
+  );
+}
+
+/** The rows around an exchange may come after it. */
+function timing(key, exchange, { neighbours, watch, open, live }) {
+  const place = el("div");
+  let shown = null;
+  const look = () => {
+    const { before, after } = neighbours(key, exchange);
+    const keys = `${before?.key} ${after?.key}`;
+    if (keys !== shown) {
+      shown = keys;
+      place.replaceChildren(waterfall(exchange, { before, after }, live, open));
+    }
+    return Boolean(after);
+  };
+  if (!look()) {
+    watch(look);
+  }
+  return place;
+}
+
+const closing = (close) => el("button", { class: "close", onclick: close, "aria-label": "close" }, "×");
+
+function facts({ exchange, meanings }, live) {
+  const errors = Object.entries(exchange.errors ?? {}).map(([name, count]) => (count > 1 ? `${name} x${count}` : name));
+  const topics = Object.entries(exchange.topics ?? {}).map(([name, parts]) => (parts.length ? `${name} [${parts.join(", ")}]` : name));
+  const words = {
+    time: clock(exchange.time),
+    client: exchange.client_id,
+    from: exchange.connection,
+    principal: exchange.principal,
+    broker: [exchange.cluster, exchange.broker].filter(Boolean).join(" / "),
+    connection: String(exchange.connection_id ?? ""),
+    topics: topics.join(", "),
+    group: exchange.group,
+    took: exchange.latency_ms === null || exchange.latency_ms === undefined ? null : `${exchange.latency_ms.toFixed(3)} ms`,
+    "answered by": exchange.origin === "klamm" && !isOwn(exchange, live) ? "broker, changed by klamm" : exchange.origin,
+    rules: (exchange.rules ?? []).join(", "),
+    errors: errors.join(", "),
+  };
+  const shown = Object.entries(words).filter(([, text]) => text);
+  const meant = Object.entries(meanings ?? {}).map(([name, meaning]) => el("dd", { class: "meaning" }, errors.length > 1 ? `${name}: ${meaning}` : meaning));
+  return el("dl", { class: "facts" }, shown.map(([name, text]) => [el("dt", {}, name), el("dd", { class: name }, text)]), meant);
+}
+
+/** For each condition a button that sets the filter, and one that adds to it. */
+function following(conditions, narrow, follow) {
+  return el(
+    "div",
+    { class: "doings", role: "group", "aria-label": "follow" },
+    el("span", {}, "follow"),
+    conditions.map(({ name, where }) =>
+      el(
+        "span",
+        { class: "pair" },
+        el("button", { title: where, onclick: () => follow(where) }, `this ${name}`),
+        el("button", { title: `and ${where}`, "aria-label": `add this ${name} to the filter`, onclick: () => narrow(where) }, "+"),
+      ),
+    ),
+  );
+}
+
+/** A rule out of an exchange: the next ones like this one fail, or whatever the form says. */
+function failing(path, trying) {
+  const place = el("div");
+  const open = told(async (event) => {
+    if (event.target.open && !place.childElementCount) {
+      const form = trying.form("make the rule");
+      await form.fill(await ask(`${path}/rule`));
+      place.append(form.element);
+    }
+  });
+  return el("details", { class: "failing", ontoggle: open }, el("summary", {}, trying.live ? "fail the next ones like this" : "a rule for exchanges like this"), place);
+}

@@ -1,0 +1,267 @@
+// The list of exchanges, and the chosen one beside it.
+
+import { Acted } from "./acted.js";
+import { BRIEF, Columns } from "./columns.js";
+import { Comparing } from "./comparing.js";
+import { details } from "./exchange.js";
+import { Exports } from "./exports.js";
+import { Filter } from "./filter.js";
+import { Hiding } from "./hiding.js";
+import { Histogram } from "./histogram.js";
+import { List } from "./list.js";
+import { el, stream } from "./page.js";
+import { asLink, ofLink, query } from "./period.js";
+import { MOST, Rows } from "./rows.js";
+import { Seen } from "./seen.js";
+import { Trying } from "./trying.js";
+
+const NONE = { dropped: 0, unjudged: 0, hidden: 0 };
+
+function outcome(row) {
+  if (row.origin === "klamm") {
+    return "by-klamm";
+  }
+  return Object.keys(row.errors ?? {}).length ? "failed" : "";
+}
+
+/** `head` shows the state of the source; `parameters` are those of the link; `noise`: kinds that can be hidden. */
+export class Exchanges {
+  constructor(about, head, remember, noise) {
+    this.about = about;
+    this.head = head;
+    this.remember = remember;
+    this.rows = new Rows();
+    this.waiting = [];
+    this.apis = new Set();
+    this.frozen = about.kind === "capture";
+    this.lost = { ...NONE };
+    this.seen = new Seen();
+    this.filter = new Filter((text) => {
+      this.remember({ where: text });
+      this.restart();
+    }, this.seen);
+    this.hiding = new Hiding(() => {
+      this.remember({ hide: this.hiding.text });
+      this.restart();
+    });
+    this.hiding.offer(noise);
+    this.times = about.kind === "capture" ? new Histogram({ small: true, changed: (period) => this._selected(period) }) : null;
+    this.acted = new Acted();
+    this.comparing = new Comparing();
+    this.trying = new Trying({
+      list: () => ({ ...this.wanted(), keys: () => this.rows.kept.map(({ key }) => key) }),
+      marked: () => this.list?.renew(),
+      live: about.kind === "live",
+    });
+    this.columns = new Columns({ changed: (more) => this._arranged(more), apis: () => [...this.apis] });
+    this.list = new List(this.rows, this._columns(), {
+      select: (number) => this.show(this.rows.at(number).key),
+      look: (row) => [outcome(row), this.acted.look(row), this.trying.look(row)].filter(Boolean).join(" "),
+      arrange: this.columns,
+    });
+    this.list.follow = about.kind === "live";
+    this.list.onfollow = () => this._say();
+    this.freezing = el("button", { onclick: () => this._freeze(!this.frozen), "aria-pressed": "false" }, "freeze");
+    this.end = el("button", { onclick: () => this.list.toEnd() }, "to the newest");
+    this.clear = el("button", { onclick: () => this._clear() }, "clear");
+    this.count = el("p", { class: "count", role: "status", "aria-live": "off" });
+    this.detail = el("section", { class: "detail", "aria-label": "exchange", hidden: true });
+    this.exports = about.kind === "capture" ? new Exports({ wanted: () => this.wanted() }) : null;
+    const live = about.kind === "live" ? [this.freezing, this.end, this.clear] : [];
+    this.frozen = false;
+    this.element = el(
+      "div",
+      { class: "exchanges" },
+      this.seen.lists,
+      el("div", { class: "bar" }, this.filter.element, this.hiding.element, this.columns.element, this.trying.panel, this.exports?.panel(), live, this.count, this.acted.element),
+      this.trying.told,
+      this.times?.element,
+      el("div", { class: "split" }, this.list.element, this.detail),
+    );
+  }
+
+  open(parameters) {
+    const where = parameters.get("where") ?? "";
+    const more = this.columns.open(parameters.get("columns") ?? "");
+    const others = this.hiding.open(parameters.get("hide") ?? "");
+    const otherTime = this.times?.open(ofLink(parameters));
+    if (!this.running || more || others || otherTime || where !== this.filter.text) {
+      this.filter.input.value = where;
+      this.restart();
+    }
+    this.list.show(this._columns());
+    const key = parameters.get("exchange");
+    if (key && key !== this.shown) {
+      this.show(key);
+    }
+    this.list.draw();
+  }
+
+  /** The link to the list as it is. */
+  link() {
+    return `#exchanges${query({ ...this.wanted(), columns: this.columns.text })}`;
+  }
+
+  /** The exchanges that the list has: its filter, what is hidden and, of a capture, the time. */
+  wanted() {
+    return { where: this.filter.text, hide: this.hiding.text, ...asLink(this.times?.period) };
+  }
+
+  _selected(period) {
+    this.remember(asLink(period));
+    this.restart();
+  }
+
+  restart() {
+    this.running?.abort();
+    this.running = new AbortController();
+    this.exports?.tell();
+    this._clear();
+    this._read(this.running.signal);
+  }
+
+  /** Read until another filter is set. */
+  _read(signal) {
+    const path = `/api/rows${query({ ...this.wanted(), fields: this.columns.ask() })}`;
+    return stream(() => path, signal, {
+      take: (batch) => this._take(batch),
+      refused: (reason) => this.filter.say(reason),
+      away: (problem) => this.head({ problem }),
+      once: this.about.kind === "capture",
+    });
+  }
+
+  _take(batch) {
+    if (batch.state || batch.problem) {
+      this.head(batch);
+    }
+    this.lost.dropped += batch.dropped ?? 0;
+    this.lost.unjudged += batch.unjudged ?? 0;
+    this.lost.hidden += batch.hidden ?? 0;
+    this.whole = this.whole || batch.whole;
+    this.more = this.more || batch.more;
+    const rows = batch.rows ?? [];
+    this.acted.add(rows);
+    this.seen.add(rows);
+    rows.forEach(({ api }) => this.apis.add(api));
+    if (this.frozen) {
+      this.waiting.push(...rows);
+      this.waiting.splice(0, this.waiting.length - MOST);
+    } else {
+      this.rows.add(rows);
+      this.list.draw();
+      this.look = rows.length && this.look?.() ? null : this.look;
+    }
+    this._say();
+  }
+
+  _say() {
+    const shown = this.rows.kept.length.toLocaleString();
+    const words = [`${shown} exchanges`];
+    if (this.more) {
+      words.push(`the first ${MOST.toLocaleString()} are shown: filter for the others`);
+    }
+    if (this.frozen && this.waiting.length) {
+      words.push(`${this.waiting.length.toLocaleString()} new`);
+    }
+    if (this.lost.hidden) {
+      words.push(`${this.lost.hidden.toLocaleString()} hidden`);
+    }
+    if (this.lost.dropped) {
+      words.push(`${this.lost.dropped.toLocaleString()} left out: they came too fast`);
+    }
+    if (this.lost.unjudged) {
+      words.push(`${this.lost.unjudged.toLocaleString()} frames left out: the filter takes too much work on them`);
+    }
+    this.count.textContent = words.join(" · ");
+    this.end.hidden = this.list.follow;
+  }
+
+  _freeze(frozen) {
+    this.frozen = frozen;
+    this.freezing.setAttribute("aria-pressed", String(frozen));
+    this.freezing.textContent = frozen ? "go on" : "freeze";
+    if (!frozen) {
+      this.rows.add(this.waiting);
+      this.waiting = [];
+      this.list.draw();
+    }
+    this._say();
+  }
+
+  _clear() {
+    this.rows.clear();
+    this.waiting = [];
+    this.lost = { ...NONE };
+    this.whole = this.more = false;
+    this.list.chosen = null;
+    this.list.first = undefined;
+    this.list.element.scrollTop = 0;
+    this.acted.clear();
+    this.apis.clear();
+    this.trying.clear();
+    this._say();
+  }
+
+  /** Of all columns, the few that are shown beside an open exchange. */
+  _columns() {
+    const all = this.columns.all();
+    const brief = all.filter(({ name }) => BRIEF.includes(name)).map(({ px, ...rest }) => rest);
+    return this.detail && !this.detail.hidden ? (brief.length ? brief : all.slice(0, 3)) : all;
+  }
+
+  _arranged(more) {
+    this.remember({ columns: this.columns.text });
+    if (more) {
+      this.restart();
+    }
+    this.list.show(this._columns());
+  }
+
+  _detail(open) {
+    if (this.detail.hidden === open) {
+      this.detail.hidden = !open;
+      this.list.show(this._columns());
+    }
+  }
+
+  /** A row of the list by its key, or an exchange that is not in it. */
+  _choose(key) {
+    const number = this.rows.numberOf(key);
+    if (number === null || number === this.list.chosen) {
+      this.show(key);
+    } else {
+      this.list.choose(number);
+    }
+  }
+
+  async show(key) {
+    this.shown = key;
+    this.look = null;
+    this.remember({ exchange: key });
+    this._detail(true);
+    const close = () => {
+      this.shown = null;
+      this._detail(false);
+      this.remember({ exchange: "" });
+      this.list.element.focus();
+    };
+    const content = await details(key, {
+      narrow: (text) => this.filter.add(text),
+      follow: (text) => this.filter.set(text),
+      close,
+      neighbours: (of, exchange) => this.rows.neighbours(of, exchange),
+      watch: (look) => (this.look = look),
+      open: (other) => this._choose(other),
+      trying: this.trying,
+      comparing: this.comparing,
+    });
+    if (this.shown === key) {
+      const inside = this.detail.contains(document.activeElement);
+      this.detail.replaceChildren(content);
+      if (inside) {
+        this.detail.querySelector("h2, button").focus(); // what had the focus is gone
+      }
+    }
+  }
+}

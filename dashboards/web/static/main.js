@@ -1,0 +1,118 @@
+// The page: its views, the links to them, and the state of the source.
+
+import { captures } from "./captures.js";
+import { Clusters } from "./cluster.js";
+import { Exchanges } from "./exchanges.js";
+import { groups } from "./groups.js";
+import { Lanes } from "./lanes.js";
+import { ask, clock, el, tell } from "./page.js";
+import { Paused } from "./paused.js";
+import { producers } from "./producers.js";
+import { Rules } from "./rules.js";
+import { sessions } from "./sessions.js";
+import { Traffic } from "./traffic.js";
+
+const source = document.getElementById("source");
+const place = document.getElementById("view");
+const tabs = document.getElementById("tabs");
+const ALONG = ["since", "until"];
+
+function link() {
+  const [name, query] = location.hash.slice(1).split("?");
+  return { name: name || "exchanges", parameters: new URLSearchParams(query ?? "") };
+}
+
+/** Keep these parameters in the address, so that it can be given to others. */
+function remember(changes) {
+  const { name, parameters } = link();
+  for (const [key, value] of Object.entries(changes)) {
+    if (value) {
+      parameters.set(key, value);
+    } else {
+      parameters.delete(key);
+    }
+  }
+  const text = parameters.toString();
+  history.replaceState(null, "", `#${name}${text ? `?${text}` : ""}`);
+  lead();
+}
+
+/** The part of a capture's time that is looked at goes along from view to view. */
+function lead() {
+  const { parameters } = link();
+  const kept = new URLSearchParams([...parameters].filter(([name]) => ALONG.includes(name))).toString();
+  for (const one of tabs.children) {
+    one.href = `#${one.textContent}${kept ? `?${kept}` : ""}`;
+  }
+}
+
+function head(about) {
+  return ({ state, problem }) => {
+    const span = about.kind === "capture" && about.first ? `, ${clock(about.first)} to ${clock(about.last)}` : "";
+    const where = about.kind === "live" ? `klamm at ${about.name}` : `capture ${about.name}${span}`;
+    const more = about.kind === "capture" && state !== "reading" ? state : "";
+    source.textContent = problem || [where, more].filter(Boolean).join(": ");
+    source.classList.toggle("away", Boolean(problem));
+  };
+}
+
+/** Go to the list, and mark what the rule would have done to it. */
+const tryOut = (views) => async (rule) => {
+  location.hash = views.exchanges.link();
+  await views.exchanges.trying.of(rule);
+};
+
+async function main() {
+  const about = await ask("/api/about");
+  const say = head(about);
+  say({ state: "" });
+  document.title = `klamm: ${about.name}`;
+  const { apis, errors, noise } = await ask("/api/words");
+  const views = { exchanges: new Exchanges(about, say, remember, noise), traffic: new Traffic(about, remember) };
+  for (const view of [groups, producers, sessions]) {
+    views[view.name] = new Lanes(view, about, say, remember, views.exchanges);
+  }
+  if (about.kind === "live") {
+    Object.assign(views, { rules: new Rules(tryOut(views)), paused: new Paused(), clusters: new Clusters() });
+  }
+  views.captures = captures(about, remember, views.exchanges);
+  for (const [id, names] of Object.entries({ apis, errors })) {
+    document.body.append(el("datalist", { id }, names.map((name) => el("option", { value: name }))));
+  }
+  const links = Object.keys(views).map((name) => el("a", { href: `#${name}` }, name));
+  tabs.append(...links);
+  let shown = null;
+  const show = () => {
+    const { name, parameters } = link();
+    const view = views[name] ?? views.exchanges;
+    if (shown !== view) {
+      shown?.close?.();
+      place.replaceChildren(view.element);
+      shown = view;
+    }
+    links.forEach((one) => {
+      if (one.textContent === name) {
+        one.setAttribute("aria-current", "page");
+      } else {
+        one.removeAttribute("aria-current");
+      }
+    });
+    lead();
+    view.open(parameters);
+  };
+  addEventListener("hashchange", show);
+  addEventListener("keydown", (event) => {
+    if (event.key === "/" && !/^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName)) {
+      event.preventDefault();
+      if (shown.search) {
+        shown.search.focus();
+        return;
+      }
+      location.hash = "exchanges";
+      views.exchanges.filter.input.focus();
+    }
+  });
+  show();
+}
+
+main().catch((error) => tell(error.message));
