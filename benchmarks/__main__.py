@@ -1,27 +1,31 @@
-"""proxies: klamm beside HAProxy (the default). decode: the decoders. rules: klamm with rules and without.
-live: klamm while somebody reads its live stream. capture: while it captures. show: captures summed up, beside
-tshark. pipeline: captures on Spark, beside tshark. end-to-end: the latency of a record from a producer to a
-consumer, through real brokers. check: are the frames valid?
+"""proxies: klamm beside HAProxy (the default). tls: the same with TLS on both sides, and handshakes.
+connections: many idle ones, and many new ones in a second. decode: the decoders. rules: klamm with
+rules and without. workers: klamm with two workers beside klamm in one process, on one core and on all.
+live: klamm while somebody reads its live stream. web: the page of klamm web in Chromium. capture: while
+it captures. show: captures summed up, beside tshark. pipeline: captures on Spark, beside tshark. end-
+to-end: the latency of a record from a producer to a consumer, through real brokers. hostile: klamm
+under attack. check: are the frames valid?
 """
 
 import argparse
-import contextlib
 import json
 import os
 import platform
 import sys
-import tempfile
 import time
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
-from benchmarks import broker, measure, peers, report, where, workloads
-from benchmarks.workloads import API_NAMES
+from benchmarks import measure, peers, proxies, where
+from benchmarks.traffic import workloads
 
-KINDS = ("proxies", "decode", "rules", "live", "capture", "show", "pipeline", "end-to-end", "check")
+KINDS = (
+    "proxies", "tls", "connections", "decode", "rules", "workers", "live", "web", "capture", "show",
+    "pipeline", "end-to-end", "hostile", "check",
+)  # fmt: skip
 RESULTS = Path(__file__).parent / "results"
 
 
@@ -33,6 +37,8 @@ def main() -> int:
         "--only", default=",".join(peers.NAMES), metavar="PEER,...", help="some of %(default)s"
     )
     parser.add_argument("--rounds", type=int, help="how often each row is measured")
+    parser.add_argument("--seconds", type=float, help="how long, of connections and of each hostile attack")
+    parser.add_argument("--capture", type=Path, help="a large one, for web: the time until it is open")
     parser.add_argument("--rows", default="", metavar="TEXT", help='some rows: "Fetch", "Fetch 200 B 4 x 16"')
     parser.add_argument("--out", type=Path, help="where the JSON goes (benchmarks/results/WHAT.json)")
     options = parser.parse_args()
@@ -44,7 +50,7 @@ def main() -> int:
         console.print(check.check())
         return 0
     if options.what == "decode":
-        from benchmarks import decode
+        from benchmarks.decoding import decode
 
         result, failed = decode.run(console, quick=options.quick), False
     elif options.what == "show":
@@ -55,6 +61,15 @@ def main() -> int:
         from benchmarks import pipeline
 
         result, failed = pipeline.run(console, options.quick), False
+    elif options.what == "web":
+        from benchmarks import web
+
+        result, failed = web.run(console, (options.seconds or 60 * web.MINUTES) / 60, options.capture), False
+    elif options.what == "hostile":
+        from benchmarks.hostile import measuring
+
+        seconds = options.seconds or (3.0 if options.quick else measuring.SECONDS)
+        result, failed = measuring.run(console, options.rows, seconds), False
     elif options.what == "end-to-end":
         from benchmarks import end_to_end
 
@@ -62,18 +77,37 @@ def main() -> int:
     elif options.what == "rules":
         pace = replace(measure.FULL, rounds=options.rounds or measure.FULL.rounds)
         rows = workloads.prepare("200 B 4 x 16")
-        result, failed = _proxies(console, list(peers.RULED), rows, pace, peers.KLAMM_FULL)
+        result, failed = proxies.run(console, list(peers.RULED), rows, pace, peers.KLAMM_FULL)
         result["where"] = where.run()
         for row in result["where"]:
             name, ratio = row["name"], row["ratio"]
             console.print(f"{row['median_us']:.1f} us, {ratio:.3f} of reading all: {name}", markup=False)
     elif options.what == "live":
         pace = replace(measure.FULL, rounds=options.rounds or measure.FULL.rounds)
-        result, failed = _proxies(console, list(peers.WATCHED), workloads.watched(), pace, peers.KLAMM_FULL)
+        result, failed = proxies.run(
+            console, list(peers.WATCHED), workloads.watched(), pace, peers.KLAMM_FULL
+        )
+    elif options.what == "workers":
+        pace = replace(measure.FULL, rounds=options.rounds or measure.FULL.rounds)
+        rows, result, failed = workloads.prepare(options.rows or "200 B"), {}, False
+        for name, pinned in (("one_core", True), ("all_cores", False)):
+            on = proxies.cpus(pinned)
+            result[name], lost = proxies.run(console, list(peers.LED), rows, pace, peers.KLAMM_FULL, on)
+            failed = failed or lost
+    elif options.what == "tls":
+        from benchmarks import tls
+
+        pace = measure.QUICK if options.quick else measure.FULL
+        pace = replace(pace, rounds=options.rounds or pace.rounds)
+        result, failed = tls.run(console, options.rows, pace)
+    elif options.what == "connections":
+        from benchmarks import connections
+
+        result, failed = connections.run(console, options.seconds or connections.SECONDS), False
     elif options.what == "capture":
         pace = replace(measure.FULL, rounds=options.rounds or measure.FULL.rounds)
         rows = workloads.prepare("16 KiB")
-        result, failed = _proxies(console, list(peers.CAPTURING), rows, pace, peers.KLAMM_FULL)
+        result, failed = proxies.run(console, list(peers.CAPTURING), rows, pace, peers.KLAMM_FULL)
     else:
         wanted = [peers.DIRECT, *(name for name in options.only.split(",") if name != peers.DIRECT)]
         unknown = [name for name in wanted if name not in peers.NAMES]
@@ -85,7 +119,7 @@ def main() -> int:
         if options.rounds:
             pace = replace(pace, rounds=options.rounds)
         try:
-            result, failed = _proxies(console, wanted, workloads.prepare(options.rows), pace)
+            result, failed = proxies.run(console, wanted, workloads.prepare(options.rows), pace)
         except peers.Lost as error:
             console.print(error, markup=False, style="red")
             return 1
@@ -106,62 +140,6 @@ def _machine() -> dict[str, Any]:
         "python": platform.python_version(),
         "load_average": os.getloadavg(),
     }
-
-
-def _proxies(
-    console: Console,
-    wanted: list[str],
-    rows: list[workloads.Workload],
-    pace: measure.Pace,
-    base: str = peers.HAPROXY,
-) -> tuple[dict[str, Any], bool]:
-    cpus = sorted(os.sched_getaffinity(0))
-    proxy_cpus, generator_cpus = {cpus[-1]}, set(cpus[:-1]) or {cpus[-1]}
-    load_average = os.getloadavg()
-    console.print(f"proxies on CPU {sorted(proxy_cpus)}, client and broker on {sorted(generator_cpus)}")
-    blobs = list({id(row.blobs): row.blobs for row in rows}.values())
-    with contextlib.ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="klamm-bench-")))
-        process, port = stack.enter_context(broker.running(blobs, generator_cpus))
-        os.sched_setaffinity(0, generator_cpus)
-        stack.callback(os.sched_setaffinity, 0, set(cpus))
-        started, absent = [], {}
-        for name in wanted:
-            try:
-                started.append(peers.start(name, (peers.HOST, port), folder, proxy_cpus))
-                stack.callback(peers.stop, started[-1])
-            except peers.Absent as reason:
-                absent[name] = str(reason)
-                console.print(f"not measured: {name}: {reason}", markup=False)
-        assert process.pid is not None
-        slices, memory = measure.run(rows, started, process.pid, pace, console.print)
-        compared = [peer for peer in started if peer.admin]
-        differences = [line for peer in compared for line in peers.differences(peer)]
-    found, load = report.rows(slices, base), report.loads(slices)
-    if found[0].values:
-        console.print(report.cpu_table(found, base))
-        console.print(report.memory_table(memory))
-    console.print(report.load_table(load))
-    for line in differences:
-        console.print(line, style="red")
-    for peer in compared:
-        if not differences:
-            console.print(f"{peer.name}: the counters equal what the generator sent and got", style="green")
-    result = {
-        "pace": asdict(pace),
-        "proxy_cpus": sorted(proxy_cpus),
-        "generator_cpus": sorted(generator_cpus),
-        "load_average_before": load_average,
-        "absent": absent,
-        "rows": [asdict(row) for row in found],
-        "memory_bytes": report.memory_rows(memory),
-        "load": load,
-        "sent": {
-            peer.name: {API_NAMES[key]: asdict(sent) for key, sent in peer.tally.items()} for peer in started
-        },
-        "counter_differences": differences,
-    }
-    return result, bool(differences) or any(name in absent for name in peers.KLAMMS)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,6 @@
-"""Are the frames valid Kafka? kafka-python 3 reads each one, writes it again, and reads the records."""
+"""Checks that the frames are valid Kafka: kafka-python 3 reads each one, writes it again, and reads the
+records.
+"""
 
 from collections.abc import Iterator
 from typing import Any
@@ -8,7 +10,7 @@ from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse, Met
 from kafka.protocol.producer import ProduceRequest, ProduceResponse
 from kafka.record.memory_records import MemoryRecords
 
-from benchmarks import frames
+from benchmarks.traffic import frames
 
 BATCH_SIZES = (200, 16_384, 1_000_000)
 CORRELATION_ID = 7

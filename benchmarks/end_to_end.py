@@ -24,6 +24,7 @@ from tests.e2e.klamm_process import klamm_in_front_of
 
 ROUNDS, RECORDS, BYTES = 7, 3000, 100
 TOPIC = "end-to-end"
+TOOLS = "4.3.1"  # the newest release whose kafka-tools is in Maven
 APIS = ("Produce", "Fetch")
 
 
@@ -46,7 +47,7 @@ def run(console: Console, rounds: int = ROUNDS, records: int = RECORDS) -> dict[
             with klamm_in_front_of(kafka.bootstrap(), "127.0.0.1", folder / "klamm.log") as klamm:
                 ways = {"direct": kafka.bootstrap(), "klamm": klamm.bootstrap}
                 for way in ways.values():
-                    _taken(way, records // 3)  # what runs first waits for the JVMs
+                    _taken(way, records // 3)  # the first run waits for the JVMs
                 before = _own(klamm.admin)
                 for turn in range(rounds):
                     for way in sorted(ways, reverse=bool(turn % 2)):
@@ -82,7 +83,7 @@ def _taken(bootstrap: str, records: int) -> Taken:
     }
     words = [word for name, value in options.items() for word in (f"--{name}", str(value))]
     said = subprocess.run(
-        java(VERSION, "org.apache.kafka.tools.EndToEndLatency", *words),
+        java(TOOLS, "org.apache.kafka.tools.EndToEndLatency", *words),
         check=True,
         capture_output=True,
         text=True,
@@ -99,6 +100,6 @@ def _taken(bootstrap: str, records: int) -> Taken:
 def _own(admin: str) -> tuple[int, float]:
     """Reads of Produce and Fetch whose time klamm took itself, and how many seconds they took together."""
     with urllib.request.urlopen(f"http://{admin}/v1/counters", timeout=10) as answer:
-        lanes = json.load(answer)["lanes"]
-    own = [lane["own"] for lane in lanes if lane["api"] in APIS]
+        rows = json.load(answer)["requests"]
+    own = [row["own"] for row in rows if row["api"] in APIS]
     return sum(sum(one["buckets"]) for one in own), sum(one["sum_s"] for one in own)

@@ -5,10 +5,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks import client
-from benchmarks.client import Slice
 from benchmarks.peers import Lost, Peer
-from benchmarks.workloads import LARGE_BYTES, Workload
+from benchmarks.traffic import client
+from benchmarks.traffic.client import Slice
+from benchmarks.traffic.workloads import LARGE_BYTES, Workload
 
 _WARM_UP_S = 0.15
 
@@ -82,9 +82,11 @@ def _rounds(
             for peer in peers[turn:] + peers[:turn]:
                 gc.disable()
                 try:
-                    took = client.drive(workload, peer.address, peer.pid, broker_pid, seconds, peer.tally)
+                    took = client.drive(
+                        workload, peer.address, peer.pid, broker_pid, seconds, peer.counters, peer.tls
+                    )
                 except (ConnectionError, TimeoutError) as error:
-                    raise Lost(f"{peer.name}, {workload}: {error}\n{peer.said()}") from error
+                    raise Lost(f"{peer.name}, {workload}: {error}\n{peer.log_tail()}") from error
                 gc.enable()
                 slices[workload, peer.name].append(took)
     return slices

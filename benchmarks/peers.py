@@ -1,9 +1,10 @@
-"""How each proxy is started, and told from the others."""
+"""Starts each proxy that is measured."""
 
 import json
 import os
 import shutil
 import socket
+import ssl
 import subprocess
 import sys
 import time
@@ -13,8 +14,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from benchmarks import client, frames, workloads
-from benchmarks.client import Tally
+from benchmarks.traffic import client, frames, workloads
+from benchmarks.traffic import tls as load_tls
+from benchmarks.traffic.client import Counters
+from benchmarks.traffic.tls import Tls
 
 START_S = 20.0
 DIRECT, SPLICE, HAPROXY = "direct", "splice", "haproxy"
@@ -24,18 +27,23 @@ LEVELS = {KLAMM_HEADER: "header", KLAMM_FULL: "full", COMPILED_HEADER: "header",
 COMPILED = Path(__file__).resolve().parent.parent / ".venv" / "compiled"  # made by `make .venv/compiled`
 OTHER_RULES, HEADER_RULE = "klamm-1000-rules", "klamm-header-rule"
 FEW_WATCHED, ALL_WATCHED, ALL_MATCH = "klamm-tail-few", "klamm-tail", "klamm-tail-all-match"
+FEW_SHOWN, ALL_SHOWN = "klamm-web-few", "klamm-web"
 KLAMMS = tuple(LEVELS)
 NAMES = (DIRECT, SPLICE, HAPROXY, *KLAMMS)
 RULED = (DIRECT, KLAMM_FULL, OTHER_RULES, HEADER_RULE)
-WATCHED = (DIRECT, KLAMM_FULL, FEW_WATCHED, ALL_WATCHED, ALL_MATCH)
+WATCHED = (DIRECT, KLAMM_FULL, FEW_WATCHED, ALL_WATCHED, ALL_MATCH, FEW_SHOWN, ALL_SHOWN)
 FILTERS = {  # of `klamm tail`, on two fields of the body
     FEW_WATCHED: [f"acks == -1 and timeout_ms == {workloads.RARE_TIMEOUT_MS}"],
     ALL_WATCHED: [],
     ALL_MATCH: ["acks == -1 and timeout_ms > 0"],
 }
+SHOWN = {FEW_SHOWN: FILTERS[FEW_WATCHED], ALL_SHOWN: []}  # of the page of `klamm web`
+WORKERS = "klamm-workers-2"
+LED = (DIRECT, KLAMM_FULL, WORKERS)
 CAPTURED, CAPTURED_WHOLE = "klamm-capture", "klamm-capture-keep"
 CAPTURES = {CAPTURED: "blank", CAPTURED_WHOLE: "keep"}  # of records
 CAPTURING = (DIRECT, KLAMM_FULL, *CAPTURES)
+SECURE = (DIRECT, HAPROXY, KLAMM_FULL, COMPILED_FULL)
 RULES = {
     OTHER_RULES: "".join(
         f"  - {{api: {api}, error: 41}}\n" for api in ("CreateTopics", "OffsetCommit") * 500
@@ -57,21 +65,22 @@ class Lost(Exception):
 
 @dataclass(slots=True)
 class Peer:
-    """Where clients connect, what is charged for it, and what went through it."""
+    """Where clients connect, and by which TLS; what is charged for it, and what went through it."""
 
     name: str
     address: Address
     process: "subprocess.Popen[bytes] | None" = None
+    tls: ssl.SSLContext | None = None
     admin: str = ""
     log: Path | None = None
     reader: "subprocess.Popen[bytes] | None" = None
-    tally: dict[int, Tally] = field(default_factory=dict)
+    counters: dict[int, Counters] = field(default_factory=dict)
 
     @property
     def pid(self) -> int | None:
         return self.process.pid if self.process else None
 
-    def said(self) -> str:
+    def log_tail(self) -> str:
         """The last lines of its log."""
         return "\n".join(self.log.read_text(errors="replace").strip().splitlines()[-5:]) if self.log else ""
 
@@ -92,11 +101,11 @@ def free_ports(count: int) -> int:
         return first
 
 
-def _direct(broker: Address, folder: Path, cpus: set[int]) -> Peer:
+def _direct(broker: Address, folder: Path, cpus: set[int], tls: Tls | None) -> Peer:
     return Peer(DIRECT, broker)
 
 
-def _splice(broker: Address, folder: Path, cpus: set[int]) -> Peer:
+def _splice(broker: Address, folder: Path, cpus: set[int], tls: Tls | None) -> Peer:
     port = free_ports(1)
     command = [sys.executable, "-m", "benchmarks.splice", str(port), str(broker[1])]
     return _start(SPLICE, (HOST, port), command, folder, cpus)
@@ -111,36 +120,46 @@ defaults
     timeout client 1m
     timeout server 1m
 listen kafka
-    bind {host}:{port}
-    server broker {broker[0]}:{broker[1]}
+    bind {host}:{port}{bind}
+    server broker {broker[0]}:{broker[1]}{server}
 """
 
 
-def _haproxy(broker: Address, folder: Path, cpus: set[int]) -> Peer:
+def _haproxy(broker: Address, folder: Path, cpus: set[int], tls: Tls | None) -> Peer:
     program = shutil.which("haproxy", path=os.environ.get("PATH", "") + ":/usr/sbin")
     if program is None:
         raise Absent("haproxy is not installed (Debian package haproxy)")
     port = free_ports(1)
     config = folder / "haproxy.cfg"
-    config.write_text(_HAPROXY_CONFIG.format(host=HOST, port=port, broker=broker))
+    bind = server = ""
+    if tls is not None:
+        bind = f" ssl crt {tls.identity}"
+    if tls is not None and tls.upstream:  # a full handshake for each connection, as klamm's are
+        server = f" ssl verify required ca-file {tls.authority} verifyhost {load_tls.NAME} no-ssl-reuse"
+    text = _HAPROXY_CONFIG.format(host=HOST, port=port, broker=broker, bind=bind, server=server)
+    config.write_text(text)
     return _start(HAPROXY, (HOST, port), [program, "-db", "-f", str(config)], folder, cpus)
 
 
-def _klamm(name: str, level: str, broker: Address, folder: Path, cpus: set[int]) -> Peer:
+def _klamm(name: str, level: str, broker: Address, folder: Path, cpus: set[int], tls: Tls | None) -> Peer:
     program = Path(sys.executable).with_name("klamm")
     if not program.exists():
         raise Absent(f"{program.name} is not installed beside {Path(sys.executable).name} (pip install -e .)")
     compiled = name in (COMPILED_HEADER, COMPILED_FULL)
     if compiled and not COMPILED.exists():
         raise Absent("it is not compiled: make .venv/compiled")
-    first, admin = free_ports(2), free_ports(1)
+    first = free_ports(4)
+    last, admin = first + 2, first + 3
     config = folder / f"{name}.yaml"
     config.write_text(f"metrics:\n  level: {level}\n")
     rules = folder / f"{name}-rules.yaml"
     rules.write_text(f"rules:\n{RULES.get(name, '  []')}")
-    command = [str(program), "run", f"{broker[0]}:{broker[1]}", "--listen", f"{HOST}:{first}"]
+    command = [str(program), "run", f"{broker[0]}:{broker[1]}", "--listen", f"{HOST}:{first}-{last}"]
     command += ["--admin", f"{HOST}:{admin}", "--config", str(config)]
     command += ["--rules", str(rules), "--seed", "1"] if name in RULES else []
+    command += ["--workers", "2"] if name == WORKERS else []
+    command += ["--listen-tls-cert", str(tls.identity)] if tls else []
+    command += ["--upstream-ca", str(tls.authority)] if tls and tls.upstream else []
     if name in CAPTURES:
         command += ["--capture", str(folder / f"{name}-kept"), "--capture-records", CAPTURES[name]]
     peer = _start(
@@ -150,47 +169,48 @@ def _klamm(name: str, level: str, broker: Address, folder: Path, cpus: set[int])
     return peer
 
 
-def _tailed(name: str, broker: Address, folder: Path, cpus: set[int]) -> Peer:
-    """With a reader of its live stream, who takes all that comes."""
-    peer = _klamm(name, "full", broker, folder, cpus)
+def _tailed(name: str, broker: Address, folder: Path, cpus: set[int], tls: Tls | None) -> Peer:
+    """With a reader of its live stream, which takes all exchanges."""
+    peer = _klamm(name, "full", broker, folder, cpus, tls)
     while not _ready(peer.admin) and peer.process is not None and peer.process.poll() is None:
         time.sleep(0.05)
     program = Path(sys.executable).with_name("klamm")
     admin = peer.admin.removeprefix("http://")
+    if name in SHOWN:
+        command = [sys.executable, "-m", "benchmarks.traffic.live_reader", admin, *SHOWN[name]]
+    else:
+        command = [str(program), "tail", *FILTERS[name], "--json", "--admin", admin]
     with open(folder / f"{name}.lines", "wb") as lines:
-        peer.reader = subprocess.Popen(
-            [str(program), "tail", *FILTERS[name], "--json", "--admin", admin],
-            stdin=subprocess.DEVNULL,
-            stdout=lines,
-            stderr=lines,
-        )
+        peer.reader = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=lines, stderr=lines)
     return peer
 
 
-_STARTERS: dict[str, Callable[[Address, Path, set[int]], Peer]] = {
+_STARTERS: dict[str, Callable[[Address, Path, set[int], Tls | None], Peer]] = {
     DIRECT: _direct,
     SPLICE: _splice,
     HAPROXY: _haproxy,
     **{name: partial(_klamm, name, level) for name, level in LEVELS.items()},
     OTHER_RULES: lambda *where: _klamm(OTHER_RULES, "full", *where),
+    WORKERS: partial(_klamm, WORKERS, "full"),
     HEADER_RULE: lambda *where: _klamm(HEADER_RULE, "full", *where),
     **{name: partial(_klamm, name, "full") for name in CAPTURES},
-    **{name: partial(_tailed, name) for name in FILTERS},
+    **{name: partial(_tailed, name) for name in (*FILTERS, *SHOWN)},
 }
 
 
-def start(name: str, broker: Address, folder: Path, cpus: set[int]) -> Peer:
+def start(name: str, broker: Address, folder: Path, cpus: set[int], tls: Tls | None = None) -> Peer:
     """A peer that answers. Raises Absent where it is not installed or does not come up within START_S."""
-    peer = _STARTERS[name](broker, folder, cpus)
+    peer = _STARTERS[name](broker, folder, cpus, tls)
+    peer.tls = load_tls.of_client(tls) if tls else None
     deadline = time.monotonic() + START_S
-    while not (_ready(peer.admin) and _answers(peer.address)):
+    while not (_ready(peer.admin) and _answers(peer)):
         ended = peer.process is not None and peer.process.poll() is not None
         if ended or time.monotonic() > deadline:
             stop(peer)
-            raise Absent(f"{'ended' if ended else f'not ready after {START_S:.0f} s'}: {peer.said()}")
+            raise Absent(f"{'ended' if ended else f'not ready after {START_S:.0f} s'}: {peer.log_tail()}")
         time.sleep(0.05)
     if peer.admin:
-        bootstrap, peer.address = peer.address, client.learn(peer.address)
+        bootstrap, peer.address = peer.address, client.learn(peer.address, peer.tls)
         if peer.address == broker:
             stop(peer)
             raise Lost(f"{name}: Metadata through {bootstrap} names the broker's own address {broker}")
@@ -210,16 +230,16 @@ def stop(peer: Peer) -> None:
 def differences(peer: Peer) -> list[str]:
     """Where klamm's counters of Produce and Fetch differ from what was sent and came back."""
     with urllib.request.urlopen(f"{peer.admin}/v1/counters", timeout=5) as answer:
-        lanes = json.load(answer)["lanes"]
+        rows = json.load(answer)["requests"]
     found = []
     for key, api in ((frames.PRODUCE, "Produce"), (frames.FETCH, "Fetch")):
-        wanted = peer.tally.get(key, Tally())
-        chosen = [lane for lane in lanes if lane["api"] == api and lane["client_id"] == frames.CLIENT_ID]
-        for name in Tally.__slots__:
-            counted, sent = sum(lane[name] for lane in chosen), getattr(wanted, name)
+        wanted = peer.counters.get(key, Counters())
+        chosen = [row for row in rows if row["api"] == api and row["client_id"] == frames.CLIENT_ID]
+        for name in Counters.__slots__:
+            counted, sent = sum(row[name] for row in chosen), getattr(wanted, name)
             if counted != sent:
                 found.append(f"{peer.name}: {api} {name}: counted {counted}, generator {sent}")
-        versions = {lane["version"] for lane in chosen}
+        versions = {row["version"] for row in chosen}
         if wanted.requests and versions != {frames.VERSION[key]}:
             found.append(f"{peer.name}: {api} counted at versions {sorted(versions)}")
     return found
@@ -256,9 +276,9 @@ def _ready(url: str) -> bool:
         return False
 
 
-def _answers(address: Address) -> bool:
+def _answers(peer: Peer) -> bool:
     try:
-        client.learn(address)
+        client.learn(peer.address, peer.tls)
     except OSError:
         return False
     return True

@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import show_traffic
-from benchmarks.show_traffic import Shape, Traffic
+from benchmarks.traffic import show_traffic
+from benchmarks.traffic.show_traffic import Shape, Traffic
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -1,4 +1,4 @@
-"""What was measured, as rows of ratios to HAProxy: a table for people, JSON for everything else."""
+"""The results as rows of ratios to HAProxy: a table for people, JSON for programs."""
 
 import statistics
 from collections.abc import Callable
@@ -8,13 +8,11 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from benchmarks.client import Slice
 from benchmarks.measure import Memory, Slices
 from benchmarks.peers import (
     ALL_MATCH,
     ALL_WATCHED,
     CAPTURED,
-    CAPTURES,
     COMPILED_FULL,
     COMPILED_HEADER,
     DIRECT,
@@ -24,12 +22,10 @@ from benchmarks.peers import (
     KLAMM_FULL,
     KLAMM_HEADER,
     KLAMMS,
-    NAMES,
     OTHER_RULES,
-    RULED,
-    WATCHED,
 )
-from benchmarks.workloads import LARGE_BYTES, Workload, size_text
+from benchmarks.traffic.client import Slice
+from benchmarks.traffic.workloads import LARGE_BYTES, Workload, size_text
 
 MIB = 1 << 20
 REST_LIMIT, GROWTH_LIMIT = 64 * MIB, 16 * MIB
@@ -37,7 +33,7 @@ _SMALL = {COMPILED_HEADER: 1.15, COMPILED_FULL: 1.25}
 _PIPELINED = {KLAMM_HEADER: 1.4, KLAMM_FULL: 1.7, **_SMALL}
 _OF_16_KIB = {KLAMM_HEADER: 1.05, KLAMM_FULL: 1.1, COMPILED_HEADER: 1.0, COMPILED_FULL: 1.0}
 _OF_1_MB = {KLAMM_HEADER: 1.05, KLAMM_FULL: 1.1, COMPILED_HEADER: 0.9, COMPILED_FULL: 0.9}
-_BESIDE_KLAMM = {  # of klamm without rules and listeners
+BESIDE_KLAMM = {  # of klamm without rules and listeners
     OTHER_RULES: 1.05,
     HEADER_RULE: 2.0,
     FEW_WATCHED: 1.05,
@@ -45,6 +41,7 @@ _BESIDE_KLAMM = {  # of klamm without rules and listeners
     ALL_MATCH: 1.25,
     CAPTURED: 1.5,
 }
+SECURE = {KLAMM_FULL: 1.25, COMPILED_FULL: 1.25}  # of HAProxy, TLS on both sides
 _ADDED_P50 = {KLAMM_HEADER: 1.3, KLAMM_FULL: 1.3}
 
 Measure = Callable[[Slice, Slice], float]
@@ -96,7 +93,7 @@ class Row:
 
 
 def _metrics(workload: Workload) -> list[tuple[Metric, dict[str, float]]]:
-    """What is told of a workload, with the targets."""
+    """The figures of a workload, with the targets."""
     if workload.blobs.size_bytes == LARGE_BYTES:
         return [(CPU_PER_GIB, {})]
     if workload.blobs.size_bytes >= 16 * 1024:
@@ -106,18 +103,15 @@ def _metrics(workload: Workload) -> list[tuple[Metric, dict[str, float]]]:
     return [(CPU_PER_REQUEST, _PIPELINED)]
 
 
-def rows(slices: Slices, base: str = HAPROXY) -> list[Row]:
-    """Ratios are to `base`; targets are told for HAProxy, and for klamm without rules."""
+def rows(slices: Slices, base: str = HAPROXY, targets: dict[str, float] | None = None) -> list[Row]:
+    """Ratios are to `base`; `targets` None: to HAProxy, by workload."""
     found = []
-    proxies = [
-        name
-        for name in dict.fromkeys((*NAMES, *RULED, *WATCHED, *CAPTURES))
-        if name != DIRECT and any(peer == name for _, peer in slices)
-    ]
+    proxies = [name for name in dict.fromkeys(name for _, name in slices) if name != DIRECT]
     for workload in dict.fromkeys(workload for workload, _ in slices):
         shape = (workload.api, workload.blobs.size_bytes, workload.connections, workload.in_flight)
-        for metric, targets in _metrics(workload):
-            row = Row(*shape, metric.name, metric.unit, targets=_BESIDE_KLAMM if base != HAPROXY else targets)
+        for metric, usual in _metrics(workload):
+            aims = usual if targets is None else targets
+            row = Row(*shape, metric.name, metric.unit, targets=aims)
             direct = slices[workload, DIRECT]
             pairs = {name: zip(slices[workload, name], direct, strict=True) for name in proxies}
             taken = {name: [metric.take(*pair) for pair in paired] for name, paired in pairs.items()}

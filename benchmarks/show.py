@@ -15,8 +15,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from benchmarks import show_traffic
-from benchmarks.show_traffic import PROGRAM, Shape, Traffic
+from benchmarks.traffic import show_traffic
+from benchmarks.traffic.show_traffic import PROGRAM, Shape, Traffic
 
 HEADERS, WHOLE = "klamm show --stats --headers", "klamm show --stats"
 KLAMMS = (HEADERS, WHOLE)
@@ -107,15 +107,17 @@ def _again_s(command: list[str]) -> float:
 def _check(traffic: Traffic, names: list[str]) -> None:
     """Do they read all of it? That warms the cache, too."""
     frames = {}
-    told = json.loads(_said([*COMMANDS[HEADERS](traffic), "--json"]))
+    told = json.loads(_output([*COMMANDS[HEADERS](traffic), "--json"]))
     frames[HEADERS] = sum(api["requests"] + api["responses"] for api in told["apis"])
     if FIELDS in names:
-        frames[FIELDS] = sum(len(line.split(",")) for line in _said(_fields(traffic, CORRELATION_ID)).split())
+        frames[FIELDS] = sum(
+            len(line.split(",")) for line in _output(_fields(traffic, CORRELATION_ID)).split()
+        )
     if set(frames.values()) != {2 * traffic.exchanges}:
         raise AssertionError(f"of {2 * traffic.exchanges} frames are read: {frames}")
 
 
-def _said(command: list[str]) -> str:
+def _output(command: list[str]) -> str:
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 

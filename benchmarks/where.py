@@ -2,9 +2,10 @@
 
 import statistics
 import timeit
+from functools import partial
 from typing import Any
 
-from benchmarks import decode_bodies
+from benchmarks.decoding import decode_bodies
 from klamm.decoders import API, decode
 from klamm.rules.expressions import parse
 from klamm.rules.frame import Frame, Peer
@@ -27,7 +28,7 @@ def run(rounds: int = 7, calls: int = 100) -> list[dict[str, Any]]:
         holds = parse(text).on(metadata, VERSION, "response")
         if holds(frame) is None:
             raise AssertionError(f"{text} is unknown")
-        asked = timeit.Timer(lambda holds=holds: holds(frame))
+        asked = timeit.Timer(partial(holds, frame))
         read = timeit.Timer(lambda: decode(body, metadata.key, VERSION, "response"))
         pairs = [(asked.timeit(calls) / calls, read.timeit(calls) / calls) for _ in range(rounds)]
         rows.append(

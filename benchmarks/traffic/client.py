@@ -2,21 +2,22 @@
 
 import select
 import socket
+import ssl
 import struct
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks import frames
-from benchmarks.flow import Flow, read_frame
-from benchmarks.workloads import Workload
+from benchmarks.traffic import frames
+from benchmarks.traffic.flow import Flow, read_frame
+from benchmarks.traffic.workloads import Workload
 
 TIMEOUT_S = 30.0
 
 
 @dataclass(slots=True)
-class Tally:
-    """What was sent and received of one API, the frames' own size fields included."""
+class Counters:
+    """Requests and responses of one API, with the size fields of the frames."""
 
     requests: int = 0
     responses: int = 0
@@ -45,28 +46,33 @@ class Slice:
 
 
 def cpu_s(pid: int) -> float:
-    """CPU time of a process, all threads, user and system; to the nanosecond where the kernel tells it."""
-    total_ns = 0
+    """CPU time of a process and of those that it has started, all threads, user and system; to the nanosecond
+    where the kernel tells it.
+    """
+    total_ns, children = 0, list[str]()
     for task in Path(f"/proc/{pid}/task").iterdir():
         total_ns += int((task / "schedstat").read_text().split()[0])
-    return total_ns / 1e9
+        children += (task / "children").read_text().split()
+    return total_ns / 1e9 + sum(cpu_s(int(child)) for child in children)
 
 
-def connect(address: tuple[str, int]) -> socket.socket:
+def connect(address: tuple[str, int], tls: ssl.SSLContext | None = None) -> socket.socket:
     """A connection that begins as clients' do, with ApiVersions."""
     sock = socket.create_connection(address, timeout=TIMEOUT_S)
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    _exchange(sock, frames.API_VERSIONS, frames.api_versions_request(1))
+    if tls is not None:
+        sock = tls.wrap_socket(sock, server_hostname=address[0])
+    exchange(sock, frames.API_VERSIONS, frames.api_versions_request(1))
     return sock
 
 
-def learn(address: tuple[str, int]) -> tuple[str, int]:
+def learn(address: tuple[str, int], tls: ssl.SSLContext | None = None) -> tuple[str, int]:
     """The address of the only broker, as the Metadata response that comes through `address` has it."""
-    with connect(address) as sock:
-        return frames.first_address(_exchange(sock, frames.METADATA, frames.metadata_request(2)))
+    with connect(address, tls) as sock:
+        return frames.first_address(exchange(sock, frames.METADATA, frames.metadata_request(2)))
 
 
-def _exchange(sock: socket.socket, key: int, request: bytes) -> bytes:
+def exchange(sock: socket.socket, key: int, request: bytes) -> bytes:
     sock.sendall(request)
     response = read_frame(sock)
     if response[4:8] != request[8:12]:
@@ -81,7 +87,8 @@ def drive(
     proxy_pid: int | None,
     broker_pid: int,
     seconds: float,
-    tally: dict[int, Tally],
+    counters: dict[int, Counters],
+    tls: ssl.SSLContext | None = None,
 ) -> Slice:
     """Run a workload for `seconds`, after the first frame of each connection was compared byte for byte.
 
@@ -90,7 +97,7 @@ def drive(
     flows, blobs = [], workload.blobs
     for _ in range(workload.connections):
         requests = memoryview(blobs.requests)
-        flow = Flow(connect(address), blobs.response_bytes, requests, blobs.request_bytes, blobs.cycle)
+        flow = Flow(connect(address, tls), blobs.response_bytes, requests, blobs.request_bytes, blobs.cycle)
         flow.send(1)
         flow.expect(memoryview(blobs.responses)[: blobs.response_bytes])
         flows.append(flow)
@@ -108,7 +115,7 @@ def drive(
     for flow in flows:
         flow.sock.close()
     sent = sum(flow.sent for flow in flows)
-    tally.setdefault(blobs.key, Tally()).add(sent, blobs.request_bytes, blobs.response_bytes)
+    counters.setdefault(blobs.key, Counters()).add(sent, blobs.request_bytes, blobs.response_bytes)
     measured = sent - len(flows)
     wire_bytes = measured * (blobs.request_bytes + blobs.response_bytes)
     latencies_s.sort()

@@ -11,8 +11,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from benchmarks import decode_bodies, decode_costs, decode_rewrite, records
-from benchmarks.decode_bodies import KAFKA_PYTHON, KIO, KLAMM, PICK, Case, Task
+from benchmarks.decoding import decode_bodies, decode_costs, decode_rewrite
+from benchmarks.decoding.decode_bodies import KAFKA_PYTHON, KIO, KLAMM, PICK, Case, Task
+from benchmarks.traffic import records
 
 TARGETS = {KAFKA_PYTHON: 3.0, KIO: 0.7, PICK: 5.0}
 ALL = "all of these"

@@ -1,4 +1,4 @@
-"""What is sent: for each API and size a blob of requests and one of responses, made before all measuring.
+"""The traffic: for each API and size a blob of requests and one of responses, made before all measuring.
 
 All frames of a blob have one size: whoever counts bytes knows how many frames came, and answers with a slice
 of the other blob. Offsets differ from frame to frame, as in life; correlation ids run from 0 to `cycle - 1`
@@ -7,7 +7,7 @@ and begin again.
 
 from dataclasses import dataclass
 
-from benchmarks import frames
+from benchmarks.traffic import frames
 
 API_NAMES = {frames.PRODUCE: "Produce", frames.FETCH: "Fetch"}
 MAX_IN_FLIGHT = 16

@@ -1,6 +1,7 @@
 """One connection of the load generator, on either end: frames of one size come in, of another go out."""
 
 import socket
+import ssl
 
 _SINK = bytearray(4 << 20)
 
@@ -8,7 +9,7 @@ _SINK = bytearray(4 << 20)
 class Flow:
     """`blob` holds the frames to send, `cycle` of them before they repeat."""
 
-    __slots__ = ("_begun", "_blob", "_cycle", "_out_bytes", "in_bytes", "reads", "sent", "sock")
+    __slots__ = ("_begun", "_blob", "_cycle", "_flags", "_out_bytes", "in_bytes", "reads", "sent", "sock")
 
     def __init__(
         self, sock: socket.socket, in_bytes: int, blob: memoryview, out_bytes: int, cycle: int
@@ -20,6 +21,7 @@ class Flow:
         self._out_bytes = out_bytes
         self._cycle = cycle
         self._begun = 0
+        self._flags = 0 if isinstance(sock, ssl.SSLSocket) else socket.MSG_TRUNC
 
     def send(self, frames: int) -> None:
         """The next frames of the cycle; blocks until the kernel has taken them."""
@@ -28,8 +30,8 @@ class Flow:
         self.sent += frames
 
     def receive(self) -> int:
-        """How many frames this completes, -1 at the end; the kernel drops the bytes without copying."""
-        count = self.sock.recv_into(_SINK, 0, socket.MSG_TRUNC)
+        """How many frames this completes, -1 at the end. Without TLS the kernel drops the bytes uncopied."""
+        count = self.sock.recv_into(_SINK, 0, self._flags)
         if not count:
             return -1
         self.reads += 1

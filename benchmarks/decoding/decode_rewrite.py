@@ -1,7 +1,7 @@
 """The addresses in a Metadata response of about 27 KB, found and replaced as the proxy does it."""
 
-from benchmarks import frames
-from benchmarks.decode_bodies import Task, metadata
+from benchmarks.decoding.decode_bodies import Task, metadata
+from benchmarks.traffic import frames
 from klamm.decoders import decode
 from klamm.rules.plan import Planner, Wishes
 
@@ -11,8 +11,8 @@ TARGET = 1 / 120  # of kafka-python's time to read that response
 
 
 def tasks() -> dict[str, Task]:
-    """By name, each tried once here."""
-    from klamm.proxy.session.addresses import rewrite
+    """The tasks by name, each tried once here."""
+    from klamm.proxy.session.rewriting.addresses import rewrite
 
     endpoints = Planner(Wishes()).plan(frames.METADATA, VERSION).endpoints
     assert endpoints is not None
@@ -33,7 +33,7 @@ def _stands_for(kind: str, node_id: int, host: str, port: int) -> tuple[str, int
 
 
 def _look(body: bytes, spliced: bytes) -> None:
-    """Does the spliced body name klamm's addresses, and differ in nothing else?"""
+    """Checks that the spliced body names klamm's addresses, and differs in nothing else."""
     before, after = (decode(data, frames.METADATA, VERSION, "response") for data in (body, spliced))
     for broker in after["brokers"]:
         if (broker["host"], broker["port"]) != _stands_for("broker", broker["node_id"], "", 0):

@@ -7,15 +7,17 @@ import os
 import select
 import signal
 import socket
+import ssl
 import struct
 import sys
 import time
 from collections.abc import Iterator
 from multiprocessing.process import BaseProcess
 
-from benchmarks import frames
-from benchmarks.flow import Flow, read_exactly
-from benchmarks.workloads import Blobs, recognise
+from benchmarks.traffic import frames
+from benchmarks.traffic.flow import Flow, read_exactly
+from benchmarks.traffic.tls import BrokerTls, negotiated
+from benchmarks.traffic.workloads import Blobs, recognise
 
 RANGES = {
     frames.PRODUCE: (0, 13),
@@ -24,15 +26,18 @@ RANGES = {
     frames.API_VERSIONS: (0, 4),
 }
 _UNSUPPORTED_VERSION = struct.pack(">h", 35)
+_HANDSHAKE_S = 5.0
 
 
 @contextlib.contextmanager
-def running(blobs: list[Blobs], cpus: set[int]) -> Iterator[tuple[BaseProcess, int]]:
+def running(
+    blobs: list[Blobs], cpus: set[int], tls: BrokerTls | None = None
+) -> Iterator[tuple[BaseProcess, int]]:
     """The broker's process and port."""
     listener = socket.create_server(("127.0.0.1", 0), backlog=64)
     port: int = listener.getsockname()[1]
     fork = multiprocessing.get_context("fork")
-    process = fork.Process(target=_serve, args=(listener, blobs, cpus), daemon=True)
+    process = fork.Process(target=_serve, args=(listener, blobs, cpus, tls), daemon=True)
     process.start()
     listener.close()
     try:
@@ -42,7 +47,7 @@ def running(blobs: list[Blobs], cpus: set[int]) -> Iterator[tuple[BaseProcess, i
         process.join()
 
 
-def _serve(listener: socket.socket, blobs: list[Blobs], cpus: set[int]) -> None:
+def _serve(listener: socket.socket, blobs: list[Blobs], cpus: set[int], tls: BrokerTls | None) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.sched_setaffinity(0, cpus)
     gc.freeze()
@@ -56,10 +61,10 @@ def _serve(listener: socket.socket, blobs: list[Blobs], cpus: set[int]) -> None:
     while True:
         for fd, _ in poll.poll():
             if fd == listener.fileno():
-                sock, _ = listener.accept()
-                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                poll.register(sock, select.EPOLLIN)
-                socks[sock.fileno()], flows[sock.fileno()] = sock, None
+                sock = _accepted(listener, tls)
+                if sock is not None:
+                    poll.register(sock, select.EPOLLIN)
+                    socks[sock.fileno()], flows[sock.fileno()] = sock, None
                 continue
             try:
                 if flow := flows[fd]:
@@ -69,7 +74,7 @@ def _serve(listener: socket.socket, blobs: list[Blobs], cpus: set[int]) -> None:
                 else:
                     flows[fd] = _begin(socks[fd], known, host, port)
                     ready = 0
-            except ConnectionError as error:
+            except (ConnectionError, ssl.SSLError) as error:
                 if str(error):
                     print(f"fake broker: {error}", file=sys.stderr)
                 ready = -1
@@ -77,6 +82,23 @@ def _serve(listener: socket.socket, blobs: list[Blobs], cpus: set[int]) -> None:
                 poll.unregister(fd)
                 socks.pop(fd).close()
                 del flows[fd]
+
+
+def _accepted(listener: socket.socket, tls: BrokerTls | None) -> socket.socket | None:
+    """None where the proxy gives the TLS handshake up."""
+    sock, _ = listener.accept()
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    if tls is None:
+        return sock
+    sock.settimeout(_HANDSHAKE_S)
+    try:
+        secure = tls.context.wrap_socket(sock, server_side=True)
+    except OSError:
+        sock.close()
+        return None
+    secure.settimeout(None)
+    tls.last.value = negotiated(secure).encode()
+    return secure
 
 
 def _begin(sock: socket.socket, known: dict[bytes, Blobs], host: str, port: int) -> Flow | None:

@@ -13,13 +13,13 @@ from pathlib import Path
 from struct import Struct
 from typing import Any
 
-from benchmarks import frames
-from klamm.captures.captured import Captured, Connection
+from benchmarks.traffic import frames
+from klamm.captures.captured import Captured, CapturedConnection
 from klamm.captures.storage.segments import origin
 from klamm.captures.storage.stored import stored
 from klamm.captures.storage.writing import Writer, write_file
 from klamm.captures.streams.blanking import Keeping
-from klamm.captures.streams.conversation import Conversation
+from klamm.captures.streams.connection_reader import ConnectionReader
 from klamm.decoders import encode
 
 PROGRAM = Path(sys.executable).with_name("klamm")
@@ -80,19 +80,21 @@ def segments(shape: Shape, size_bytes: int, folder: Path) -> Traffic:
 
 
 def _rows(shape: Shape, exchanges: int, sizes: list[int]) -> Iterator[Captured]:
-    conversations, keeping = [], Keeping("keep")
+    readers, keeping = [], Keeping("keep")
     for number in range(CONNECTIONS):
-        connection = Connection("bench", number, "bench", "127.0.0.1:9092", f"127.0.0.1:{40_000 + number}")
+        connection = CapturedConnection(
+            "bench", number, "bench", "127.0.0.1:9092", f"127.0.0.1:{40_000 + number}"
+        )
         yield Captured(BEGUN_NS, "opened", connection)
-        conversations.append(Conversation(connection, keeping))
+        readers.append(ConnectionReader(connection, keeping))
     batches = cycle([frames.record_batch(size) for size in shape.records_bytes])
     for number in range(exchanges):
-        conversation = conversations[number % CONNECTIONS]
+        reader = readers[number % CONNECTIONS]
         request, response = _exchange(number, next(batches))
         sizes += (len(request), len(response))
         now_ns = BEGUN_NS + 2 * number * GAP_NS
-        yield from conversation.feed("request", request, now_ns)
-        yield from conversation.feed("response", response, now_ns + GAP_NS)
+        yield from reader.feed("request", request, now_ns)
+        yield from reader.feed("response", response, now_ns + GAP_NS)
 
 
 def _exchange(number: int, batch: bytes) -> tuple[bytes, bytes]:

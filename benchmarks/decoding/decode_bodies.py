@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
 
-from benchmarks import frames
+from benchmarks.traffic import frames
 from klamm.decoders import API, decode, encode
 from klamm.decoders.schema import Side
 from klamm.rules.plan import Planner, Wishes

@@ -1,4 +1,4 @@
-"""What it costs to start: the import of klamm.decoders, and functions made for one layout."""
+"""The cost of starting: the import of klamm.decoders, and functions made for one layout."""
 
 import os
 import subprocess

@@ -27,7 +27,7 @@ def field(codec: str = "none") -> bytes:
 
 
 def tasks(data: bytes) -> tuple[dict[str, Task], dict[str, str]]:
-    """What is timed, by name, each tried once here; and what cannot be, with the reason."""
+    """The timed functions, by name, each tried once here; and those that cannot run, with the reason."""
 
     def klamm() -> int:
         total = 0

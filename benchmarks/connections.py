@@ -1,0 +1,171 @@
+"""Many connections: what idle ones take of klamm's memory, and whether new ones, 1,000 a second, are lost or
+hold up another client.
+"""
+
+import asyncio
+import multiprocessing
+import socket
+import tempfile
+import time
+from ctypes import c_double
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from benchmarks.hostile import broker, measuring
+from benchmarks.hostile.attacks import ATTACKS, HOST, At, Attack, connected, frame
+from benchmarks.measure import status_bytes
+from benchmarks.traffic import client, frames
+from klamm.proxy.edge.open_files import connections_possible
+
+IDLE, A_SECOND, SECONDS = 5000, 1000, 60.0
+MOST_MIB, MOST_KIB_EACH, MOST_SLOWER = 150, 30, 2.0
+SETTLED_S = 1.0
+ASK = frame("ApiVersions", 0, {})
+OPENED, ANSWERED, LATE, REFUSED, ENDED, WRONG, TOOK_S = range(7)
+LOST = {LATE: "no answer", REFUSED: "refused or reset", ENDED: "ended by klamm", WRONG: "another answer"}
+AHEAD_S = 1  # they begin so long before the other client
+REUSE = Path("/proc/sys/net/ipv4/tcp_tw_reuse")
+QUIET = ATTACKS[0]
+
+
+def run(console: Console, seconds: float) -> dict[str, Any]:
+    """The results for JSON."""
+    with broker.running() as port:
+        idle = _idle(port)
+        console.print(_idle_table(idle))
+        if REUSE.read_text().strip() == "0":
+            console.print(
+                f"{REUSE} is 0: the kernel may run out of ports, which is no fault of klamm's", style="red"
+            )
+        quiet = measuring.measured(QUIET, port, seconds)
+        counts = multiprocessing.RawArray(c_double, 7)
+        new = Attack(
+            f"{A_SECOND:,} new connections a second",
+            lambda at: _opened(at, seconds + AHEAD_S, counts),
+            ends=True,
+        )
+        during = measuring.measured(new, port, seconds)
+    opened = int(counts[OPENED])
+    arrived = {
+        "opened": opened,
+        "lost": opened - int(counts[ANSWERED]),
+        "why": {why: int(counts[index]) for index, why in LOST.items() if counts[index]},
+        "a_second": opened / counts[TOOK_S],
+        "cpu_us": (during["cpu_s"] - quiet["cpu_s"]) / opened * 1e6,
+    }
+    console.print(_new_table(quiet, during, arrived))
+    for why, count in arrived["why"].items():
+        console.print(f"lost, {why}: {count:,}", style="red")
+    return {"seconds": seconds, "idle": idle, "quiet": quiet, "during": during, "new": arrived}
+
+
+def _idle(broker_port: int) -> dict[str, Any]:
+    """Resident memory before any connection but one, with all of them, and after their end."""
+    count = min(IDLE, connections_possible())
+    with tempfile.TemporaryDirectory(prefix="klamm-bench-") as folder:
+        with measuring.running(QUIET, broker_port, Path(folder)) as (process, at):
+            client.connect((HOST, at.port)).close()
+            before = status_bytes(process.pid, "VmRSS")
+            socks = [client.connect((HOST, at.port)) for _ in range(count)]
+            time.sleep(SETTLED_S)
+            after = status_bytes(process.pid, "VmRSS")
+            answered = sum(map(_answers, socks))
+            for sock in socks:
+                sock.close()
+            time.sleep(SETTLED_S)
+            closed = status_bytes(process.pid, "VmRSS")
+    return {
+        "connections": count,
+        "still_answered": answered,
+        "before_bytes": before,
+        "after_bytes": after,
+        "closed_bytes": closed,
+        "each_bytes": (after - before) / count,
+    }
+
+
+def _answers(sock: socket.socket) -> bool:
+    try:
+        client.exchange(sock, frames.API_VERSIONS, frames.api_versions_request(2))
+    except OSError:
+        return False
+    return True
+
+
+async def _opened(at: At, seconds: float, counts: Any) -> None:
+    """Open connections at an even pace, whatever becomes of those before."""
+    began, total = time.monotonic(), int(A_SECOND * seconds)
+    async with asyncio.TaskGroup() as group:
+        while counts[OPENED] < total:
+            due = min(total, int((time.monotonic() - began) * A_SECOND))
+            for _ in range(int(counts[OPENED]), due):
+                group.create_task(_one(at.port, counts))
+            counts[OPENED] = due
+            counts[TOOK_S] = time.monotonic() - began
+            await asyncio.sleep(1 / A_SECOND)
+
+
+async def _one(port: int, counts: Any) -> None:
+    try:
+        async with asyncio.timeout(measuring.LATE_S):
+            reader, writer = await connected(port)
+            writer.write(ASK)
+            size = int.from_bytes(await reader.readexactly(4))
+            answer = await reader.readexactly(size)
+            writer.close()
+    except TimeoutError:
+        counts[LATE] += 1
+    except OSError:
+        counts[REFUSED] += 1
+    except asyncio.IncompleteReadError:
+        counts[ENDED] += 1
+    else:
+        counts[ANSWERED if answer[:4] == ASK[8:12] else WRONG] += 1
+
+
+def _idle_table(found: dict[str, Any]) -> Table:
+    table = Table(title=f"Resident memory with {found['connections']:,} idle connections")
+    for heading in ("before", "with them", "each", "after their end", "that still answered"):
+        table.add_column(heading, justify="right")
+    mib = {name: found[f"{name}_bytes"] / (1 << 20) for name in ("before", "after", "closed")}
+    table.add_row(
+        f"{mib['before']:.1f} MiB",
+        _beside(mib["after"], MOST_MIB, " MiB"),
+        _beside(found["each_bytes"] / 1024, MOST_KIB_EACH, " KiB"),
+        f"{mib['closed']:.1f} MiB",
+        f"{found['still_answered']:,}",
+    )
+    return table
+
+
+def _new_table(quiet: dict[str, Any], during: dict[str, Any], new: dict[str, Any]) -> Table:
+    table = Table(
+        title=f"{new['opened']:,} new connections, {new['a_second']:,.0f} a second; a Heartbeat each 10 ms"
+    )
+    for heading in (
+        "lost",
+        "p50 quiet",
+        "p50 during",
+        "slower",
+        "p99 quiet",
+        "p99 during",
+        "slower",
+        "klamm's CPU, each",
+    ):
+        table.add_column(heading, justify="right")
+    cells = [_beside(new["lost"], 0, "")]
+    for name in ("p50_ms", "p99_ms"):
+        cells += [Text(f"{row[name]:.2f} ms") for row in (quiet, during)]
+        cells.append(_beside(during[name] / quiet[name], MOST_SLOWER, "x"))
+    table.add_row(*cells, f"{new['cpu_us']:.0f} us")
+    return table
+
+
+def _beside(value: float, most: float, unit: str) -> Text:
+    met = value <= most
+    style = "green" if met else "red"
+    return Text(f"{value:.4g}{unit} {'<=' if met else 'not <='} {most:g}", style=style)
