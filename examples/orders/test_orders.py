@@ -1,4 +1,4 @@
-"""What customers may count on when the cluster has a bad day.
+"""The promises to customers while the cluster has a bad day.
 
     pytest examples/orders --klamm-bootstrap localhost:9092
 

@@ -11,7 +11,7 @@ import java.util.regex.Pattern;
 
 /** klamm's admin API, as far as these tests need it. */
 final class Klamm {
-    /** What clients of Kafka connect to. */
+    /** The bootstrap server for clients of Kafka. */
     static final String BOOTSTRAP = setting("KLAMM", "127.0.0.1:19092");
     private static final String ADMIN = setting("KLAMM_ADMIN", "127.0.0.1:19091");
     private static final HttpClient HTTP = HttpClient.newHttpClient();
