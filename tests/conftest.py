@@ -1,21 +1,56 @@
-"""A real cluster for all who only use it; and what the tests have to tell is printed, wherever they ran."""
+"""The cluster that tests share, the processes that they run in, and the printing of their summaries."""
 
+import signal
 from collections.abc import Iterator
-from pathlib import Path
+from fnmatch import fnmatch
+from functools import cache
 from typing import Any
 
 import pytest
+from hypothesis import settings
+from xdist.scheduler import LoadScopeScheduling
 
-from tests import told
+from tests import summary_lines
 from tests.brokers.kraft import Cluster, kraft_cluster
 
-PIPELINE = Path(__file__).resolve().parent / "pipeline"
+# Files that share what takes long to start. Each room runs in one worker of pytest-xdist, in this order.
+# Three rooms have a cluster each, because together they would take longer than all others. A file belongs to
+# the first room that names it.
+ROOMS = {
+    "faults": (
+        "tests/e2e/reactions/*",
+        "tests/e2e/clusters/test_failover.py",
+        "tests/e2e/clusters/test_restart.py",
+        "tests/e2e/clusters/test_two*.py",
+        "tests/e2e/captures/test_rep*.py",
+        "tests/e2e/test_fixture.py",
+        "tests/scenarios/test_clients.py",
+    ),
+    "brokers": (
+        "tests/e2e/captures/*",
+        "tests/e2e/commands/*",
+        "tests/e2e/contracts/*",
+        "tests/e2e/clusters/test_a*.py",
+        "tests/e2e/clusters/test_d*.py",
+        "tests/e2e/clusters/test_old*.py",
+        "tests/e2e/test_clients.py",
+        "tests/e2e/test_large_fetch.py",
+        "tests/e2e/test_prometheus.py",
+        "tests/e2e/test_s*.py",
+    ),
+    "sidecar": ("tests/e2e/*",),
+    "spark": ("tests/pipeline/*",),
+    "pages": ("tests/docs/test_commands.py", "tests/docs/test_python.py"),
+}
 LISTENERS = ("PLAINTEXT", "SASL_PLAINTEXT", "SASL_SSL")
+
+settings.register_profile("untimed", deadline=None)  # a busy machine is no failure
+settings.load_profile("untimed")
 
 
 @pytest.fixture(scope="session", autouse=True)
 def _state_of_no_other_run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """What klamm remembers over a restart stays within the test run."""
+    """klamm's state over a restart stays within the test run."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("STATE_DIRECTORY", str(tmp_path_factory.mktemp("state")))
         yield
@@ -23,35 +58,63 @@ def _state_of_no_other_run(tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 @pytest.fixture(scope="session")
 def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """Kafka 4.3.1: three brokers, of which node 1 is the controller too."""
+    """Kafka 4.4.0: three brokers, of which node 1 is the controller too."""
     with kraft_cluster(
-        tmp_path_factory.mktemp("kafka-4.3.1"), listeners=LISTENERS, hosts={2: "localhost"}
+        tmp_path_factory.mktemp("kafka"), listeners=LISTENERS, hosts={2: "localhost"}
     ) as cluster:
         yield cluster
 
 
+def pytest_configure() -> None:
+    """Where the tests run in the background, a shell lets them ignore Ctrl-C; their children must not."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Function]) -> None:
-    """The pipeline's tests come first: those with brokers want the machine for themselves, the others take
-    longest.
-    """
-    sharing = {item.path for item in items if "spark" in item.fixturenames}
-    items.sort(key=lambda item: (PIPELINE not in item.path.parents, item.path not in sharing))
+    """The rooms come first, in their order: they take longest."""
+    order = {room: number for number, room in enumerate(ROOMS)}
+    items.sort(key=lambda item: order.get(room_of(item.nodeid), len(order)))
+    for item in items:
+        if "played" in item.fixturenames:
+            item.add_marker(pytest.mark.alone)
+
+
+def room_of(nodeid: str) -> str:
+    """The room of a test; a file that is in none is a room of its own."""
+    return _room_of_file(nodeid.partition("::")[0])
+
+
+@cache
+def _room_of_file(path: str) -> str:
+    return next((room for room, files in ROOMS.items() if any(fnmatch(path, file) for file in files)), path)
+
+
+class Rooms(LoadScopeScheduling):
+    """Gives each worker of pytest-xdist one room after another."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return room_of(nodeid)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Rooms:
+    return Rooms(config, log)
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """In a worker of pytest-xdist: hand it over."""
+    """In a worker of pytest-xdist: give the lines to the main process."""
     output = getattr(session.config, "workeroutput", None)
     if output is not None:
-        output["told"] = told.lines()
+        output["summary_lines"] = summary_lines.lines()
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
-    """A worker has ended. One that crashed has told nothing."""
-    told.elsewhere += getattr(node, "workeroutput", {}).get("told", [])
+    """A worker has ended. One that crashed gives no lines."""
+    summary_lines.elsewhere += getattr(node, "workeroutput", {}).get("summary_lines", [])
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print it."""
-    for line in [*told.lines(), *told.elsewhere]:
+    """Print the lines."""
+    for line in [*summary_lines.lines(), *summary_lines.elsewhere]:
         terminalreporter.write_line(line)

@@ -10,7 +10,7 @@ from tests.brokers.jars import ROOT
 
 
 def missing(names: Iterable[str]) -> set[str]:
-    """Those of these, as "tests/file.py::test_it", that nobody wrote."""
+    """The names, written "tests/file.py::test_it", of tests that do not exist."""
     return {name for name in names if not _is_there(*name.split("::"))}
 
 

@@ -1,4 +1,4 @@
-"""What ARCHITECTURE.md promises about the tree, where no lint tool can say it."""
+"""Promises of ARCHITECTURE.md about the tree that no lint tool can check."""
 
 import re
 import tomllib

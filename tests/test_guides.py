@@ -9,14 +9,14 @@ from typing import NamedTuple
 import pytest
 
 from klamm.decoders import API, ERRORS, layout
-from klamm.decoders.schema import Field, Side, members, present, version_range, walk
+from klamm.decoders.schema import Field, Side, all_fields, members, present, version_range
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENT = ROOT / "docs" / "guides.md"
 DIFFERENCES = "Where the guides differ from Kafka"
 TEST = re.compile(r"`(tests/[\w/]+\.py)::(test_\w+)`")
 
-# What the guides name, by key and newest version; all versions from 0 on are meant, unless FIRST tells.
+# The APIs of the guides: key -> newest version. All versions from 0 on, or from FIRST, belong to them.
 V0_8 = {0: 0, 1: 0, 2: 0, 3: 0, 8: 0, 9: 0}
 V0_8_DRAFT = {0: 0, 1: 0, 2: 0, 3: 0}
 V0_9 = dict.fromkeys(range(17), 0) | {0: 2, 1: 2, 6: 1, 7: 1, 8: 2, 9: 1}
@@ -37,7 +37,7 @@ ERROR_CODES = {
     "Core APIs reference": CORE_ERRORS,
 }
 
-# What is told in prose has no table to be held against: each guide's number of contracts, and of structures.
+# Prose has no table to compare with. So here is, for each guide, the number of contracts and of structures.
 PROSE = {
     "Kafka 0.8 guide": (11, 10),
     "Kafka 0.8 guide, earlier draft": (7, 3),
@@ -178,8 +178,8 @@ def test_a_layout_of_a_guide_is_that_of_the_tables(row: Row) -> None:
     api, version = API[row.cells["API"]], int(row.cells["version"])
     sides: tuple[Side, Side] = ("request", "response")
     for side in sides:
-        told = row.cells[side].strip("`").replace("empty", "")
-        assert told == shape(layout(api.key, version, side).fields, version)
+        layout_of_row = row.cells[side].strip("`").replace("empty", "")
+        assert layout_of_row == shape(layout(api.key, version, side).fields, version)
 
 
 @pytest.mark.parametrize("row", FIELDS, ids=lambda row: row.cells["API"])
@@ -190,7 +190,7 @@ def test_the_fields_that_the_core_reference_names_are_in_the_tables(row: Row) ->
         there = {
             path[-1]
             for version in _versions(row.cells["versions"])
-            for path, _ in walk(api.fields(side), version)
+            for path, _ in all_fields(api.fields(side), version)
         }
         assert set(row.cells[f"fields of the {side}"].strip("`").split()) <= there
 

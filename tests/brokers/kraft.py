@@ -1,16 +1,18 @@
 """A Kafka 4.x cluster without ZooKeeper: one node is broker and controller, the others are brokers."""
 
 import base64
+import tempfile
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from tests.brokers import certificates, wire
-from tests.brokers.jars import java
+from tests.brokers.jars import class_archive, java, made_once
 from tests.brokers.processes import Process, free_ports, wait_for
 
-VERSION = "4.3.1"
+VERSION = "4.4.0"
+OLDER = "4.3.1"  # one broker of it, and its Java client, where that costs little
 USERS = {"alice": "alice-secret", "bob": "bob-secret"}
 SECURITY = ("PLAINTEXT", "SASL_PLAINTEXT", "SASL_SSL", "SSL")
 
@@ -33,7 +35,7 @@ SETTINGS = {
     "group.share.min.heartbeat.interval.ms": "500",
     "group.share.heartbeat.interval.ms": "500",
     "broker.heartbeat.interval.ms": "500",
-    "broker.session.timeout.ms": "5000",
+    "broker.session.timeout.ms": "60000",  # on a busy machine a broker may say nothing for seconds
     "controller.quorum.election.timeout.ms": "500",
     "log.retention.hours": "-1",
     "num.network.threads": "2",
@@ -43,6 +45,8 @@ SETTINGS = {
     "fetch.max.bytes": "209715200",
     "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512",
 }
+
+SOON_MISSED = {"broker.session.timeout.ms": "5000"}  # for a test that kills a broker
 
 LOG4J = """\
 rootLogger.level = INFO
@@ -91,6 +95,7 @@ class Cluster:
         self.controller_is_separate = False
         self.brokers: dict[int, Broker] = {}
         self.separate: dict[int, Broker] = {}  # the controller, where it is no broker
+        self.jvm_options: tuple[str, ...] = (f"-Dlog4j2.configurationFile={directory}/log4j2.properties",)
         self.ca = directory / "ca.pem"
         if any("SSL" in name for name in listeners):
             certificates.make(directory, [*hosts.values(), "localhost", "127.0.0.1"])
@@ -124,8 +129,8 @@ class Cluster:
         for node_id in node_ids:
             folder = self._folder(node_id)
             role = self.separate if self._is_separate(node_id) else self.brokers
-            options = (f"-Dlog4j2.configurationFile={self.directory}/log4j2.properties",)
-            command = java(self.version, "kafka.Kafka", f"{folder}/server.properties", options=options)
+            properties = f"{folder}/server.properties"
+            command = java(self.version, "kafka.Kafka", properties, options=self.jvm_options)
             host = self.hosts.get(node_id, "127.0.0.1")
             role[node_id] = Broker(
                 node_id, folder, host, ports[node_id], Process(command, folder / "broker.log")
@@ -231,6 +236,20 @@ def _security(listener: str, directory: Path) -> dict[str, str]:
     return values
 
 
+def _archive_classes(version: str, archive: Path) -> None:
+    """Write the classes that a broker loads until it has started; to load them is half of a start's work."""
+    with tempfile.TemporaryDirectory() as folder:
+        cluster = Cluster(Path(folder), ["PLAINTEXT"], {}, {}, (), version)
+        cluster.jvm_options += (f"-XX:ArchiveClassesAtExit={archive}",)
+        try:
+            cluster.start([cluster.controller])
+            cluster.brokers[cluster.controller].process.stop(patience_s=120)
+            if not archive.exists():
+                raise RuntimeError(f"no archive of the classes of Kafka {version}\n{cluster.logs()}")
+        finally:
+            cluster.stop()
+
+
 @contextmanager
 def kraft_cluster(
     directory: Path,
@@ -241,15 +260,19 @@ def kraft_cluster(
     unreachable: Sequence[str] = (),
     separate: bool = False,
     version: str = VERSION,
+    jvm_options: Sequence[str] = (),
 ) -> Iterator[Cluster]:
     """A running cluster of Kafka `version` in `directory`, killed at the end.
 
     The first of `node_ids` is the controller, and a broker too unless `separate`. `listeners` are names of
-    security protocols, PLAINTEXT first. `hosts` says which host a broker advertises, 127.0.0.1 unless told;
-    it must lead to 127.0.0.1. On `unreachable` listeners the brokers advertise names that lead nowhere.
+    security protocols, PLAINTEXT first. `jvm_options` are more of them. `hosts` says which host a broker
+    advertises, 127.0.0.1 unless told; it must lead to 127.0.0.1. On `unreachable` listeners the brokers
+    advertise names that lead nowhere.
     """
+    made_once(class_archive(version), lambda part: _archive_classes(version, part))
     cluster = Cluster(directory, listeners, settings or {}, hosts or {}, unreachable, version)
     cluster.controller, cluster.controller_is_separate = node_ids[0], separate
+    cluster.jvm_options += tuple(jvm_options)
     try:
         cluster.start(node_ids)
         yield cluster

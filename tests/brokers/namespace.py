@@ -17,15 +17,19 @@ PREFIX = "klamm-test-"
 
 
 class Namespace(NamedTuple):
-    """`host` and `host_v6` are the host's ends of the link: where klamm listens."""
+    """`host` and `host_v6` are the host's ends of the link: where klamm listens. `hosts`: a file that
+    commands inside see in the place of /etc/hosts.
+    """
 
     name: str
     host: str
     host_v6: str
+    hosts: Path | None = None
 
     def command(self, *arguments: str) -> list[str]:
         """`arguments` as a command that runs inside."""
-        return ["ip", "netns", "exec", self.name, *arguments]
+        mount = ["sh", "-c", 'mount --bind "$0" /etc/hosts && exec "$@"', str(self.hosts)]
+        return ["ip", "netns", "exec", self.name, *(mount if self.hosts else []), *arguments]
 
     def run(self, *arguments: str, timeout_s: float = 60.0, env: dict[str, str] | None = None) -> str:
         """Run a command inside; its output. AssertionError, with all it wrote, where it fails or hangs."""

@@ -1,16 +1,19 @@
 """Processes that the tests start: each has a log file, and none outlives the test run."""
 
 import contextlib
+import fcntl
+import functools
 import itertools
 import os
 import signal
 import socket
 import subprocess
+import tempfile
 import time
 import weakref
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TypeVar
+from typing import IO, TypeVar
 
 Answer = TypeVar("Answer")
 
@@ -50,10 +53,10 @@ class Process:
             self.child.kill()
         self.child.wait(timeout=30)
 
-    def stop(self, patience_s: float = 10.0) -> int:
-        """SIGTERM, then SIGKILL after `patience_s`; the exit code."""
+    def stop(self, patience_s: float = 10.0, by: signal.Signals = signal.SIGTERM) -> int:
+        """A signal, then SIGKILL after `patience_s`; the exit code."""
         if self.running:
-            self.child.send_signal(signal.SIGTERM)
+            self.child.send_signal(by)
             try:
                 return self.child.wait(timeout=patience_s)
             except subprocess.TimeoutExpired:
@@ -84,23 +87,37 @@ def wait_for(
     raise TimeoutError(f"{what}: not within {timeout_s:.0f} s (last error: {last})\n{logs}")
 
 
-# Below those from which the kernel takes ports for outgoing connections; the two never meet, and neither has
-# the ports that `klamm demo` takes. Test runs side by side begin at different places.
-SINGLE, BLOCKS, BLOCK = range(26_000, 32_000), range(12_000, 19_000, 100), 100
+# Each test process leases a thousand ports while it lives: otherwise one looks whether a port is free, and
+# another takes it. All are below those from which the kernel takes ports for outgoing connections (32,768).
+# `klamm demo` keeps its own (19,091 on).
+LEASED, BLOCK = 1_000, 100
+LEASES = [first for first in range(10_000, 32_000, LEASED) if first != 19_000]
+_leases: list[IO[bytes]] = []  # open, because a lock ends with its file
 
 
-def _around(ports: range) -> "itertools.cycle[int]":
-    begin = os.getpid() * 7 % len(ports)
-    return itertools.cycle([*ports[begin:], *ports[:begin]])
-
-
-_ports, _blocks = _around(SINGLE), _around(BLOCKS)
+@functools.cache
+def _leased() -> "tuple[itertools.cycle[int], itertools.cycle[int]]":
+    """The ports that this process takes alone, in a circle: single ones, and the first ones of blocks."""
+    for first in LEASES:
+        with contextlib.ExitStack() as opened:
+            try:
+                lease = Path(tempfile.gettempdir(), f"klamm-tests-{first}.lock")
+                file = opened.enter_context(lease.open("ab"))
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except (BlockingIOError, PermissionError):
+                continue
+            _leases.append(file)
+            opened.pop_all()
+        middle, end = first + 6 * BLOCK, first + LEASED
+        return itertools.cycle(range(middle, end)), itertools.cycle(range(first, middle, BLOCK))
+    raise RuntimeError(f"{len(LEASES)} test processes have leased all ports: wait until one has ended")
 
 
 def free_ports(count: int = 1, host: str = "127.0.0.1") -> int:
     """The first of `count` adjacent free ports; no two calls give the same one soon."""
+    singles, _ = _leased()
     for _ in range(100):
-        ports = [next(_ports) for _ in range(count)]
+        ports = [next(singles) for _ in range(count)]
         if ports[-1] - ports[0] == count - 1 and _are_free(ports, host):
             return ports[0]
     raise RuntimeError(f"no {count} adjacent free ports on {host}")
@@ -108,8 +125,9 @@ def free_ports(count: int = 1, host: str = "127.0.0.1") -> int:
 
 def free_block(host: str = "127.0.0.1") -> int:
     """The first of 100 adjacent free ports, as a klamm takes them. No port of `free_ports` is among them."""
-    for _ in BLOCKS:
-        first = next(_blocks)
+    _, blocks = _leased()
+    for _ in range(12):
+        first = next(blocks)
         if _are_free(range(first, first + BLOCK), host):
             return first
     raise RuntimeError(f"no {BLOCK} adjacent free ports on {host}")

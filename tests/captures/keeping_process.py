@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
-from klamm.captures.captured import Connection
+from klamm.captures.captured import CapturedConnection
 from klamm.captures.storage.keeper import Keeper
 from klamm.captures.storage.scribe import Scribe
 from klamm.captures.storage.segments import origin
@@ -28,14 +28,14 @@ def heartbeat(number: int) -> bytes:
     return request_frame(API["Heartbeat"], 0, number, "app", HEARTBEAT)
 
 
-def keeper_in(folder: Path, said: list[str] | None = None, queue_bytes: int = 1 << 20) -> Keeper:
+def keeper_in(folder: Path, messages: list[str] | None = None, queue_bytes: int = 1 << 20) -> Keeper:
     """Started, and with connection 1 open."""
     writer = Writer(folder, origin())
-    lines = [] if said is None else said
+    lines = [] if messages is None else messages
     scribe = Scribe(writer, Keeping(), lambda kind, message: lines.append(f"{kind}: {message}"))
     keeper = Keeper(scribe, queue_bytes)
     keeper.start()
-    keeper.opened(Connection(writer.origin.capture, 1, "main", "1", "10.0.0.7:50000"), time.time_ns())
+    keeper.opened(CapturedConnection(writer.origin.capture, 1, "main", "1", "10.0.0.7:50000"), time.time_ns())
     return keeper
 
 
@@ -55,8 +55,8 @@ def keep_until_killed(folder: Path) -> None:
 def keep_while_the_disk_fails(folder: Path, how: str) -> None:
     """In a mount namespace of its own. Prints what came of it as JSON."""
     run("mount", "-t", "tmpfs", "-o", "size=1m", "none", folder)
-    said: list[str] = []
-    keeper = keeper_in(folder, said)
+    lines: list[str] = []
+    keeper = keeper_in(folder, lines)
     number = send(keeper, 0, lambda: keeper.counters.rows > 100)
     if how == "full":
         ballast = folder / ".ballast"
@@ -81,7 +81,7 @@ def keep_while_the_disk_fails(folder: Path, how: str) -> None:
 
     reading = read(folder)
     rows_read = list(reading)
-    told = {
+    report = {
         "sealed": sealed,
         "sent": number,
         "during": during,
@@ -90,9 +90,9 @@ def keep_while_the_disk_fails(folder: Path, how: str) -> None:
         "frames": [row.correlation_id for row in rows_read if row.kind == "frame"],
         "lost": [[row.lost, row.text] for row in rows_read if row.kind == "lost"],
         "problems": reading.problems,
-        "said": said,
+        "said": lines,
     }
-    print(json.dumps(told))
+    print(json.dumps(report))
 
 
 def send(keeper: Keeper, number: int, until: Callable[[], bool]) -> int:

@@ -8,7 +8,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from klamm.captures.captured import Captured, Connection
+from klamm.captures.captured import Captured, CapturedConnection
 from klamm.captures.storage.segments import Origin
 from klamm.captures.storage.writing import write_file
 from klamm.decoders import API, encode
@@ -21,15 +21,15 @@ TOPIC_ID = bytes(range(16))
 
 def connection(
     number: int = 1, broker: str = "1", client: str = "10.0.0.7:50000", run: str = "a"
-) -> Connection:
-    return Connection(run, number, "main", broker, client)
+) -> CapturedConnection:
+    return CapturedConnection(run, number, "main", broker, client)
 
 
 @dataclass
 class Talk:
     """One connection's client and broker; `rows` are what was captured of them."""
 
-    of: Connection = field(default_factory=connection)
+    of: CapturedConnection = field(default_factory=connection)
     client_id: str | None = "app"
     now_ms: float = 0.0
     rows: list[Captured] = field(default_factory=list)
@@ -64,7 +64,7 @@ class Talk:
         self.rows.append(self._row("response", api, version, number, frame, **of_row))
 
     def _row(self, side: Any, api: str, version: int, number: int, frame: bytes, **of_row: Any) -> Captured:
-        said = {
+        fields = {
             "time_ns": START_NS + round(self.now_ms * MS),
             "kind": "frame",
             "connection": self.of,
@@ -77,7 +77,7 @@ class Talk:
             "size": len(frame),
             "frame": frame,
         }
-        return Captured(**{**said, **of_row})
+        return Captured(**{**fields, **of_row})
 
     def heartbeat(self, error_code: int = 0, took_ms: float = 1.0, group: str = "billing") -> Talk:
         asked = {"group_id": group, "generation_id": 1, "member_id": "m"}
@@ -93,8 +93,8 @@ class Talk:
             "timeout_ms": 30_000,
             "topic_data": [{"name": topic, "partition_data": [{"index": 3, "records": records}]}],
         }
-        said = {"responses": [{"name": topic, "partition_responses": [{"index": 3, "error_code": 0}]}]}
-        return self.exchange("Produce", version, asked, said if acks else None)
+        answer = {"responses": [{"name": topic, "partition_responses": [{"index": 3, "error_code": 0}]}]}
+        return self.exchange("Produce", version, asked, answer if acks else None)
 
     def fetch(self, max_wait_ms: int = 500, records: bytes = b"", took_ms: float = 5.0) -> Talk:
         """By topic id, as newer clients do."""
@@ -105,8 +105,8 @@ class Talk:
             "topics": [{"topic_id": TOPIC_ID, "partitions": [{"partition": 3, "fetch_offset": 0}]}],
         }
         found = {"partition_index": 3, "error_code": 0, "high_watermark": 1, "records": records}
-        said = {"responses": [{"topic_id": TOPIC_ID, "partitions": [found]}]}
-        return self.exchange("Fetch", 15, asked, said, took_ms)
+        answer = {"responses": [{"topic_id": TOPIC_ID, "partitions": [found]}]}
+        return self.exchange("Fetch", 15, asked, answer, took_ms)
 
     def closed(self, why: str = "") -> Talk:
         self.rows.append(Captured(START_NS + round(self.now_ms * MS), "closed", connection=self.of, text=why))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from klamm.captures.captured import Blanks, Captured, Connection
+from klamm.captures.captured import Blanks, Captured, CapturedConnection
 from klamm.captures.storage.segments import Origin
 
 ORIGIN = Origin("20240101T000000Z-00000001", host="here", pod="klamm-0", klamm="0.1.0")
@@ -12,8 +12,11 @@ START_NS = 1_700_000_000_000_000_000
 KINDS = ("frame", "frame", "frame", "frame", "token", "opened", "closed", "lost")
 
 
-def connection(number: int = 1) -> Connection:
-    return Connection(ORIGIN.capture, number, "main", str(number % 3), f"10.0.0.{number}:50000")
+def connection(number: int = 1) -> CapturedConnection:
+    principal = f"User:CN=app-{number},O=größer" if number > 2 else None
+    return CapturedConnection(
+        ORIGIN.capture, number, "main", str(number % 3), f"10.0.0.{number}:50000", principal
+    )
 
 
 def frame(number: int, content: bytes = b"content", blanks: Blanks = ()) -> Captured:
@@ -44,12 +47,12 @@ def _any_row(random: Random, time_ns: int) -> Captured:
     def text() -> str:
         return random.choice(["", "plain", "größer", "\N{GRINNING FACE}" * 3])
 
-    kept, went = content(), content()
+    kept, went, kind = content(), content(), random.choice(KINDS)
     return Captured(
         time_ns,
-        random.choice(KINDS),  # type: ignore[arg-type]
+        kind,  # type: ignore[arg-type]
         random.choice([None, *map(connection, range(5))]),
-        random.choice(["request", "response", None]),
+        random.choice(["request", "response", *([] if kind in ("frame", "token") else [None])]),
         random.randrange(-1, 93),
         random.randrange(-1, 20),
         random.randrange(-(1 << 31), 1 << 31),
@@ -58,7 +61,7 @@ def _any_row(random: Random, time_ns: int) -> Captured:
         random.randrange(1 << 31),
         kept,
         _blanks(random) if kept else (),
-        random.choice(["passed", "rewritten", "withheld", "made"]),  # type: ignore[arg-type]
+        random.choice(["passed", "rewritten", "withheld", "made"]),
         went,
         _blanks(random) if went else (),
         random.random() < 0.9,

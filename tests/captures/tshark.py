@@ -1,4 +1,4 @@
-"""What tshark reads in a file of packets."""
+"""Reads files of packets with tshark."""
 
 from __future__ import annotations
 
@@ -25,6 +25,11 @@ def fields(file: Path, *names: str, options: tuple[str, ...] = ()) -> list[tuple
     asked = [word for name in names for word in ("-e", name)]
     lines = _run(file, "-T", "fields", "-E", "separator=/t", *asked, *options).splitlines()
     return [tuple(line.split("\t")) for line in lines]
+
+
+def summary(file: Path) -> str:
+    """A line for each packet, as tshark prints it unless told otherwise."""
+    return _run(file)
 
 
 def messages(file: Path, *options: str) -> list[Message]:

@@ -19,6 +19,7 @@ import pytest
 
 from klamm.cli import main
 from klamm.cli.analyze import analyze
+from klamm.cli.analyze.progress import progress
 from klamm.cli.analyze.window import window_s
 from klamm.pipeline.detectors.finding import Findings
 from klamm.pipeline.detectors.registry import DETECTORS
@@ -27,7 +28,7 @@ from klamm.pipeline.report.report import Report
 from klamm.settings.extras import installing
 from tests.captures.rows import Talk, connection, in_time, written
 from tests.e2e.klamm_process import COMMAND
-from tests.pipeline.reports import finding
+from tests.pipeline.report.reports import finding
 
 Says = Callable[..., tuple[int, str, str]]  # exit code, output, errors
 PATIENCE_S = 900.0
@@ -125,16 +126,16 @@ def test_a_mistake_in_a_file_of_thresholds_is_told_with_its_place(says: Says, te
 
 
 @pytest.mark.parametrize(
-    ("exchanges", "said"), [(0, "klamm: 0 exchanges matched: topic == 'other'\n"), (3, "")]
+    ("exchanges", "message"), [(0, "klamm: 0 exchanges matched: topic == 'other'\n"), (3, "")]
 )
 def test_an_expression_that_matches_nothing_is_said(
-    exchanges: int, said: str, says: Says, monkeypatch: pytest.MonkeyPatch
+    exchanges: int, message: str, says: Says, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = Report(["a.arrow"], Traffic(exchanges=exchanges), Findings(), DETECTORS)
     monkeypatch.setattr(analyze, "_spark", lambda *_: nullcontext())
     monkeypatch.setattr("klamm.pipeline.report.reporting.reported", lambda *_: found)
     code, _, errors = says("a.arrow", 'topic == "other"')
-    assert (code, errors) == (0, said)
+    assert (code, errors) == (0, message)
 
 
 @pytest.mark.parametrize(
@@ -274,6 +275,16 @@ def test_a_run_writes_the_page(ran: Ran) -> None:
     assert "metadata_storm" in ran.page
 
 
+def test_for_programs_each_step_is_a_line_of_json(capfd: pytest.CaptureFixture[str]) -> None:
+    with progress(for_programs=True) as step:
+        step("reading", 1, 8)
+    lines = [json.loads(line) for line in capfd.readouterr().err.splitlines()]
+    assert lines == [
+        {"step": "starting Spark", "done": 0, "of": 0},
+        {"step": "reading", "done": 1, "of": 8},
+    ]
+
+
 @pytest.mark.long
 def test_follow_tells_findings_and_ends_with_a_summary_at_ctrl_c(tmp_path: Path) -> None:
     command = [str(COMMAND), "analyze", str(capture_in(tmp_path)), "--follow", "--only", "metadata_storm"]
@@ -294,8 +305,8 @@ def test_follow_tells_findings_and_ends_with_a_summary_at_ctrl_c(tmp_path: Path)
     assert errors.read_text() == ""
 
 
-@pytest.mark.parametrize(("problem", "shown"), [("RuntimeError", True), ("KeyboardInterrupt", False)])
-def test_what_spark_writes_is_shown_where_it_fails_and_not_after_ctrl_c(problem: str, shown: bool) -> None:
+@pytest.mark.parametrize(("problem", "printed"), [("RuntimeError", True), ("KeyboardInterrupt", False)])
+def test_what_spark_writes_is_shown_where_it_fails_and_not_after_ctrl_c(problem: str, printed: bool) -> None:
     code = f"""
 import os
 from klamm.cli.analyze.progress import without_chatter
@@ -304,4 +315,4 @@ with without_chatter():
     raise {problem}
 """
     ran = subprocess.run([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True)
-    assert ("from Spark" in ran.stderr) is shown
+    assert ("from Spark" in ran.stderr) is printed

@@ -1,4 +1,6 @@
-"""What is said of a rule by hand: how it is written, when it ends, what came instead of hits."""
+"""Messages about rules by hand: how each is written, when it ends, and the requests that came in place of
+hits.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ import pytest
 from klamm.cli.live.by_hand import ending, sum_of
 from klamm.client.types import Rule
 
-QUIET: dict[str, Any] = {"lanes": [], "topics": []}
+QUIET: dict[str, Any] = {"requests": [], "topics": []}
 
 
 def counted(*seen: tuple[str, str, str, int]) -> dict[str, Any]:
@@ -21,7 +23,7 @@ def counted(*seen: tuple[str, str, str, int]) -> dict[str, Any]:
     for api, _, topic, count in seen:
         topics[api, topic] += count
     return {
-        "lanes": [
+        "requests": [
             {"api": api, "client_id": client, "version": 9, "broker": "1", "requests": count, **place}
             for api, client, _, count in seen
         ],
@@ -39,7 +41,7 @@ TOPICS = tuple(("Produce", "shop", f"t{number}", 1) for number in range(5))
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "api", "said"),
+    ("before", "after", "api", "message"),
     [
         (QUIET, counted(*SHOPS), "Produce", "Produce seen on orders-v2 from 2 clients"),
         (counted(SHOPS[0]), counted(*SHOPS), "Produce", "Produce seen on orders-v2 from 1 client"),
@@ -57,13 +59,13 @@ TOPICS = tuple(("Produce", "shop", f"t{number}", 1) for number in range(5))
     ],
 )
 def test_what_came_instead_is_told_with_its_topics_and_how_many_clients(
-    before: dict[str, Any], after: dict[str, Any], api: str | None, said: str
+    before: dict[str, Any], after: dict[str, Any], api: str | None, message: str
 ) -> None:
-    assert sum_of(before, after, api) == said
+    assert sum_of(before, after, api) == message
 
 
 @pytest.mark.parametrize(
-    ("written", "minutes", "said"),
+    ("written", "minutes", "message"),
     [
         ({"api": "Produce", "delay": "1s"}, 10, "   ends in 10 minutes"),
         ({"api": "Produce", "delay": "1s", "for": "10m"}, 10, ""),  # it says so itself
@@ -72,8 +74,8 @@ def test_what_came_instead_is_told_with_its_topics_and_how_many_clients(
     ],
 )
 def test_a_rule_that_does_not_say_when_it_ends_is_told_with_that(
-    written: dict[str, Any], minutes: int | None, said: str
+    written: dict[str, Any], minutes: int | None, message: str
 ) -> None:
     expires = None if minutes is None else time.time() + 60 * minutes
     rule = Rule("x", "hand", written, True, False, 0, 0, 0, False, expires)
-    assert ending(rule) == said
+    assert ending(rule) == message

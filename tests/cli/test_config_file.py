@@ -5,7 +5,23 @@ from pathlib import Path
 import pytest
 
 from klamm.cli.running.config_file import load
-from klamm.proxy.config import Address, Admin, Cluster, Config, Limits, Listen, Log, Metrics, Tls
+from klamm.proxy.config import (
+    Address,
+    Admin,
+    Cluster,
+    Config,
+    InputFile,
+    Limits,
+    Listen,
+    ListenSasl,
+    Log,
+    Metrics,
+    Principal,
+    Seconds,
+    Text,
+    Tls,
+    Transparent,
+)
 from klamm.settings.typed_yaml import ConfigError
 
 
@@ -116,7 +132,10 @@ MISTAKES = {
     ),
     "an unknown key that is like no other": (
         ONE + "zebra: 1",
-        ["2:1: zebra: unknown key; known are clusters, admin, log, metrics, limits, rules, capture, state"],
+        [
+            "2:1: zebra: unknown key; known are clusters, admin, log, metrics, limits, rules, capture, "
+            "state, audit, traces, workers, handover",
+        ],
     ),
     "a key in the wrong place": (
         ONE + "bootstrap: a:1",
@@ -141,7 +160,7 @@ MISTAKES = {
     ),
     "text instead of a mapping": (
         ONE + "metrics: full",
-        ["2:10: metrics: must be a mapping with level, topics, clients, listen, not one value"],
+        ["2:10: metrics: must be a mapping with level, topics, clients, listen, expire_s, not one value"],
     ),
     "a list instead of text": (
         "clusters: [{bootstrap: a:1, listen: [b:20000]}]",
@@ -279,9 +298,11 @@ MISTAKES = {
         "{1: 20000, 2: 20050, 3: 20050, 4: 21001, x: 5}}\n"
         "- {name: b, bootstrap: k:1, listen: 10.0.0.1:21000}\n",
         [
-            "2:63: clusters[0].ports.1: port 20000 is the bootstrap port of this cluster",
-            "2:83: clusters[0].ports.3: port 20050 is taken by node 2 of cluster a (20050)",
-            "2:93: clusters[0].ports.4: port 21001 is taken by cluster b (21000-21099)",
+            "2:63: clusters[0].ports.1: port 20000 is the first of listen, which no broker has: let listen "
+            "begin at another port",
+            "2:83: clusters[0].ports.3: port 20050 is taken by node 2 of cluster a (20050): choose another",
+            "2:93: clusters[0].ports.4: port 21001 is taken by cluster b (21000-21099): choose another, or "
+            "let that range end earlier",
             "2:100: clusters[0].ports.x: 'x' is not a whole number",
         ],
     ),
@@ -304,6 +325,31 @@ MISTAKES = {
     "a key without a certificate": (
         "clusters: [{bootstrap: a:1, tls: {key: klamm.yaml}}]",
         ["1:40: clusters[0].tls.key: a key without a certificate: add cert"],
+    ),
+    "a token from two places": (
+        ONE + "admin: {token_file: klamm.yaml, token_env: TOKEN}",
+        ["2:44: admin.token_env: the token comes from one place: leave out token_file or token_env"],
+    ),
+    "principals without certificates": (
+        ONE + 'admin: {principals: {"User:CN=ops": full}}',
+        ["2:21: admin.principals: principals are those of client certificates: add admin.tls.ca"],
+    ),
+    "certificates without principals": (
+        ONE + "admin: {tls: {cert: klamm.yaml, ca: klamm.yaml}}",
+        [
+            "2:37: admin.tls.ca: which role have the callers with a certificate? add admin.principals, "
+            'such as {"User:CN=ops": full, "*": read_only}',
+        ],
+    ),
+    "no principal, and no role": (
+        ONE
+        + "admin:\n  tls: {cert: klamm.yaml, ca: klamm.yaml}\n"
+        + "  principals:\n    CN=ops: full\n    '*': all",
+        [
+            "5:5: admin.principals.CN=ops: 'CN=ops' is no principal: write it as User:CN=ops,O=Example, or * "
+            "for each other one",
+            "6:10: admin.principals.*: must be full or read_only, not 'all'",
+        ],
     ),
     "limits": (
         ONE + "limits: {frame_bytes: 3GiB, held_frame_bytes: 4GiB}",
@@ -363,3 +409,115 @@ def test_the_mistakes_of_all_sections_are_reported_together_in_the_order_of_line
     assert [line.split(": ")[0] for line in mistakes_of(folder, text)] == [
         f"klamm.yaml:{place}" for place in ("1:15", "3:17", "4:5", "5:8", "6:1")
     ]
+
+
+def test_the_networks_of_load_balancers_are_read_as_people_write_them(folder: Path) -> None:
+    text = "clusters: [{bootstrap: 'k:1', proxy_protocol: {from: '10.0.0.0/8, fd00::/8,192.0.2.7,[::1]'}}]"
+    [cluster] = config_of(folder, text).clusters
+    assert cluster.proxy_protocol is not None
+    assert cluster.proxy_protocol.from_ == ("10.0.0.0/8", "fd00::/8", "192.0.2.7/32", "::1/128")
+
+
+@pytest.mark.parametrize(
+    ("networks", "says"),
+    [
+        (
+            "10.1.2.3/8",
+            "clusters[0].proxy_protocol.from: 10.1.2.3/8 has bits beyond its length: write 10.0.0.0/8",
+        ),
+        ("balancer", "'balancer' is not a network: write it as 10.0.0.0/8 or fd00::/8"),
+        ("10.0.0.0/33", "'10.0.0.0/33' is not a network"),
+        ("[]", "clusters[0].proxy_protocol.from: names no network"),
+    ],
+)
+def test_a_network_that_is_none_is_a_mistake(folder: Path, networks: str, says: str) -> None:
+    text = f"clusters: [{{bootstrap: 'k:1', proxy_protocol: {{from: {networks}}}}}]"
+    [mistake] = mistakes_of(folder, text)
+    assert says in mistake
+
+
+@pytest.mark.parametrize(
+    ("written", "found"),
+    [
+        ("true", Transparent()),
+        ("false", None),
+        ("{to: [10.0.0.0/8], ports: [9092, 9093]}", Transparent(("10.0.0.0/8",), (9092, 9093))),
+    ],
+)
+def test_transparent_is_a_word_or_a_mapping(folder: Path, written: str, found: Transparent | None) -> None:
+    [cluster] = config_of(folder, f"clusters: [{{bootstrap: 'k:1', transparent: {written}}}]").clusters
+    assert cluster.transparent == found
+
+
+def test_addresses_for_clients_mean_nothing_where_they_keep_the_brokers(folder: Path) -> None:
+    text = "clusters: [{bootstrap: 'k:1', transparent: true, advertise: klamm, ports: {1: 19095}}]"
+    assert [mistake.partition("]")[2] for mistake in mistakes_of(folder, text)] == [
+        f".{key}: means nothing with transparent: clients keep the brokers' addresses; take it out"
+        for key in ("advertise", "ports")
+    ]
+
+
+def of_listen_sasl(text: str) -> str:
+    return f"clusters:\n  - bootstrap: kafka-1:9092\n    listen_sasl: {{{text}}}\n"
+
+
+def test_clients_authenticate_as_the_file_says(folder: Path) -> None:
+    for name in ("users", "jwks.json"):
+        (folder / name).touch()
+    text = (
+        "mechanisms: [PLAIN, OAUTHBEARER], users: users, jwks: jwks.json, issuer: https://i.example.com, "
+        "audience: kafka, claim: azp, allow: ['User:a-*', 'User:CN=x,O=y'], max_reauth_s: 1h"
+    )
+    [cluster] = config_of(folder, of_listen_sasl(text)).clusters
+    assert cluster.listen_sasl == ListenSasl(
+        ("PLAIN", "OAUTHBEARER"),
+        InputFile("users"),
+        InputFile("jwks.json"),
+        issuer=Text("https://i.example.com"),
+        audience=(Text("kafka"),),
+        claim=Text("azp"),
+        allow=(Principal("User:a-*"), Principal("User:CN=x,O=y")),
+        max_reauth_s=Seconds(3600.0),
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("mechanisms: []", "mechanisms: names no mechanism"),
+        ("mechanisms: [GSSAPI]", "GSSAPI"),
+        ("mechanisms: [PLAIN]", "users: PLAIN needs users"),
+        ("mechanisms: [OAUTHBEARER], issuer: i, audience: a", "jwks: OAUTHBEARER needs the keys"),
+        (
+            "mechanisms: [OAUTHBEARER], jwks: f, jwks_url: https://i/keys, issuer: i, audience: a",
+            "add jwks or jwks_url",
+        ),
+        (
+            "mechanisms: [OAUTHBEARER], jwks_url: i/keys, issuer: i, audience: a",
+            "jwks_url: 'i/keys' is no address of a server",
+        ),
+        ("mechanisms: [OAUTHBEARER], jwks_url: http://i/keys, issuer: i, audience: a", "use https"),
+        ("mechanisms: [OAUTHBEARER], jwks_url: https://a:b@i/, issuer: i, audience: a", "has a user in it"),
+        (
+            "mechanisms: [OAUTHBEARER], jwks: f, jwks_ca: f, issuer: i, audience: a",
+            "jwks_ca: is for jwks_url",
+        ),
+        ("mechanisms: [PLAIN], users: f, jwks_url: https://i/keys", "jwks_url: is for OAUTHBEARER"),
+        ("mechanisms: [OAUTHBEARER], jwks: f, audience: a", "issuer: OAUTHBEARER needs"),
+        ("mechanisms: [OAUTHBEARER], jwks: f, issuer: i", "audience: OAUTHBEARER needs"),
+        ("mechanisms: [PLAIN], users: f, issuer: i", "issuer: is for OAUTHBEARER"),
+        (
+            "mechanisms: [OAUTHBEARER], jwks: f, issuer: i, audience: a, users: f",
+            "users: OAUTHBEARER has no users",
+        ),
+        ("mechanisms: [PLAIN], users: none-there", "cannot read"),
+        ("mechanisms: [PLAIN], users: f, allow: [alice]", "allow[0]: 'alice' is no principal"),
+        ("users: f", "mechanisms"),
+    ],
+)
+def test_what_is_missing_for_the_authentication_of_clients_is_told(
+    folder: Path, text: str, says: str
+) -> None:
+    (folder / "f").touch()
+    found = mistakes_of(folder, of_listen_sasl(text))
+    assert any(says in each and "listen_sasl" in each for each in found), found

@@ -191,12 +191,12 @@ def test_long_arrays_are_cut_but_their_errors_are_told(capsys: Captured) -> None
 
 def bytes_in(tree: str, size: int) -> bytes:
     """The bytes that the lines of a tree show, each where its line says."""
-    shown = bytearray(size)
+    data = bytearray(size)
     for line in tree.splitlines():
         if re.match("  [0-9a-f]{4}  ", line):
             at, raw = int(line[2:6], 16), bytes.fromhex(line[8:31])
-            shown[at : at + len(raw)] = raw
-    return bytes(shown)
+            data[at : at + len(raw)] = raw
+    return bytes(data)
 
 
 def test_full_shows_every_byte_of_the_frame(capsys: Captured) -> None:
@@ -252,7 +252,7 @@ def test_secrets_are_shown_on_demand(capsys: Captured) -> None:
 @pytest.mark.parametrize("size", range(len(SIGNED_IN) - 16, len(SIGNED_IN)))
 def test_secrets_are_hidden_about_a_failure_too(size: int, capsys: Captured) -> None:
     out = printed(capsys, SIGNED_IN[:size].hex(), code=FAILED)
-    shown = bytes.fromhex(
+    data = bytes.fromhex(
         "".join(
             word
             for line in out.splitlines()[-5:]
@@ -260,7 +260,7 @@ def test_secrets_are_hidden_about_a_failure_too(size: int, capsys: Captured) -> 
             if len(word) == 2 and word not in ("**", "^^")
         )
     )
-    assert b"a" not in shown.removeprefix(SIGNED_IN[:18])
+    assert b"a" not in data.removeprefix(SIGNED_IN[:18])
 
 
 def test_a_frame_cut_short_is_shown_up_to_the_cut(capsys: Captured) -> None:
@@ -299,30 +299,30 @@ def test_every_layout_is_read_with_every_byte_in_its_place(api: Api, side: Side,
     version = random.randint(api.versions.first, api.versions.last)
     values = values_of(api.fields(side), version, random)
     if side == "request":
-        frame, told = request(api.name, version, values), []
+        frame, options = request(api.name, version, values), []
     else:
-        frame, told = response(api.name, version, values), ["--api", api.name, "--version", str(version)]
-    code = main(["decode", "--json", frame.hex(), "--side", side, "--places", "--secrets", *told])
+        frame, options = response(api.name, version, values), ["--api", api.name, "--version", str(version)]
+    code = main(["decode", "--json", frame.hex(), "--side", side, "--places", "--secrets", *options])
     found = json.loads(capsys.readouterr().out)
-    assert code == (FAILED if "unreadable" in found else FINE)  # what it has for records are random bytes
+    assert code == (FAILED if "unreadable" in found else FINE)  # its records are random bytes
     assert (found["api"], found["api_version"], found["side"]) == (api.name, version, side)
     assert "error" not in found
     for path, (start, size) in found["places"].items():
         assert 4 <= start <= start + size <= len(frame), path
-    main(["decode", frame.hex(), "--side", side, "--full", "--secrets", *told])
+    main(["decode", frame.hex(), "--side", side, "--full", "--secrets", *options])
     captured = capsys.readouterr()
     assert captured.err == ""
     assert bytes_in(captured.out, len(frame)) == frame
 
 
-def said(capsys: Captured, *words: str) -> str:
+def output(capsys: Captured, *words: str) -> str:
     assert main(["decode", *words]) == USAGE
     return capsys.readouterr().err
 
 
 def test_a_response_alone_is_refused_with_what_it_fits(capsys: Captured) -> None:
-    assert said(capsys, ANSWER.hex()) == (
-        f"klamm decode: frame 1 (at byte 0, {len(ANSWER)} bytes): a response does not say what it answers: "
+    assert output(capsys, ANSWER.hex()) == (
+        f"klamm decode: frame 1 (at byte 0, {len(ANSWER)} bytes): a response does not name its API: "
         "add --api NAME --version N, or its request\n"
         "  fits: Metadata 11-12\n"
     )
@@ -334,8 +334,8 @@ def test_what_it_fits_is_in_the_json(capsys: Captured) -> None:
 
 
 def test_with_an_api_alone_its_fitting_versions_are_told(capsys: Captured) -> None:
-    assert "add --version N\n  fits: Metadata 11-12\n" in said(capsys, ANSWER.hex(), "--api", "Metadata")
-    assert "no response that klamm knows fits" in said(capsys, ANSWER.hex(), "--api", "Fetch")
+    assert "add --version N\n  fits: Metadata 11-12\n" in output(capsys, ANSWER.hex(), "--api", "Metadata")
+    assert "no response that klamm knows fits" in output(capsys, ANSWER.hex(), "--api", "Fetch")
 
 
 @pytest.mark.parametrize("api", API, ids=lambda api: api.name)
@@ -387,7 +387,7 @@ def test_the_other_frames_of_a_file_are_read_all_the_same(capsys: Captured) -> N
     ],
 )
 def test_what_cannot_be_decoded_is_wrong_usage(words: list[str], expected: str, capsys: Captured) -> None:
-    assert said(capsys, *words) == expected
+    assert output(capsys, *words) == expected
 
 
 @pytest.mark.parametrize(
@@ -402,14 +402,14 @@ def test_other_files_are_named_for_what_they_are(
 ) -> None:
     file = tmp_path / "file"
     file.write_bytes(start + bytes(40))
-    assert said(capsys, str(file)).startswith(f"klamm decode: {file}: {reason}")
+    assert output(capsys, str(file)).startswith(f"klamm decode: {file}: {reason}")
 
 
 def test_what_members_of_a_group_say_is_read_too(capsys: Captured) -> None:
     owned = [{"topic": "orders", "partitions": [0, 1]}]
     extra = encode_payload("StickyAssignorUserData", {"previous_assignment": owned, "generation": 4})
-    said = {"version": 1, "topics": ["orders"], "user_data": extra, "owned_partitions": owned}
-    metadata = encode_payload("ConsumerProtocolSubscription", said)
+    output = {"version": 1, "topics": ["orders"], "user_data": extra, "owned_partitions": owned}
+    metadata = encode_payload("ConsumerProtocolSubscription", output)
     frames = request(
         "JoinGroup", 4, {"protocol_type": "consumer", "protocols": [{"name": "sticky", "metadata": metadata}]}
     ) + response("JoinGroup", 4, {"protocol_name": "sticky", "members": [{"metadata": metadata}]})

@@ -14,11 +14,12 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
+from confluent_kafka.admin import AdminClient
 
 from klamm.cli import main
 from klamm.cli.demo import demo as klamm_demo
 from klamm.settings.extras import installing
-from tests.brokers.processes import free_block, free_ports
+from tests.brokers.processes import free_block, free_ports, wait_for
 
 COMMAND = [sys.executable, "-m", "klamm.cli", "demo"]
 PATIENCE_S = 60
@@ -88,14 +89,37 @@ def test_without_a_terminal_it_prints_lines_and_a_summary_and_leaves_nothing_beh
     assert int(passed[1].replace(",", "")) > 100
     assert re.search(r"^Produce +[\d,]+ .*kB", demo.stdout, re.MULTILINE)
     assert re.search(r"^UNKNOWN_TOPIC_OR_PARTITION +\d+  Metadata of reporting", demo.stdout, re.MULTILINE)
+    assert re.search(r"^OFFSET_OUT_OF_RANGE +\d+  Fetch of restore-job", demo.stdout, re.MULTILINE)
+    assert re.search(r"^UNSUPPORTED_VERSION +\d+  ApiVersions of ", demo.stdout, re.MULTILINE)
     assert "Problems met: 0." in demo.stdout
-    assert len(addresses(demo.stdout)) == 5  # three brokers, klamm and its metrics
+    assert len(addresses(demo.stdout)) == 6  # three brokers, klamm, its metrics, and the page
     assert not [address for address in addresses(demo.stdout) if listens(address)]
+
+
+def test_leaders_of_its_cluster_move() -> None:
+    program = (
+        "from klamm.cli.demo import cluster; cluster.LEADER_MOVES_EVERY_S = 0.05; "
+        "raise SystemExit(cluster.main())"
+    )
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as kafka:
+        try:
+            assert kafka.stdout
+            admin = AdminClient({"bootstrap.servers": kafka.stdout.readline().strip()})
+            wait_for(lambda: len({leaders(admin) for _ in range(5)}) > 1, "a leader that moves")
+        finally:
+            kafka.kill()
+
+
+def leaders(admin: AdminClient) -> tuple[int, ...]:
+    found = admin.list_topics("klamm-demo-orders", timeout=PATIENCE_S).topics["klamm-demo-orders"]
+    return tuple(partition.leader for partition in found.partitions.values())
 
 
 def test_on_a_terminal_it_draws_until_interrupted_and_then_sums_up() -> None:
     with on_a_terminal(140, 50) as (demo, terminal):
         start = read_until(terminal, "orders-service")
+        assert "page     http://127.0.0.1:" in start
+        assert re.search(r"http://127.0.0.1:\d+/  Ctrl-C ends", start)
         demo.send_signal(signal.SIGINT)
         read_until(terminal, "klamm's own time")
         assert demo.wait(PATIENCE_S) == 0
@@ -118,7 +142,7 @@ def test_a_demo_that_is_killed_leaves_nothing_behind() -> None:
 def test_a_cluster_that_cannot_be_reached_is_said_and_the_demo_gives_up() -> None:
     code = (
         "import sys; from klamm.cli import main; from klamm.cli.demo import demo; "
-        "demo.READY_S = 4.0; sys.exit(main(sys.argv[1:]))"
+        "demo.READY_S = 15.0; sys.exit(main(sys.argv[1:]))"
     )
     with socket.create_server(("127.0.0.1", 0)) as server:
         closed = f"127.0.0.1:{server.getsockname()[1]}"
@@ -130,7 +154,7 @@ def test_a_cluster_that_cannot_be_reached_is_said_and_the_demo_gives_up() -> Non
         check=False,
     )
     assert demo.returncode == 1
-    assert demo.stderr.startswith("klamm demo: klamm is not ready after 4 s: ")
+    assert demo.stderr.startswith("klamm demo: klamm is not ready after 15 s: ")
     assert closed in demo.stderr
     assert f"waiting  no bootstrap server answers: {closed}" in demo.stdout
     assert demo.stderr.count("\n") == 1
@@ -168,9 +192,9 @@ def test_without_confluent_kafka_it_names_what_to_install(
 ) -> None:
     monkeypatch.setattr("klamm.cli.demo.demo.find_spec", lambda name: None)
     assert main(["demo"]) == 1
-    said = capsys.readouterr().err
-    assert installing("demo") in said
-    assert said.count("\n") == 1
+    errors = capsys.readouterr().err
+    assert installing("demo") in errors
+    assert errors.count("\n") == 1
 
 
 def test_it_listens_where_it_is_told_to() -> None:
@@ -179,24 +203,25 @@ def test_it_listens_where_it_is_told_to() -> None:
     demo = subprocess.run([*COMMAND, *words], capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert (demo.returncode, demo.stderr) == (0, "")
     assert f"klamm    127.0.0.1:{listen}\nmetrics  http://127.0.0.1:{admin}/metrics\n" in demo.stdout
+    assert re.search(r"^page     http://127.0.0.1:\d+/$", demo.stdout, re.MULTILINE)
 
 
 @pytest.mark.parametrize(
     ("words", "wanted"),
     [
-        ([], ("127.0.0.1:19092", "127.0.0.1:19091")),
-        (["--admin", "127.0.0.1:7"], ("127.0.0.1:19092", "127.0.0.1:7")),
-        (["--listen", "0.0.0.0:29092"], ("0.0.0.0:29092", "0.0.0.0:29091")),
+        ([], ("127.0.0.1:19092", "127.0.0.1:19091", "127.0.0.1:19090")),
+        (["--admin", "127.0.0.1:7"], ("127.0.0.1:19092", "127.0.0.1:7", "127.0.0.1:19090")),
+        (["--listen", "0.0.0.0:29092"], ("0.0.0.0:29092", "0.0.0.0:29091", "127.0.0.1:29090")),
     ],
 )
 def test_what_is_not_told_is_what_klamm_run_has(
-    words: list[str], wanted: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+    words: list[str], wanted: tuple[str, str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(klamm_demo, "_is_free", lambda port: True)
     parser = argparse.ArgumentParser()
     klamm_demo.add_parser(parser.add_subparsers())
-    told = parser.parse_args(["demo", *words])
-    assert klamm_demo._ports(told.listen, told.admin) == wanted
+    arguments = parser.parse_args(["demo", *words])
+    assert klamm_demo._ports(arguments.listen, arguments.admin) == wanted
 
 
 def test_an_address_that_is_none_is_said_with_its_option(capsys: pytest.CaptureFixture[str]) -> None:

@@ -49,12 +49,12 @@ def run(*words: str | Path) -> int:
 
 
 def test_the_suffix_says_the_form(capture: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    said = {}
+    summaries = {}
     for suffix in ("pcapng", "jsonl", "parquet"):
         file = tmp_path / f"exported.{suffix}"
         assert run(capture, "-o", file) == 0
-        said[suffix] = capsys.readouterr().out.removeprefix(f"{file}: ")
-    assert said == {
+        summaries[suffix] = capsys.readouterr().out.removeprefix(f"{file}: ")
+    assert summaries == {
         "pcapng": "8 frames; tshark and Wireshark need -d tcp.port==19092,kafka\n",
         "jsonl": "4 exchanges\n",
         "parquet": "4 exchanges\n",
@@ -81,23 +81,30 @@ def test_json_lines_are_exchanges_as_klamm_tail_tells_them(capture: Path, tmp_pa
     file = tmp_path / "exported.jsonl"
     assert run(capture, "api == Produce", "-o", file) == 0
     (found,) = lines(file.read_text())
-    told = msgspec.convert(found, Exchange)
-    assert (told.api, told.version, told.correlation_id, told.topics) == ("Produce", 8, 2, {"orders": [3]})
-    assert told.request is not None
-    assert told.request.values is not None
-    assert told.request.values["topic_data"][0]["partition_data"] == [{"index": 3, "records": {"bytes": 10}}]
+    exchange = msgspec.convert(found, Exchange)
+    assert (exchange.api, exchange.version, exchange.correlation_id, exchange.topics) == (
+        "Produce",
+        8,
+        2,
+        {"orders": [3]},
+    )
+    assert exchange.request is not None
+    assert exchange.request.values is not None
+    assert exchange.request.values["topic_data"][0]["partition_data"] == [
+        {"index": 3, "records": {"bytes": 10}}
+    ]
     assert found.keys() <= {field.name for field in msgspec.structs.fields(Exchange)}
 
 
 @pytest.mark.parametrize(
-    ("bodies", "told"),
+    ("bodies", "expected"),
     [("none", None), ("values", {"throttle_time_ms": 0, "error_code": 25}), ("raw", "AAAAAAAZAA==")],
 )
-def test_bodies_are_told_as_asked(bodies: str, told: object, capture: Path, capfdbinary: Any) -> None:
+def test_bodies_are_told_as_asked(bodies: str, expected: object, capture: Path, capfdbinary: Any) -> None:
     assert run(capture, "error != NONE", "-o", "-", "--bodies", bodies) == 0
     (found,) = lines(capfdbinary.readouterr().out.decode())
     response = found.get("response")
-    assert (response and response["raw" if bodies == "raw" else "values"]) == told
+    assert (response and response["raw" if bodies == "raw" else "values"]) == expected
 
 
 def test_an_expression_chooses_in_every_form(capture: Path, tmp_path: Path) -> None:
@@ -143,7 +150,7 @@ def test_packets_go_to_standard_output_too(capture: Path, tmp_path: Path, capfdb
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["-o", "exported.txt"], "-o exported.txt: end it in .pcapng, .jsonl, .parquet, or say --format"),
         (["-o", "-", "--format", "parquet"], "-o -: Parquet needs a file"),
@@ -152,10 +159,10 @@ def test_packets_go_to_standard_output_too(capture: Path, tmp_path: Path, capfdb
     ],
 )
 def test_words_that_do_not_fit_are_refused(
-    words: list[str], said: str, capture: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    words: list[str], message: str, capture: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(capture, *words) == 2
-    assert capsys.readouterr().err == f"klamm: {said}\n"
+    assert capsys.readouterr().err == f"klamm: {message}\n"
 
 
 def test_a_wrong_expression_and_a_missing_capture_are_said(
@@ -163,9 +170,9 @@ def test_a_wrong_expression_and_a_missing_capture_are_said(
 ) -> None:
     assert run(capture, "api ==", "-o", tmp_path / "a.jsonl") == 2
     assert run(tmp_path / "nothing", "-o", tmp_path / "a.jsonl") == 2
-    said = capsys.readouterr().err
-    assert "Traceback" not in said
-    assert str(tmp_path / "nothing") in said
+    errors = capsys.readouterr().err
+    assert "Traceback" not in errors
+    assert str(tmp_path / "nothing") in errors
     assert not (tmp_path / "a.jsonl").exists()
 
 
@@ -186,8 +193,8 @@ def test_a_file_that_cannot_be_written_is_said_and_is_not_there(
     assert capsys.readouterr().err == "klamm: /dev/full: No space left on device\n"
     assert run(capture, "-o", tmp_path / "no" / f"folder.{form}") == 1
     assert run(capture, "-o", tmp_path, "--format", form) == 1
-    said = capsys.readouterr().err.splitlines()
-    assert said == [
+    errors = capsys.readouterr().err.splitlines()
+    assert errors == [
         f"klamm: {tmp_path / 'no' / f'folder.{form}'}: No such file or directory",
         f"klamm: {tmp_path}: Is a directory",
     ]

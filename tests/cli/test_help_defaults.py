@@ -46,10 +46,10 @@ def test_a_default_of_the_parser_is_what_the_help_says(monkeypatch: pytest.Monke
     for command, action in options():
         if action.default in (None, False, SUPPRESS, "") or action.default == []:
             continue
-        (said,) = BRACKETS.findall(action.help or "") or [""]
+        (default_text,) = BRACKETS.findall(action.help or "") or [""]
         default = action.default
         text = f"{default:g}" if isinstance(default, float) else str(default)
-        assert text in said.replace(",", "").split(), (command, action.option_strings, said)
+        assert text in default_text.replace(",", "").split(), (command, action.option_strings, default_text)
         looked += 1
     assert looked > 10
 
@@ -57,10 +57,10 @@ def test_a_default_of_the_parser_is_what_the_help_says(monkeypatch: pytest.Monke
 def helped(option: str, command: str) -> set[str]:
     """The defaults that the help of an option has, in all forms of the command."""
     return {
-        said
+        default
         for prog, action in options()
         if prog.split()[1] == command and option in action.option_strings
-        for said in BRACKETS.findall(action.help or "")
+        for default in BRACKETS.findall(action.help or "")
     }
 
 

@@ -20,7 +20,7 @@ from klamm.cli import main
 from klamm.decoders.records import Batch, Record, write
 from klamm.settings.extras import installing
 from tests.captures.dialogue import Dialogue, pcap, request
-from tests.captures.test_decrypting import encrypted
+from tests.captures.packets.test_decrypting import encrypted
 
 ORDERS = {"name": "Metadata", "version": 1}
 
@@ -41,8 +41,8 @@ def test_what_was_found_is_said_and_written(
     file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(file, "-o", tmp_path / "capture") == 0
-    said = capsys.readouterr().out.splitlines()
-    assert said == [
+    printed = capsys.readouterr().out.splitlines()
+    assert printed == [
         "12 packets from 2023-11-14 22:13:20.001Z to 2023-11-14 22:13:20.012Z",
         "1 connection of Kafka",
         "",
@@ -75,9 +75,9 @@ def test_bytes_that_are_missing_are_said_with_their_place(
     path = tmp_path / "kafka.pcap"
     path.write_bytes(pcap(dialogue.packets))
     assert run(path, "-o", tmp_path / "capture") == 1
-    said = capsys.readouterr().out
+    printed = capsys.readouterr().out
     line = "lost: 20 bytes of responses, 10.0.0.1:29092 to 10.0.0.7:40000, at 2023-11-14 22:13:20.008Z"
-    assert line in said.splitlines()
+    assert line in printed.splitlines()
     assert run(path, "-o", tmp_path / "another", "--json") == 1
     (lost,) = json.loads(capsys.readouterr().out)["lost"]
     assert (lost["side"], lost["missing"]) == ("response", 20)
@@ -92,9 +92,9 @@ def test_bad_files_are_said_in_a_line_each_and_the_rest_is_read(
     empty.write_bytes(b"")
     none.write_bytes(pcap([]))
     assert run(file, *names, "-o", tmp_path / "capture") == 1
-    heard = capsys.readouterr()
-    assert heard.out.splitlines()[1] == "2 connections of Kafka"
-    assert heard.err.splitlines() == [
+    output = capsys.readouterr()
+    assert output.out.splitlines()[1] == "2 connections of Kafka"
+    assert output.err.splitlines() == [
         f"klamm: {foreign}: it is no pcap or pcapng file",
         f"klamm: {empty}: it is empty",
         f"klamm: {cut}: it ends within packet 12",
@@ -144,17 +144,17 @@ def test_records_are_blanked_unless_they_are_to_be_kept(words: list[str], kept: 
 def test_tls_is_named_and_read_with_its_secrets(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file, secrets = encrypted(tmp_path, ssl.TLSVersion.TLSv1_3)
     assert run(file, "-o", tmp_path / "none") == 0
-    said = capsys.readouterr().out.splitlines()
-    assert said[1:] == [
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[1:] == [
         "0 connections of Kafka, 1 of TLS",
         "TLS, not read: 1 connection to 10.0.0.1:29092",
-        "what clients said in TLS is read with --keys, where they wrote an SSLKEYLOGFILE",
+        "TLS is read with --keys, if clients wrote an SSLKEYLOGFILE",
         "nothing was written",
     ]
     assert not (tmp_path / "none").exists()
     assert run(file, "-o", tmp_path / "capture", "--keys", secrets) == 0
-    said = capsys.readouterr().out.splitlines()
-    assert said[1] == "1 connection of Kafka (1 in TLS)"
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[1] == "1 connection of Kafka (1 in TLS)"
     rows = [row for row in read([tmp_path / "capture"]) if row.kind == "frame"]
     assert [row.correlation_id for row in rows] == [n // 2 for n in range(10)]
 

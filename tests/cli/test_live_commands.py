@@ -14,7 +14,7 @@ import pytest
 from klamm.cli import main
 from klamm.cli.live import down
 from klamm.rules.file.rule_file import read_text
-from tests.proxy.admin_api import Api, in_thread
+from tests.proxy.admin.admin_api import Api, in_thread
 
 BEAT = {"group_id": "billing", "generation_id": 1, "member_id": "m"}
 Says = Callable[..., tuple[int, str, str]]  # exit code, output, errors
@@ -86,7 +86,7 @@ def test_a_rule_that_hits_nothing_says_what_was_seen_instead(it: Api, says: Says
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (("inject", "Fet", "6"), "klamm: 'Fet' may be Fetch, FetchSnapshot: write more of it\n"),
         (("inject", "Prodcue", "6"), "klamm: there is no API 'Prodcue'; did you mean Produce?\n"),
@@ -114,10 +114,10 @@ def test_a_rule_that_hits_nothing_says_what_was_seen_instead(it: Api, says: Says
     ],
 )
 def test_what_cannot_be_meant_is_one_line_and_exit_code_2(
-    words: tuple[str, ...], said: str, it: Api, says: Says
+    words: tuple[str, ...], message: str, it: Api, says: Says
 ) -> None:
     code, _, errors = says(*words)
-    assert (code, errors) == (2, said)
+    assert (code, errors) == (2, message)
     assert it.do(it.klamm.rules()) == []
 
 
@@ -191,7 +191,7 @@ def test_a_broker_is_down_for_the_client_that_the_help_names_and_for_no_other(it
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (("down", "--broker", "9"), "klamm: broker: there is no broker 9: kafka has 1\n"),
         (("delay", "Fetch", "1s", "--broker", "7"), "klamm: broker: there is no broker 7: kafka has 1\n"),
@@ -205,16 +205,16 @@ def test_a_broker_is_down_for_the_client_that_the_help_names_and_for_no_other(it
         ),
     ],
 )
-def test_what_is_not_there_is_said_at_once(words: tuple[str, ...], said: str, it: Api, says: Says) -> None:
-    assert says(*words) == (2, "", said)
+def test_what_is_not_there_is_said_at_once(words: tuple[str, ...], message: str, it: Api, says: Says) -> None:
+    assert says(*words) == (2, "", message)
     assert it.do(it.klamm.rules()) == []
 
 
 def test_a_broker_of_two_clusters_is_asked_for_with_its_cluster(it: Api, says: Says) -> None:
     it.book.known = lambda: {"a": frozenset({"1", "2"}), "b": frozenset({"2"})}
     choose = "choose with cluster: a, or take all with cluster: '*'"
-    said = f"klamm: broker: broker 2 is in the clusters a and b: {choose}\n"
-    assert says("down", "--broker", "2", "--follow", "0") == (2, "", said)
+    message = f"klamm: broker: broker 2 is in the clusters a and b: {choose}\n"
+    assert says("down", "--broker", "2", "--follow", "0") == (2, "", message)
     for command in ("down", "delay Fetch 1s", "inject Fetch 6", "pause Fetch", "block --client x"):
         code, out, errors = says(*command.split(), "--broker", "2", "--cluster", "a", "--follow", "0")
         assert (code, "cluster: a" in out, errors) == (0, True, "")
@@ -238,15 +238,15 @@ def test_the_list_says_that_the_file_was_rejected_and_prints_no_words_of_python(
     assert "{api: [Produce], error: {code: 6, applied: true}}" in table
     assert "rejected" not in table
     it.book.reject(read_text("rules:\n  - {api: Fetsch, delay: 1ms}\n", "rules.yaml"))
-    *rows, said, mistake = says("rules", "list")[1].splitlines()
+    *rows, summary, mistake = says("rules", "list")[1].splitlines()
     assert (*rows,) == tuple(table.splitlines())
     assert re.fullmatch(
-        r"rules.yaml was rejected at [\d:]{8}: 1 mistake; the file's rules are those of [\d:]{8}", said
+        r"rules.yaml was rejected at [\d:]{8}: 1 mistake; the file's rules are those of [\d:]{8}", summary
     )
     assert mistake == "  rules.yaml:2:11: rules[0].api: unknown API 'Fetsch'; did you mean Fetch?"
     code, out, errors = says("rules", "list", "--json")
     assert [json.loads(line)["name"] for line in out.splitlines()] == ["slow", "late"]
-    assert (code, errors.splitlines()) == (0, [said, mistake])
+    assert (code, errors.splitlines()) == (0, [summary, mistake])
 
 
 def test_rules_check_asks_a_klamm_for_brokers_and_clusters(it: Api, says: Says, tmp_path: Path) -> None:
@@ -260,8 +260,8 @@ def test_rules_check_asks_a_klamm_for_brokers_and_clusters(it: Api, says: Says, 
         f"{file}:3:5: rules[1].cluster: warning: there is no cluster 'eu': klamm knows kafka\n"
         f"{file}: 2 rules, 2 warnings, ready to use\n",
     )
-    said = "klamm: no klamm answers at 127.0.0.1:1: connection refused\n"
-    assert says("rules", "check", str(file), "--admin", "127.0.0.1:1") == (1, "", said)
+    message = "klamm: no klamm answers at 127.0.0.1:1: connection refused\n"
+    assert says("rules", "check", str(file), "--admin", "127.0.0.1:1") == (1, "", message)
 
 
 def test_connections_are_listed_and_closed(it: Api, says: Says) -> None:
@@ -274,12 +274,12 @@ def test_connections_are_listed_and_closed(it: Api, says: Says) -> None:
 
 def test_tail_prints_exchanges_as_lines_trees_bytes_and_json(it: Api, says: Says) -> None:
     with Beating(it):
-        said = re.search(
+        numbered = re.search(
             r"Heartbeat v3 client=app broker=bootstrap connection=(\d+) group=billing",
             says("tail", "-n", "1")[1],
         )
-        assert said is not None
-        number = said[1]
+        assert numbered is not None
+        number = numbered[1]
         assert number in [line.split()[0] for line in says("connections")[1].splitlines()]
         for more in ([], ["-v"]):
             followed = says("tail", "-n", "1", f"connection == {number} and client_port > 0", *more)[1]

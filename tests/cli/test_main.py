@@ -15,7 +15,7 @@ from tests.brokers.jars import ROOT
 HEAVY = {"asyncio", "aiohttp", "rich", "uvloop", "yaml", "msgspec", "klamm.decoders", "klamm.proxy"}
 
 
-def said(capsys: pytest.CaptureFixture[str]) -> tuple[str, str]:
+def output(capsys: pytest.CaptureFixture[str]) -> tuple[str, str]:
     captured = capsys.readouterr()
     return captured.out, captured.err
 
@@ -25,7 +25,7 @@ def test_help_says_what_klamm_is_and_names_every_command(
     word: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main([word]) == FINE
-    out, err = said(capsys)
+    out, err = output(capsys)
     assert (out, err) == (HELP, "")
     assert out.startswith("klamm: a transparent Kafka proxy")
     assert [name for name in COMMANDS if f"\n  {name} " not in out] == []
@@ -35,30 +35,30 @@ def test_help_says_what_klamm_is_and_names_every_command(
 def test_help_with_a_command_is_the_help_of_the_command(capsys: pytest.CaptureFixture[str]) -> None:
     for words in (["run"], ["rules", "check"]):
         assert main([*words, "--help"]) == FINE
-        told = said(capsys)
+        help_text = output(capsys)
         assert main(["help", *words]) == FINE
-        assert said(capsys) == told
+        assert output(capsys) == help_text
 
 
 @pytest.mark.parametrize("word", ["docs/expressions.md", "expressions.md", "expressions"])
 def test_help_with_a_page_prints_the_page(word: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["help", word]) == FINE
-    assert said(capsys) == ((ROOT / "docs" / "expressions.md").read_text(), "")
+    assert output(capsys) == ((ROOT / "docs" / "expressions.md").read_text(), "")
 
 
 def test_a_page_that_has_the_name_of_a_command_is_named_as_a_file(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["help", "rules.md"]) == FINE
-    assert said(capsys)[0].startswith("# Rules")
+    assert output(capsys)[0].startswith("# Rules")
     assert main(["help", "rules"]) == FINE
-    assert said(capsys)[0].startswith("usage: klamm rules")
+    assert output(capsys)[0].startswith("usage: klamm rules")
 
 
 def test_help_lists_the_pages_and_names_the_nearest_word(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["help", "docs"]) == FINE
     pages = sorted(path.name for path in (ROOT / "docs").glob("*.md"))
-    assert said(capsys)[0].split() == [f"docs/{name}" for name in pages]
+    assert output(capsys)[0].split() == [f"docs/{name}" for name in pages]
     assert main(["help", "expresions"]) == USAGE
-    assert "did you mean expressions?" in said(capsys)[1]
+    assert "did you mean expressions?" in output(capsys)[1]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -66,7 +66,7 @@ def test_a_page_that_help_names_is_there_and_help_says_how_to_read_it(
     command: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main([command, "--help"]) == FINE
-    text = said(capsys)[0]
+    text = output(capsys)[0]
     for page in re.findall(r"docs/[\w/-]+\.md", text):
         assert (ROOT / page).is_file()
         assert page in text.rpartition("`klamm help PAGE` prints ")[2]
@@ -74,12 +74,12 @@ def test_a_page_that_help_names_is_there_and_help_says_how_to_read_it(
 
 def test_no_command_is_wrong_usage_and_shows_the_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == USAGE
-    assert said(capsys) == ("", HELP)
+    assert output(capsys) == ("", HELP)
 
 
 def test_the_version_is_the_installed_one(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--version"]) == FINE
-    out, err = said(capsys)
+    out, err = output(capsys)
     assert out.startswith(f"klamm {metadata.version('klamm')}, session: ")
     assert err == ""
 
@@ -87,7 +87,7 @@ def test_the_version_is_the_installed_one(capsys: pytest.CaptureFixture[str]) ->
 def test_the_version_says_whether_the_session_is_compiled(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--version"]) == FINE
     native = not str(session.__file__).endswith(".py")
-    assert said(capsys)[0].endswith("session: compiled\n" if native else "session: pure Python\n")
+    assert output(capsys)[0].endswith("session: compiled\n" if native else "session: pure Python\n")
 
 
 @pytest.mark.parametrize(
@@ -121,8 +121,8 @@ def test_the_version_says_whether_the_session_is_compiled(capsys: pytest.Capture
             "see klamm tail --help\n",
         ),
         (
-            ["rules", "list", "--admin", "http://127.0.0.1:19091"],
-            "klamm rules list: argument --admin: write '127.0.0.1:19091' without 'http://'\n"
+            ["rules", "list", "--admin", "ftp://127.0.0.1:19091"],
+            "klamm rules list: argument --admin: write '127.0.0.1:19091' without 'ftp://'\n"
             "see klamm rules list --help\n",
         ),
         (
@@ -162,13 +162,13 @@ def test_a_wrong_word_is_answered_with_the_nearest_right_one(
     words: list[str], expected: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(words) == USAGE
-    assert said(capsys) == ("", expected)
+    assert output(capsys) == ("", expected)
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_has_help_of_its_own(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([command, "--help"]) == FINE
-    out, err = said(capsys)
+    out, err = output(capsys)
     assert out.startswith(f"usage: klamm {command}")
     assert "examples:" in out
     assert err == ""
@@ -177,7 +177,7 @@ def test_every_command_has_help_of_its_own(command: str, capsys: pytest.CaptureF
 def test_an_option_is_not_abbreviated(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", "a:1", "--listen-", "x"]) == USAGE
     assert main(["run", "a:1", "--meter", "full"]) == USAGE
-    assert "unknown option --meter; did you mean --metering?" in said(capsys)[1]
+    assert "unknown option --meter; did you mean --metering?" in output(capsys)[1]
 
 
 LINES = ["wire", "wire --help", "--help", "--version", "help", "help wire", "help docs"]

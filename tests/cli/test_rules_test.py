@@ -89,6 +89,10 @@ def test_orders_are_told_in_words(says: Says, rule: str, would: str) -> None:
             "{api: Fetch, client: other, error: 6}",
             "none from the client other; there were app at 10.0.0.7",
         ),
+        (
+            "{api: Fetch, principal: 'User:CN=a', error: 6}",
+            "none of the principal User:CN=a; there were no principal (1)",
+        ),
         ("{api: Fetch, broker: 7, error: 6}", "none to the broker 7; there were broker 1 (1)"),
         (
             "{api: Produce, topic: payments, error: 6}",

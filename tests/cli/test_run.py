@@ -12,15 +12,19 @@ from klamm.proxy.config import (
     AUTO,
     Address,
     Admin,
+    AdminTls,
+    Audit,
     Cluster,
     Config,
     Listen,
     Log,
     Metrics,
+    Port,
     Rules,
     State,
     StateFolder,
     Tls,
+    Transparent,
 )
 from klamm.settings.typed_yaml import ConfigError
 
@@ -56,6 +60,16 @@ def mistakes(line: str) -> list[str]:
     return str(caught.value).split("\n")
 
 
+def test_the_option_transparent_is_the_files_or_any_destination(folder: Path) -> None:
+    (folder / "pod.yaml").write_text("clusters: [{bootstrap: a:1, transparent: {ports: 9092}}]")
+    [plain] = configured("a:1 --transparent").clusters
+    [written] = configured("--config pod.yaml --transparent").clusters
+    [without] = configured("a:1").clusters
+    assert plain.transparent == Transparent()
+    assert written.transparent == Transparent(ports=(Port(9092),))
+    assert without.transparent is None
+
+
 def test_the_bootstrap_servers_are_all_it_needs() -> None:
     assert configured("a:1,b:2,[::1]:3") == Config(
         (Cluster((Address("a", 1), Address("b", 2), Address("::1", 3))),)
@@ -78,6 +92,27 @@ def test_every_option_has_its_place() -> None:
     metrics = Metrics("header", listen=Address("0.0.0.0", 9090))
     expected = Config((cluster,), Admin(None), Log(("Produce", "Fetch"), "console"), metrics)
     assert configured(options) == expected
+
+
+def test_callers_of_the_admin_api_and_the_audit_file_come_from_options_or_the_file(folder: Path) -> None:
+    for name in ("cert.pem", "key.pem", "token", "reads", "other"):
+        (folder / name).touch()
+    tls = AdminTls("cert.pem", "key.pem")
+    options = "a:1 --admin-tls-cert cert.pem --admin-tls-key key.pem --admin-token-file token"
+    expected = Admin(tls=tls, token_file="token", read_only_token_file="reads")
+    assert configured(f"{options} --admin-read-only-token-file reads").admin == expected
+    (folder / "a.yaml").write_text(
+        "clusters: [{bootstrap: a:1}]\nadmin: {tls: {cert: cert.pem}, token_file: token}\naudit: audit.log\n"
+    )
+    assert configured("--config a.yaml").audit == Audit("audit.log")
+    found = configured("--config a.yaml --admin-tls-key key.pem --admin-token-file other --audit b.log")
+    assert (found.admin, found.audit) == (Admin(tls=tls, token_file="other"), Audit("b.log"))
+    assert mistakes("a:1 --admin-tls-key key.pem") == [
+        "--admin-tls-key: needs klamm's certificate: add --admin-tls-cert FILE"
+    ]
+    assert mistakes("a:1 --audit none/audit.log") == [
+        "--audit: cannot write none/audit.log: there is no folder none"
+    ]
 
 
 def test_rules_come_from_an_option_or_the_file(folder: Path) -> None:
@@ -183,7 +218,7 @@ def test_the_mistakes_of_all_options_and_of_the_file_are_reported_together(folde
         ),
         (
             "a:1 --metrics 0.0.0.0:19091",
-            "--metrics: port 19091 is taken by admin (19091)",
+            "--metrics: port 19091 is taken by admin (19091): choose another",
         ),
         (
             "a:1 --metrics 0.0.0.0:19100 --listen 127.0.0.1:19092",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +13,10 @@ import pytest
 
 from klamm.captures.captured import Captured
 from klamm.captures.storage.leftovers import CUT
-from klamm.captures.storage.reading import read
+from klamm.captures.storage.reading import Reading, read
 from klamm.captures.storage.segments import Origin
 from klamm.captures.storage.writing import write_file
 from klamm.cli import main
-from klamm.cli.captures import show
 from klamm.decoders import records
 from klamm.decoders.records import Batch, Record
 from klamm.settings.extras import installing
@@ -99,14 +98,14 @@ def test_a_time_outside_of_the_capture_is_answered_with_what_it_covers(capture: 
 
 
 @pytest.mark.parametrize(
-    ("kept", "said"),
+    ("kept", "message"),
     [
         ("blank", "klamm: records are blanked in this capture (run klamm with --capture-records keep"),
         ("hash", "klamm: records are hashed in this capture (run klamm with --capture-records keep"),
     ],
 )
 def test_who_asks_for_records_that_were_not_kept_is_told_so(
-    tmp_path: Path, says: Says, kept: str, said: str
+    tmp_path: Path, says: Says, kept: str, message: str
 ) -> None:
     content = batch_of(2)
     talk = Talk().produce(records=content)
@@ -114,7 +113,7 @@ def test_who_asks_for_records_that_were_not_kept_is_told_so(
     write_file(tmp_path / "a.arrow", talk.rows, Origin("test", kept))
     _, out, errors = says(str(tmp_path / "a.arrow"), 'record.value == "x"')
     assert (out, errors.splitlines()[0]) == ("", "klamm: 0 of 1 exchange matched")
-    assert errors.splitlines()[1].startswith(said)
+    assert errors.splitlines()[1].startswith(message)
     write_file(tmp_path / "b.arrow", Talk().produce(records=content).rows, Origin("test", "keep"))
     assert says(str(tmp_path / "b.arrow"), 'record.value == "x"')[2] == "klamm: 0 of 1 exchange matched\n"
 
@@ -166,8 +165,8 @@ def test_values_name_the_error_of_a_code(tmp_path: Path, says: Says) -> None:
     path = str(written(tmp_path / "a.arrow", Talk().heartbeat(82).heartbeat(0).rows))
     codes = [line.strip() for line in says(path, "-v")[1].splitlines() if "error_code" in line]
     assert codes == ["error_code: 82 FENCED_INSTANCE_ID", "error_code: 0"]
-    told = [json.loads(line)["response"]["values"] for line in says(path, "-v", "--json")[1].splitlines()]
-    assert [one["error_code"] for one in told] == [82, 0]
+    values = [json.loads(line)["response"]["values"] for line in says(path, "-v", "--json")[1].splitlines()]
+    assert [one["error_code"] for one in values] == [82, 0]
 
 
 def test_hex_is_the_tree_beside_the_bytes_as_in_decode(capture: Path, says: Says) -> None:
@@ -211,7 +210,7 @@ def test_values_tell_what_batches_are_though_their_records_are_blank(tmp_path: P
     talk = Talk().produce(records=content)
     blank(talk, content)
     path = str(written(tmp_path / "a.arrow", talk.rows))
-    told = [
+    expected = [
         f"bytes: {len(content)}", "batches:", "[0]:", "records: 3", f"bytes: {len(content)}", "codec: gzip",
         "offsets: 0-2", "base_timestamp: 2023-11-14 22:13:20.000Z",
         "max_timestamp: 2023-11-14 22:13:22.000Z", "producer_id: 4001", "producer_epoch: 2",
@@ -219,7 +218,7 @@ def test_values_tell_what_batches_are_though_their_records_are_blank(tmp_path: P
     ]  # fmt: skip
     lines = [line.strip() for line in says(path, "-v")[1].splitlines()]
     at = lines.index("records:") + 1
-    assert lines[at : at + len(told)] == told
+    assert lines[at : at + len(expected)] == expected
     partition = json.loads(says(path, "-v", "--json")[1])["request"]["values"]["topic_data"][0][
         "partition_data"
     ][0]
@@ -238,8 +237,8 @@ def test_values_show_records_that_were_kept_up_to_a_bound(tmp_path: Path, says: 
     assert "producer_id" not in out
     assert all(f'"k{n}"' in says(path, "-x")[1] for n in range(12))
     [found] = [json.loads(line) for line in says(path, "api == Fetch", "-v", "--json")[1].splitlines()]
-    told = found["response"]["values"]["responses"][0]["partitions"][0]["records"]["batches"][0]["content"]
-    assert told[1] == {
+    content = found["response"]["values"]["responses"][0]["partitions"][0]["records"]["batches"][0]["content"]
+    assert content[1] == {
         "offset": 1, "timestamp": "2023-11-14 22:13:21.000Z", "key": "k1", "value": "v1", "headers": [],
     }  # fmt: skip
 
@@ -286,9 +285,9 @@ def test_what_klamm_did_and_what_is_missing_is_said(tmp_path: Path, says: Says) 
     assert lines[5].endswith("no answer")
     assert "    topics[0].name: orders -> ORDERS" in says(path, "-v", "api == Metadata")[1].splitlines()
     assert says(path, "-x", "api == Metadata")[1].count('name: "ORDERS"') == 1
-    told = [json.loads(line) for line in says(path, "--json")[1].splitlines()]
-    assert (told[0]["lost"], told[1]["fates"]) == (7, {"response": "rewritten"})
-    assert told[3]["request_missing"] is True
+    objects = [json.loads(line) for line in says(path, "--json")[1].splitlines()]
+    assert (objects[0]["lost"], objects[1]["fates"]) == (7, {"response": "rewritten"})
+    assert objects[3]["request_missing"] is True
 
 
 def test_what_is_missing_of_a_connection_is_said_with_its_number_and_time(tmp_path: Path, says: Says) -> None:
@@ -299,8 +298,8 @@ def test_what_is_missing_of_a_connection_is_said_with_its_number_and_time(tmp_pa
         "... 22:13:20.002 connection=7: 1 frame is missing here: "
         "the connection ended in the middle of a request"
     )
-    told = json.loads(says(path, "--json")[1].splitlines()[-1])
-    assert (told["lost"], told["connection"], told["connection_id"]) == (1, "10.0.0.7:50000", 7)
+    document = json.loads(says(path, "--json")[1].splitlines()[-1])
+    assert (document["lost"], document["connection"], document["connection_id"]) == (1, "10.0.0.7:50000", 7)
 
 
 def test_what_was_kept_as_its_size_only_says_so(tmp_path: Path, says: Says) -> None:
@@ -345,6 +344,24 @@ def test_stats_sum_up(capture: Path, says: Says) -> None:
     assert beat[-2:] == ["REBALANCE_IN_PROGRESS", "1"]
     assert ["app", "4", "100.0%", "192B", "202B"] in lines
     assert "REBALANCE" not in says("a.arrow", "--stats", "--headers")[1]
+
+
+def test_without_errors_no_column_of_bodies_is_read(
+    capture: Path, says: Says, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: set[str] = set()
+    batches = Reading.batches
+
+    def noted(reading: Reading, columns: Collection[str]) -> Iterator[Any]:
+        asked.update(columns)
+        return batches(reading, columns)
+
+    monkeypatch.setattr(Reading, "batches", noted)
+    monkeypatch.delattr(Reading, "__iter__")  # which would read rows
+    assert says("a.arrow", "--stats", "--headers")[0] == 0
+    assert asked & {"frame", "forwarded", "size"} == {"size"}
+    assert says("a.arrow", "--stats")[0] == 0
+    assert "frame" in asked
 
 
 def test_stats_as_json_are_one_object(capture: Path, says: Says) -> None:
@@ -445,7 +462,7 @@ def test_output_does_not_touch_what_is_there(capture: Path, says: Says) -> None:
         (("a.arrow", "--headers"), "--headers is of --stats: say both"),
         (
             ("a.arrow", "--stats", "api == Fetch"),
-            "--stats is of whole captures: cut what you want",
+            "--stats is of whole captures: cut a part",
         ),
         (("a.arrow", "-f", "--stats"), "--follow lists exchanges as they come: leave out --stats"),
         (
@@ -486,7 +503,7 @@ def test_a_capture_that_grows_is_followed(capture: Path, says: Says, monkeypatch
             written(capture.with_name("b.arrow"), more.rows)
         assert len(looks) < 5
 
-    monkeypatch.setattr(show.time, "sleep", sleep)
+    monkeypatch.setattr("klamm.cli.captures.show.time.sleep", sleep)
     out = says(".", "-f", "-n", "5")[1]
     assert out.splitlines()[1:5] == [METADATA, PRODUCE, FETCH, HEARTBEAT]
     assert "client=late" in out.splitlines()[5]

@@ -148,14 +148,14 @@ def test_a_layout_as_json_has_all_that_the_table_has(capsys: pytest.CaptureFixtu
 def test_every_layout_is_json_in_all_its_versions(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     found = API.get(name) or PAYLOADS[name]
     for version in range(found.versions.first, found.versions.last + 1):
-        told = [json.loads(line) for line in printed(f"{name} {version} --json", capsys).splitlines()]
-        assert {one["version"] for one in told} == {version}
+        objects = [json.loads(line) for line in printed(f"{name} {version} --json", capsys).splitlines()]
+        assert {one["version"] for one in objects} == {version}
 
 
 def test_the_list_as_json_is_one_object_a_line(capsys: pytest.CaptureFixture[str]) -> None:
-    told = [json.loads(line) for line in printed("--json", capsys).splitlines()]
-    assert [one["key"] for one in told if "api" in one] == [api.key for api in API]
-    assert [one["payload"] for one in told if "payload" in one] == [payload.name for payload in PAYLOADS]
+    objects = [json.loads(line) for line in printed("--json", capsys).splitlines()]
+    assert [one["key"] for one in objects if "api" in one] == [api.key for api in API]
+    assert [one["payload"] for one in objects if "payload" in one] == [payload.name for payload in PAYLOADS]
 
 
 @pytest.mark.parametrize(

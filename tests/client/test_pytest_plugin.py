@@ -177,7 +177,7 @@ def test_the_seed_decides_chances_and_is_0_where_nothing_is_said(
 
         def test_any(klamm):
             assert klamm.process.log.with_name("rules.yaml").read_text() == "seed: {seed}\\nrules: []\\n"
-            assert "seed {seed}" in klamm.process.said()
+            assert "seed {seed}" in klamm.process.log_tail()
         """
     )
     result = project.runpytest_subprocess("--klamm-bootstrap", cluster, *options, *NO_OTHERS)

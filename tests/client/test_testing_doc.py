@@ -24,9 +24,9 @@ COMMANDS = re.search(r"```sh\n(.*?)```", TEXT, re.DOTALL)
 
 
 def test_every_method_of_the_tables_is_there_and_the_tables_have_all() -> None:
-    told = set(re.findall(r"^\| `(?:await )?(\w+)[(`]", TEXT, re.MULTILINE))
+    methods = set(re.findall(r"^\| `(?:await )?(\w+)[(`]", TEXT, re.MULTILINE))
     there = {name for name in vars(Front) if not name.startswith("_")} | {"api"}
-    assert told == there - {"bootstrap", "admin", "close"}
+    assert methods == there - {"bootstrap", "admin", "close"}
 
 
 def test_the_commands_for_other_languages_run() -> None:
@@ -93,6 +93,6 @@ def test_what_is_refused_says_why_in_the_form_that_is_told(wrong: dict[str, str]
         )
     body, status = done.stdout.rsplit("\n", 1)
     assert int(status) == 422
-    told = json.loads(body)
-    assert told["mistakes"][0]["path"] == "api"
-    assert "did you mean Produce?" in told["mistakes"][0]["reason"]
+    document = json.loads(body)
+    assert document["mistakes"][0]["path"] == "api"
+    assert "did you mean Produce?" in document["mistakes"][0]["reason"]

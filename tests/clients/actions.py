@@ -10,7 +10,9 @@ An action is a flat JSON object; `do` names it, and what it leaves out has a def
   move         topic partition nodes; kafka-python only
   administrate topic partitions replication_factor -> brokers, topics, configs, ...: what the library can
 
-Every action takes `timeout_s`; `security`, `mechanism`, `username`, `password`, `ca` where they are wanted.
+Every action takes `timeout_s`; `security`, `mechanism`, `username`, `password`, `token` (a file with the
+one of OAUTHBEARER), `ca` and `cert` where wanted.
+`ca` is a PEM file of certificates to trust, `cert` one with the client's own and its key.
 """
 
 import json
@@ -25,6 +27,7 @@ DEFAULTS: Action = {
     "acks": "all",
     "aborted": 0,
     "ca": None,
+    "cert": None,
     "compression": "none",
     "group": "group",
     "headers": True,
@@ -40,7 +43,8 @@ DEFAULTS: Action = {
     "security": "PLAINTEXT",
     "seed": "seed",
     "size": 0,
-    "timeout_s": 40,
+    "timeout_s": 90,
+    "token": None,
     "transactional_id": None,
     "unique": False,
     "username": None,

@@ -2,15 +2,28 @@
 
 import asyncio
 import ssl
+import sys
 import time
 from collections.abc import Callable, Coroutine
+from pathlib import Path
 from typing import Any
 
 from actions import Action, enough, pace, run, settle_s
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+from aiokafka.abc import AbstractTokenProvider
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from records import digest, fingerprint, record
+
+
+class Token(AbstractTokenProvider):
+    """Of a file."""
+
+    def __init__(self, file: str) -> None:
+        self.text = Path(file).read_text()
+
+    async def token(self) -> str:
+        return self.text
 
 
 def _settings(bootstrap: str, action: Action) -> dict[str, Any]:
@@ -19,7 +32,11 @@ def _settings(bootstrap: str, action: Action) -> dict[str, Any]:
         settings["security_protocol"] = action["security"]
     if "SSL" in action["security"]:
         settings["ssl_context"] = ssl.create_default_context(cafile=action["ca"])
-    if action["mechanism"]:
+        if action["cert"]:
+            settings["ssl_context"].load_cert_chain(action["cert"])
+    if action["token"]:
+        settings |= {"sasl_mechanism": "OAUTHBEARER", "sasl_oauth_token_provider": Token(action["token"])}
+    elif action["mechanism"]:
         settings |= {
             "sasl_mechanism": action["mechanism"],
             "sasl_plain_username": action["username"],
@@ -59,6 +76,8 @@ async def produce(bootstrap: str, action: Action) -> dict[str, Any]:
             answers = await send(action["seed"], action["count"])
         await asyncio.sleep(settle_s(action))
     failed = [index for index, answer in enumerate(answers) if isinstance(answer, BaseException)]
+    for index in failed:
+        print(repr(answers[index]), file=sys.stderr)
     return {"acknowledged": action["count"] - len(failed), "failed": failed}
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, ConsumerRebalanceListener
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.errors import KafkaError, for_code
-from reactions import Options, Told, failure, is_late, run, sasl, say, since
+from reactions import Options, Rebalances, failure, is_late, run, sasl, say, since
 
 
 def _settings(bootstrap: str, options: Options) -> dict[str, Any]:
@@ -88,7 +88,7 @@ async def _abort(producer: AIOKafkaProducer) -> bool:
     return True
 
 
-class _Told(Told, ConsumerRebalanceListener):  # type: ignore[misc]
+class _Rebalances(Rebalances, ConsumerRebalanceListener):
     pass
 
 
@@ -104,7 +104,7 @@ async def consume(bootstrap: str, topic: str, options: Options) -> None:
         heartbeat_interval_ms=300,
         session_timeout_ms=6000,
     )
-    consumer.subscribe([topic], listener=_Told(begin))
+    consumer.subscribe([topic], listener=_Rebalances(begin))
     if not await _started(consumer, "start", begin):
         return
     while not (committed or (is_late(options) and not count)) and errors < options["errors"]:

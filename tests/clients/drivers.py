@@ -2,12 +2,13 @@
 
     PROGRAM BOOTSTRAP ACTION TOPIC [key=value ...]
 
-  produce      n acks(0|1|all) idempotent           -> produced, error
+  produce      n acks(0|1|all) idempotent           -> produced, error; franz-go's also pause_ms, before each
   transaction  n id                                 -> initialised, produced, committed, error, aborted
   consume      group n isolation reset errors       -> assigned, revoked, lost, record, committed, error
   admin        op(create|describe|delete) partitions replicas  -> created, described, deleted, error
 
-Every action takes `timeout_ms` (20000), and `username` and `password` for SASL_PLAINTEXT with PLAIN. An event
+Every action takes `timeout_ms` (20000), and `username` and `password` for SASL with PLAIN; franz-go's also
+`ca` and `cert` for TLS, and `mechanism` and `token`, as in actions.py. An event
 is a JSON line on standard output, and the last one is `done`; the client's log goes to standard error.
 
   produced     i partition offset ms                  ms: since the call began
@@ -30,6 +31,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tests.brokers.jars import ROOT, compiled, java
+from tests.brokers.kraft import VERSION
 from tests.brokers.namespace import Namespace
 
 FOLDER = Path(__file__).resolve().parent
@@ -90,8 +92,8 @@ def _python(name: str) -> Callable[[], list[str]]:
 def _java() -> list[str]:
     sources = FOLDER / "java"
     logging = f"-Dlog4j2.configurationFile={sources}/reactions.properties"
-    classes = compiled("4.3.1", sources, sources / "kafka_4_3")
-    return java("4.3.1", "Reactions", options=(logging,), classes=classes)
+    classes = compiled(VERSION, sources, sources / "kafka_4")
+    return java(VERSION, "Reactions", options=(logging,), classes=classes)
 
 
 def _franz_go() -> list[str]:

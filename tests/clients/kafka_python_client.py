@@ -1,11 +1,23 @@
 """kafka-python 3 as a client program; actions.py says how it is called."""
 
 import time
+from pathlib import Path
 from typing import Any
 
 from actions import Action, enough, pace, run, settle_s
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
+from kafka.net.sasl.oauth import AbstractTokenProvider
 from records import digest, fingerprint, record
+
+
+class Token(AbstractTokenProvider):
+    """Of a file."""
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+
+    def token(self) -> str:
+        return Path(self.file).read_text()
 
 
 def _settings(bootstrap: str, action: Action) -> dict[str, Any]:
@@ -14,7 +26,11 @@ def _settings(bootstrap: str, action: Action) -> dict[str, Any]:
         settings["api_version"] = tuple(map(int, action["api_version"].split(".")))
     if action["security"] != "PLAINTEXT":
         settings |= {"security_protocol": action["security"], "ssl_cafile": action["ca"]}
-    if action["mechanism"]:
+    if action["cert"]:
+        settings |= {"ssl_certfile": action["cert"], "ssl_keyfile": action["cert"]}
+    if action["token"]:
+        settings |= {"sasl_mechanism": "OAUTHBEARER", "sasl_oauth_token_provider": Token(action["token"])}
+    elif action["mechanism"]:
         settings |= {
             "sasl_mechanism": action["mechanism"],
             "sasl_plain_username": action["username"],
@@ -64,7 +80,6 @@ def produce(bootstrap: str, action: Action) -> dict[str, Any]:
 def consume(bootstrap: str, action: Action) -> dict[str, Any]:
     """Read `count` records in a classic group, and commit."""
     consumer = KafkaConsumer(
-        action["topic"],
         **_settings(bootstrap, action),
         group_id=action["group"],
         auto_offset_reset="earliest",
@@ -72,6 +87,9 @@ def consume(bootstrap: str, action: Action) -> dict[str, Any]:
         isolation_level=action["isolation"],
         max_partition_fetch_bytes=32 << 20,
     )
+    # A leader that does not know the topic yet assigns nothing, and waits for ever after its second join.
+    consumer.partitions_for_topic(action["topic"])
+    consumer.subscribe([action["topic"]])
     fingerprints: list[str] = []
     deadline = time.monotonic() + action["timeout_s"]
     while not enough(action, fingerprints) and time.monotonic() < deadline:

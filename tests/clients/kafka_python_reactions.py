@@ -6,7 +6,7 @@ from typing import Any
 from kafka import ConsumerRebalanceListener, KafkaAdminClient, KafkaConsumer, KafkaProducer
 from kafka.admin import NewTopic
 from kafka.errors import KafkaError
-from reactions import Options, Told, failure, is_late, run, sasl, say, since
+from reactions import Options, Rebalances, failure, is_late, run, sasl, say, since
 
 
 def _settings(bootstrap: str, options: Options) -> dict[str, Any]:
@@ -91,7 +91,7 @@ def _abort(producer: KafkaProducer) -> bool:
     return True
 
 
-class _Told(Told, ConsumerRebalanceListener):  # type: ignore[misc]
+class _Rebalances(Rebalances, ConsumerRebalanceListener):
     pass
 
 
@@ -111,7 +111,7 @@ def consume(bootstrap: str, topic: str, options: Options) -> None:
     except KafkaError as error:
         failure("start", error, begin)
         return
-    consumer.subscribe([topic], listener=_Told(begin))
+    consumer.subscribe([topic], listener=_Rebalances(begin))
     # Not short: a poll that ends amid a rebalance may lose the assignment (kafka-python 3.0.12).
     patience_ms = min(1000, options["timeout_ms"] // 4)
     while not (committed or (is_late(options) and not count)) and errors < options["errors"]:

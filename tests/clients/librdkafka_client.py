@@ -1,6 +1,7 @@
 """librdkafka (confluent-kafka) as a client program; actions.py says how it is called."""
 
 import time
+from pathlib import Path
 from typing import Any
 
 from actions import Action, enough, pace, run, settle_s
@@ -31,7 +32,12 @@ def _settings(bootstrap: str, action: Action) -> dict[str, Any]:
         settings["security.protocol"] = action["security"]
     if action["ca"]:
         settings["ssl.ca.location"] = action["ca"]
-    if action["mechanism"]:
+    if action["cert"]:
+        settings |= {"ssl.certificate.location": action["cert"], "ssl.key.location": action["cert"]}
+    if action["token"]:
+        token = Path(action["token"]).read_text()
+        settings |= {"sasl.mechanism": "OAUTHBEARER", "oauth_cb": lambda _: (token, time.time() + 600)}
+    elif action["mechanism"]:
         settings |= {
             "sasl.mechanism": action["mechanism"],
             "sasl.username": action["username"],

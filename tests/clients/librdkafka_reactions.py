@@ -28,16 +28,16 @@ def _settings(bootstrap: str, options: Options) -> dict[str, Any]:
 
 
 def _client_error(error: KafkaError) -> None:
-    """What the client says outside of any call. It would go on, but a wrong password ends the program."""
+    """An error that the client reports outside of any call. After a wrong password the program ends."""
     if error.code() == KafkaError._AUTHENTICATION:
         _failure("client", error, time.monotonic())
         done()
 
 
 def _failure(where: str, error: KafkaError, begin: float, **fields: Any) -> None:
-    said = {"retriable": error.retriable(), "fatal": error.fatal(), **fields}
+    details = {"retriable": error.retriable(), "fatal": error.fatal(), **fields}
     name = error_name(error.code()) if error.code() > 0 else error.name()
-    say("error", where=where, error=name, message=error.str(), ms=since(begin), **said)
+    say("error", where=where, error=name, message=error.str(), ms=since(begin), **details)
 
 
 def _send(producer: Producer, topic: str, index: int) -> KafkaError | None:
@@ -133,10 +133,15 @@ def consume(bootstrap: str, topic: str, options: Options) -> None:
     )
     begin, count, errors, committed = time.monotonic(), 0, 0, False
 
-    def told(event: str) -> Any:
+    def rebalance_callback(event: str) -> Any:
         return lambda _, partitions: partitions_event(event, partitions, begin)
 
-    consumer.subscribe([topic], on_assign=told("assigned"), on_revoke=told("revoked"), on_lost=told("lost"))
+    consumer.subscribe(
+        [topic],
+        on_assign=rebalance_callback("assigned"),
+        on_revoke=rebalance_callback("revoked"),
+        on_lost=rebalance_callback("lost"),
+    )
     while not (committed or (is_late(options) and not count)) and errors < options["errors"]:
         where = "poll"
         try:

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tests.brokers.jars import compiled, java
+from tests.brokers.jars import ROOT, compiled, java
+from tests.brokers.kraft import OLDER, VERSION
 
 FOLDER = Path(__file__).resolve().parent
 QUIET = ("-Dlog4j2.level=WARN",)
@@ -21,11 +22,19 @@ def _java(version: str, main: str, folder: str) -> Callable[[], list[str]]:
     return lambda: java(version, main, options=QUIET, classes=compiled(version, sources, sources / folder))
 
 
+def _kafkajs() -> list[str]:
+    if not (ROOT / ".js" / "node_modules" / "kafkajs").exists():
+        raise RuntimeError("kafkajs is missing; run: make .js/package-lock.json")
+    return ["node", str(FOLDER / "js" / "client.js")]
+
+
 PROGRAMS = {
     "librdkafka": _python("librdkafka"),
     "aiokafka": _python("aiokafka"),
     "kafka-python": _python("kafka_python"),
-    "java": _java("4.3.1", "Client", "kafka_4_3"),
+    "kafkajs": _kafkajs,
+    "java": _java(VERSION, "Client", "kafka_4"),
+    f"java-{OLDER}": _java(OLDER, "Client", "kafka_4"),
     "java-0.8": _java("0.8.2.2", "OldClient", "kafka_0_8"),
 }
 

@@ -81,7 +81,7 @@ def partitions_event(event: str, partitions: Iterable[Any], begin: float) -> Non
         say(event, partitions=numbers, ms=since(begin))
 
 
-class Told:
+class Rebalances:
     """A listener of aiokafka or kafka-python: what its consumer gets and loses is said."""
 
     def __init__(self, begin: float) -> None:
@@ -118,7 +118,7 @@ def code_name(error: Exception) -> str:
 def failure(where: str, error: Exception, begin: float, **fields: Any) -> None:
     """The event of an exception of aiokafka or kafka-python."""
     retriable = bool(getattr(error, "retriable", False))
-    said = {"fatal": False, **fields}
+    details = {"fatal": False, **fields}
     say(
         "error",
         where=where,
@@ -126,7 +126,7 @@ def failure(where: str, error: Exception, begin: float, **fields: Any) -> None:
         message=str(error),
         retriable=retriable,
         ms=since(begin),
-        **said,
+        **details,
     )
 
 

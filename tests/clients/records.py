@@ -8,7 +8,7 @@ Headers = Sequence[tuple[str, bytes]]
 
 
 class Record(NamedTuple):
-    """What a test sends."""
+    """A record that a test sends."""
 
     key: bytes | None
     value: bytes | None

@@ -8,9 +8,10 @@ from typing import Any, Literal
 import msgspec
 
 from klamm.client.types import Capture
-from klamm.proxy.metrics.as_json import counters
-from klamm.proxy.metrics.snapshot import ClusterState, NodeState, RuleCounts, RuleState, take
-from klamm.proxy.session.counters import Stats
+from klamm.proxy.metrics import as_json
+from klamm.proxy.metrics.snapshot import ClusterState, NodeState, RuleCounts, RuleState, WorkerCounts, take
+from klamm.proxy.metrics.usage import usage
+from klamm.proxy.session.observing.counters import Stats
 
 STARTED_AT = 1_700_000_000.0
 
@@ -45,10 +46,16 @@ class FakeState:
         for broker in ("1", "2", "3"):
             self.stats.connections["demo", broker] = 4
             self.stats.opened["demo", broker] = 6
+        self.stats.traced.update({("exported",): 40, ("failed",): 2, ("dropped",): 1})
         self.stats.unanswered["demo", "3", "Fetch", "billing-1", "reset by broker"] = 2
         self.stats.closed["demo", "client closed"] = 6
+        self.stats.reauthentications["demo", "1"] = 7
+        self.stats.opaque["demo", "3", "client"] = 5000
         for name, version, connections in SOFTWARE:
             self.stats.software["demo", name, version] = connections
+        self.stats.logins["demo", "SCRAM-SHA-512", "success"] = 3
+        self.stats.principal("demo", "User:CN=orders-service,O=Example", 3)
+        self.stats.client_instance("demo", "billing-1", "ABEiM0RVZneImaq7zN3u_w")
 
     def run(self, seconds: int, speed: float = 1.0) -> None:
         """`speed` multiplies requests a second."""
@@ -66,17 +73,17 @@ class FakeState:
                 errors,
             ) in TRAFFIC:
                 for number in range(int(rate * speed)):
-                    lane = self.stats.of_requests("demo", str(number % 3 + 1), client, api, version)
+                    counted = self.stats.of_requests("demo", str(number % 3 + 1), client, api, version)
                     latency_ns = int(median_ms * 1e6 * draw.lognormvariate(0, 0.4))
-                    lane.requests += 1
-                    lane.responses += 1
-                    lane.own_answers += api == "Heartbeat"
-                    lane.request_bytes += request_bytes
-                    lane.response_bytes += response_bytes
-                    lane.latency.add(latency_ns)
-                    lane.own.add(int(15_000 * draw.lognormvariate(0, 0.5)))
+                    counted.requests += 1
+                    counted.responses += 1
+                    counted.own_answers += api == "Heartbeat"
+                    counted.request_bytes += request_bytes
+                    counted.response_bytes += response_bytes
+                    counted.latency.add(latency_ns)
+                    counted.own.add(int(15_000 * draw.lognormvariate(0, 0.5)))
                     codes = [code for code, share in errors.items() if draw.random() < share]
-                    lane.errors.update(codes)
+                    counted.errors.update(codes)
                     if topic:
                         named = self.stats.of_topic("demo", topic, api)
                         named.requests += 1
@@ -98,6 +105,15 @@ class FakeState:
             ClusterState("demo", bootstrap, "127.0.0.1:19092", "8HNQ3TRVS2mPL9JdtzzJNw", True, nodes=nodes)
         ]
 
+    async def refresh(self) -> None:
+        pass
+
+    def counters(self) -> Stats:
+        return self.stats
+
+    def workers(self) -> WorkerCounts:
+        return WorkerCounts(2, 1, {1: usage(STARTED_AT)})
+
     def in_flight(self) -> dict[tuple[str, str], int]:
         return {("demo", "1"): 3, ("demo", "2"): 2, ("demo", "3"): 2}
 
@@ -110,6 +126,15 @@ class FakeState:
     def frames_paused(self) -> int:
         return 4
 
+    def config_rejected(self) -> bool | None:
+        return False
+
+    def draining(self) -> bool:
+        return False
+
+    def audit_dropped(self) -> int:
+        return 3
+
     def log_dropped(self) -> int:
         return 0
 
@@ -118,8 +143,8 @@ class FakeState:
 
 
 def answer(state: FakeState) -> dict[str, Any]:
-    """What /v1/counters would say, as a client reads it; the clock is that of the traffic."""
-    read: dict[str, Any] = json.loads(msgspec.json.encode(counters(asyncio.run(take(state)))))
+    """The answer of /v1/counters, as a client reads it; the clock is that of the traffic."""
+    read: dict[str, Any] = json.loads(msgspec.json.encode(as_json.counters(asyncio.run(take(state)))))
     return read | {"version": "0.1.0", "pid": 1, "now": STARTED_AT + state.seconds}
 
 

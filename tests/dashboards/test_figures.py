@@ -78,10 +78,6 @@ def test_bars_are_as_high_as_their_share_and_only_zero_is_empty() -> None:
     assert figures.bars([]) == ""
 
 
-def test_text_from_the_wire_cannot_move_the_cursor() -> None:
-    assert figures.printable("a\x1b[2Jb\nc\u202ed ä中") == "a�[2Jb�c�d ä中"
-
-
 @pytest.mark.parametrize(
     ("found", "text"),
     [

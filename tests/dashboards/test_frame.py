@@ -1,4 +1,4 @@
-"""What the terminal shows, letter by letter where it is small, line by line where it is large."""
+"""The pictures of the terminal view, letter by letter where it is small, line by line where it is large."""
 
 from collections.abc import Sequence
 from io import StringIO
@@ -11,7 +11,7 @@ from klamm.dashboards.terminal.window import Counters
 from tests.dashboards.fake_state import FakeState, answer, two_answers
 
 SMALL = """\
-klamm 0.1.0   ● demo  3 brokers  127.0.0.1:19092            up 0:30  Ctrl-C ends
+klamm 0.1.0   ● demo  2/3 brokers  127.0.0.1:19092          up 0:30  Ctrl-C ends
 510 req/s  594 kB in/s  965 kB out/s  12 conn  7 in flight  5.0 err/s       ▂▄▆█
 brokers p50 1.96 ms  p99 < 10 ms    klamm itself p50 17 µs  p99 50 µs
 API                                 req/s    in/s   out/s     p50     p99  err/s
@@ -56,43 +56,43 @@ def test_a_small_terminal_has_room_for_all_that_matters() -> None:
 
 
 def test_a_wide_terminal_shows_tables_beside_each_other_and_the_shape_of_latency() -> None:
-    shown = lines(140, 50, *two_answers(), rates=[100.0, 200.0])
-    headings = [line.split() for line in shown if line[:1].isupper()]
+    drawn = lines(140, 50, *two_answers(), rates=[100.0, 200.0])
+    headings = [line.split() for line in drawn if line[:1].isupper()]
     assert (
         headings[0]
         == "API req/s in/s out/s p50 p99 100 µs … 60.0 s err/s BROKER req/s p99 conn err/s".split()
     )
-    assert any(line.startswith("CLIENT ") and " TOPIC " in line for line in shown)
+    assert any(line.startswith("CLIENT ") and " TOPIC " in line for line in drawn)
     assert any(
-        line.startswith("ERROR ") and " CLIENT SOFTWARE " in line and " PROBLEM " in line for line in shown
+        line.startswith("ERROR ") and " CLIENT SOFTWARE " in line and " PROBLEM " in line for line in drawn
     )
-    fetch = next(line for line in shown if line.startswith("Fetch "))
-    produce = next(line for line in shown if line.startswith("Produce "))
+    fetch = next(line for line in drawn if line.startswith("Fetch "))
+    produce = next(line for line in drawn if line.startswith("Produce "))
     assert fetch.index("█") > produce.index("█")  # slower is further right
-    assert "REQUESTS A SECOND" in shown
-    assert "and" not in [line.split()[0] for line in shown if line]
+    assert "REQUESTS A SECOND" in drawn
+    assert "and" not in [line.split()[0] for line in drawn if line]
 
 
 @pytest.mark.parametrize(
     ("width", "height"), [(80, 24), (80, 60), (100, 30), (120, 24), (140, 50), (250, 80), (60, 16)]
 )
 def test_every_size_is_filled_and_never_exceeded(width: int, height: int) -> None:
-    shown = lines(width, height, *two_answers(), rates=[1.0] * 300)
-    assert len(shown) == height
-    assert max(len(line) for line in shown) <= width
+    drawn = lines(width, height, *two_answers(), rates=[1.0] * 300)
+    assert len(drawn) == height
+    assert max(len(line) for line in drawn) <= width
 
 
 @pytest.mark.parametrize(("width", "height"), [(60, 24), (50, 24), (40, 24), (20, 24), (16, 24)])
 def test_a_narrow_terminal_drops_numbers_before_names(width: int, height: int) -> None:
-    shown = lines(width, height, *two_answers())
-    (produce,) = [line for line in shown if line.split()[:1] == ["Produce"]]
+    drawn = lines(width, height, *two_answers())
+    (produce,) = [line for line in drawn if line.split()[:1] == ["Produce"]]
     assert "430" in produce or width < 20
-    assert any(line.startswith("legacy-imp") for line in shown)
-    heading = next(line for line in shown if line.startswith("API"))
+    assert any(line.startswith("legacy-imp") for line in drawn)
+    heading = next(line for line in drawn if line.startswith("API"))
     left = heading.split()[1:]
     assert left == [word for word in ("req/s", "in/s", "out/s", "p50", "p99", "err/s") if word in left]
     assert ("in/s" in left) == (width >= 60)
-    assert max(map(len, shown)) <= width
+    assert max(map(len, drawn)) <= width
 
 
 @pytest.mark.parametrize(("width", "height"), [(40, 10), (20, 5)])
@@ -106,8 +106,8 @@ def test_what_does_not_fit_is_counted() -> None:
     for number in range(50):
         state.stats.of_requests("demo", "1", f"client-{number}", "Fetch", 16).requests = 1
     state.run(1)
-    shown = lines(80, 24, None, answer(state))
-    clients = shown[next(n for n, line in enumerate(shown) if line.startswith("CLIENT")) + 1 :]
+    drawn = lines(80, 24, None, answer(state))
+    clients = drawn[next(n for n, line in enumerate(drawn) if line.startswith("CLIENT")) + 1 :]
     hidden = next(line for line in clients if line.startswith("and "))
     assert int(hidden.split()[1]) + clients.index(hidden) == 56
 
@@ -119,15 +119,15 @@ def test_a_cluster_that_is_not_ready_is_the_first_thing_seen() -> None:
 
 
 def test_header_metering_says_why_there_are_no_topics_and_no_errors() -> None:
-    shown = "\n".join(lines(80, 24, None, answer(FakeState("header"))))
-    assert shown.count("not metered") == 2
-    assert "none" not in shown
+    drawn = "\n".join(lines(80, 24, None, answer(FakeState("header"))))
+    assert drawn.count("not metered") == 2
+    assert "none" not in drawn
 
 
 def test_before_any_traffic_it_is_empty_and_whole() -> None:
-    shown = lines(80, 24, None, answer(FakeState()))
-    assert shown[1].startswith("– req/s  – in/s  – out/s")
-    assert len(shown) == 24
+    drawn = lines(80, 24, None, answer(FakeState()))
+    assert drawn[1].startswith("– req/s  – in/s  – out/s")
+    assert len(drawn) == 24
 
 
 def test_a_notice_is_the_last_line_at_any_height() -> None:

@@ -1,8 +1,12 @@
 """Quantiles of buckets: no more than they tell."""
 
+from typing import Any
+
 import pytest
 
 from klamm.dashboards.terminal.quantiles import Quantile, quantile
+
+NEAR_HALF: Any = pytest.approx(0.50505, abs=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -17,7 +21,7 @@ from klamm.dashboards.terminal.quantiles import Quantile, quantile
         ([0, 29, 0], 40.0, 0.5, Quantile(2.0, "<")),
         ([0, 30, 0], 40.0, 0.5, Quantile(1.5)),
         ([50, 50, 0], 100.0, 0.5, Quantile(1.0)),
-        ([990, 10, 0], 500.0, 0.5, Quantile(pytest.approx(0.50505, abs=1e-4))),
+        ([990, 10, 0], 500.0, 0.5, Quantile(NEAR_HALF)),
         ([980, 20, 0], 500.0, 0.99, Quantile(2.0, "<")),  # few are so slow: only their bucket is known
         ([0, 0, 10], 90.0, 0.5, Quantile(2.0, ">")),
     ],

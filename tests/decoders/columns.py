@@ -1,16 +1,16 @@
-"""What `pick`, `walk` and `locate` must find, taken from the values of a full read."""
+"""The results that `pick`, `walk` and `locate` must have, taken from the values of a full read."""
 
 from collections.abc import Iterator
 from typing import Any
 
 from klamm.decoders.interpret import Layout
-from klamm.decoders.schema import Field, default_of, members, present, walk
+from klamm.decoders.schema import Field, all_fields, default_of, members, present
 
 Path = tuple[str, ...]
 
 
 def leaves(of: Layout) -> tuple[Path, ...]:
-    return tuple(path for path, f in walk(of.fields, of.version) if not members(f))
+    return tuple(path for path, f in all_fields(of.fields, of.version) if not members(f))
 
 
 def absent(f: Field, version: int, value: Any) -> bool:

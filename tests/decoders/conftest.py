@@ -4,7 +4,7 @@ import pytest
 
 from klamm.decoders import API
 from klamm.decoders.interpret import Layout
-from tests import told
+from tests import summary_lines
 
 _judged: dict[str, set[Layout]] = {"decode": set(), "encode": set(), "read back": set()}
 
@@ -16,7 +16,7 @@ def judged() -> dict[str, set[Layout]]:
 
 
 def _line() -> str | None:
-    """What `judged` collected: the layouts that were judged in every way."""
+    """The layouts that `judged` collected: those that were judged in every way."""
     if not any(_judged.values()):
         return None
     layouts = sum(2 * (api.versions.last - api.versions.first + 1) for api in API)
@@ -24,4 +24,4 @@ def _line() -> str | None:
     return f"wire layouts judged by Kafka's classes: {len(in_every_way)} of {layouts} ({', '.join(_judged)})"
 
 
-told.tellers.append(_line)
+summary_lines.sources.append(_line)

@@ -8,7 +8,18 @@ from typing import Any
 
 from klamm.decoders import API, DecodeError, compile, decode, encode, headers, interpret, layout
 from klamm.decoders.interpret import Layout
-from klamm.decoders.schema import FIXED, MARKS, Api, Field, Side, default_of, marked, members, present, walk
+from klamm.decoders.schema import (
+    FIXED,
+    MARKS,
+    Api,
+    Field,
+    Side,
+    all_fields,
+    default_of,
+    marked,
+    members,
+    present,
+)
 from tests.decoders.columns import Path, column, in_wire_order
 
 SIDES: tuple[Side, Side] = ("request", "response")
@@ -112,7 +123,7 @@ class Strict(interpret._Reader):
 
 
 def oddities(of: Layout, data: bytes) -> set[str]:
-    """What is not as Kafka writes it, in bytes that can be read; empty for canonical ones."""
+    """Differences from the bytes that Kafka would write, in readable bytes; empty for canonical ones."""
     strict = Strict(of, data)
     strict.struct(of.fields)
     return strict.odd
@@ -120,11 +131,13 @@ def oddities(of: Layout, data: bytes) -> set[str]:
 
 @cache
 def paths(of: Layout) -> frozenset[str]:
-    return frozenset(["", *(".".join(path) for path, _ in walk(of.fields, of.version))])
+    return frozenset(["", *(".".join(path) for path, _ in all_fields(of.fields, of.version))])
 
 
-def held(of: Layout, data: bytes) -> dict[str, Any] | None:
-    """What both readers make of a prefix of `data`: values that are written again, or a refusal (None)."""
+def read_both_ways(of: Layout, data: bytes) -> dict[str, Any] | None:
+    """The result of both readers for a prefix of `data`: values that are written again, or a refusal
+    (None).
+    """
     try:
         values, pos = interpret.read(of, data)
     except DecodeError as error:
@@ -175,7 +188,7 @@ def held_in_part(of: Layout, data: bytes, random: Random) -> None:
     paths, pick, locate, walker = readers_of_marks(of)
     picked, spans = read_or_none(pick, data), read_or_none(locate, data)
     walked = walk_or_none(walker, data, random)
-    values = held(of, data)
+    values = read_both_ways(of, data)
     if values is None or oddities(of, data) & {"a tag repeated", "a default as a tagged field"}:
         return
     columns = tuple(column(of.fields, of.version, values, path) for path in paths)

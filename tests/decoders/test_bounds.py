@@ -1,4 +1,4 @@
-"""What hostile bytes cost: memory in proportion to them, and time."""
+"""The cost of hostile bytes: memory in proportion to them, and time."""
 
 import gc
 import sys
@@ -17,7 +17,7 @@ from klamm.decoders.schema import FIXED, MARKS, Api, Field, marked, members, pre
 from tests.decoders.hostile import LAYOUTS, SIDES, layouts, message, reader
 
 MOST_MEMORY = 200  # times the input
-SOME_KB = 4 << 10  # what an input of few bytes may take
+SOME_KB = 4 << 10  # the most memory for an input of few bytes
 ELEMENTS = 100
 HUGE = uvarint(2**31 - 1)
 SEED = 7
@@ -98,7 +98,7 @@ def test_picks_of_marked_fields_from_arrays_of_the_smallest_elements_take_bounde
     for version in edges(api):
         for side in SIDES:
             of = layout(api.key, version, side)
-            pick = compile.pick(of, tuple(marked(of.fields, version, MARKS)))
+            pick: Callable[..., Any] = compile.pick(of, tuple(marked(of.fields, version, MARKS)))
             for chain in arrays(of.fields, version):
                 data = crowded(of, chain)
                 for body in (data, data[:-1]):
@@ -197,7 +197,7 @@ def whole(of: Layout, data: bytes) -> object:
 
 def test_a_value_that_a_walk_keeps_is_joined_once_however_small_the_chunks() -> None:
     size = 1 << 16
-    walking = compile.walk(layout("SaslAuthenticate", 2, "request"), (("auth_bytes",),))()
+    walking: Any = compile.walk(layout("SaslAuthenticate", 2, "request"), (("auth_bytes",),))()
     next(walking)
     walking.send(uvarint(size + 1))
     waiting = walking.gi_yieldfrom

@@ -1,4 +1,4 @@
-"""What to run for an extra, however klamm was installed."""
+"""The command that installs an extra, however klamm was installed."""
 
 import json
 import sys
@@ -28,7 +28,7 @@ def clone(tmp_path: Path) -> Path:
     return folder
 
 
-def said(monkeypatch: pytest.MonkeyPatch, origin: dict[str, Any] | None) -> str:
+def message(monkeypatch: pytest.MonkeyPatch, origin: dict[str, Any] | None) -> str:
     monkeypatch.setattr(metadata, "distribution", lambda name: Installed(origin))
     monkeypatch.setattr("shutil.which", lambda name: str(Path(sys.executable).with_name("pip")))
     return installing("capture")
@@ -39,9 +39,9 @@ def test_from_a_clone_it_is_the_clone_that_is_named(
     editable: dict[str, bool], option: str, clone: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     origin = {"url": clone.as_uri(), "dir_info": editable}
-    assert said(monkeypatch, origin) == f"pip install {option}'{clone}[capture]'"
+    assert message(monkeypatch, origin) == f"pip install {option}'{clone}[capture]'"
     monkeypatch.chdir(clone)
-    assert said(monkeypatch, origin) == f"pip install {option}'.[capture]'"
+    assert message(monkeypatch, origin) == f"pip install {option}'.[capture]'"
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_from_a_clone_it_is_the_clone_that_is_named(
 def test_from_elsewhere_it_is_where_klamm_came_from(
     origin: dict[str, Any] | None, wanted: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert said(monkeypatch, origin) == f"pip install {wanted}"
+    assert message(monkeypatch, origin) == f"pip install {wanted}"
 
 
 @pytest.mark.parametrize("found", [None, "/usr/bin/pip"])

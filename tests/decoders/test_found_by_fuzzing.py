@@ -8,7 +8,7 @@ from klamm.decoders import API, DecodeError, compile, decode, encode, interpret,
 from klamm.decoders.headers import read_request_header, read_response_header, request_frame
 from klamm.decoders.interpret import LONGEST_STRING, uvarint
 from klamm.decoders.schema import UNKNOWN_TAGS
-from tests.decoders.hostile import held, reader
+from tests.decoders.hostile import read_both_ways, reader
 
 FIND = layout("FindCoordinator", 3, "request")  # a string, an int8 and the tags
 TOPICS = layout("Metadata", 1, "request")  # a classic nullable array
@@ -27,7 +27,7 @@ def walked(walk: compile.Walk, data: bytes) -> Any:
 
 
 def test_a_string_is_as_long_as_kafka_allows_where_its_length_is_a_varint_too() -> None:
-    values = held(FIND, find(LONGEST_STRING))
+    values = read_both_ways(FIND, find(LONGEST_STRING))
     assert values is not None
     assert len(values["key"]) == LONGEST_STRING
 
@@ -61,6 +61,16 @@ def test_unknown_tagged_fields_are_written_in_the_order_that_they_were_read_in(t
     assert encode(values, FIND.api, FIND.version, FIND.side) == body
 
 
+def test_a_tag_of_a_later_version_is_kept_as_an_unknown_one() -> None:
+    """Kafka refuses it: tag 1 of a Fetch request is its replica_state, from version 15 on."""
+    of = layout("Fetch", 14, "request")
+    body = interpret.write(of, {UNKNOWN_TAGS: [(1, b"xyz")]})
+    values = read_both_ways(of, body)
+    assert values is not None
+    assert values[UNKNOWN_TAGS] == [(1, b"xyz")]
+    assert encode(values, of.api, of.version, of.side) == body
+
+
 def test_known_tagged_fields_take_their_place_among_the_unknown() -> None:
     of = layout("Fetch", 17, "request")
     values = decode(interpret.write(of, {"cluster_id": "c"}), of.api, of.version, of.side)
@@ -68,13 +78,13 @@ def test_known_tagged_fields_take_their_place_among_the_unknown() -> None:
     values["replica_state"] = {"replica_id": 7, "replica_epoch": 1}
     body = encode(values, of.api, of.version, of.side)
     assert body.endswith(b"\4" + b"\0\2\2c" + b"\1\x0d" + b"\0\0\0\7" + bytes(7) + b"\1\0" + b"\5\1x\x09\1y")
-    assert held(of, body) == values
+    assert read_both_ways(of, body) == values
 
 
 def test_the_last_of_a_repeated_tagged_field_holds_for_every_reader() -> None:
     of = layout("Fetch", 17, "request")
     body = interpret.write(of, {})[:-1] + b"\2" + b"\0\2\2a" + b"\0\2\2b"
-    values = held(of, body)
+    values = read_both_ways(of, body)
     assert values is not None
     assert values["cluster_id"] == "b"
     paths = (("cluster_id",),)
@@ -85,7 +95,7 @@ def test_the_last_of_a_repeated_tagged_field_holds_for_every_reader() -> None:
 @pytest.mark.parametrize("length", [-1, -2, -(2**31)])
 def test_any_negative_length_is_null_where_null_is_allowed_as_it_is_to_kafka(length: int) -> None:
     body = length.to_bytes(4, "big", signed=True)
-    values = held(TOPICS, body)
+    values = read_both_ways(TOPICS, body)
     assert values is not None
     assert values["topics"] is None
     assert compile.pick(TOPICS, (("topics", "name"),))(body, 0, 4) == (None, 4)
@@ -115,7 +125,7 @@ def test_any_negative_length_of_a_client_id_is_null() -> None:
 def test_a_tagged_field_of_another_size_than_its_value_is_refused_by_every_reader(section: bytes) -> None:
     of = layout("Fetch", 17, "request")
     body = interpret.write(of, {})[:-1] + section
-    assert held(of, body) is None
+    assert read_both_ways(of, body) is None
     for make in (compile.pick, compile.locate):
         with pytest.raises(compile.UNREADABLE):
             make(of, (("cluster_id",),))(body, 0, len(body))

@@ -6,7 +6,7 @@ import pytest
 
 from klamm.decoders import API, ERRORS, UnknownApi
 from klamm.decoders.error_codes import error_name
-from klamm.decoders.schema import ERROR, HOST, NODE_ID, PORT, SECRET, Field, Side, walk
+from klamm.decoders.schema import ERROR, HOST, NODE_ID, PORT, SECRET, Field, Side, all_fields
 
 SIDES: tuple[Side, Side] = ("request", "response")
 NODE_ENDPOINTS = {"node_endpoints.node_id", "node_endpoints.host", "node_endpoints.port"}
@@ -17,7 +17,7 @@ def fields() -> Iterator[tuple[str, Side, str, Field]]:
     for api in API:
         for side in SIDES:
             for version in range(api.versions.first, api.versions.last + 1):
-                for path, f in walk(api.fields(side), version):
+                for path, f in all_fields(api.fields(side), version):
                     yield api.name, side, ".".join(path), f
 
 

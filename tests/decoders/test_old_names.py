@@ -1,4 +1,4 @@
-"""What older Kafka, its clients and its guides call APIs and errors finds them too."""
+"""Names of APIs and errors from older Kafka, its clients and its guides."""
 
 import pytest
 

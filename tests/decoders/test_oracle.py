@@ -11,7 +11,7 @@ import pytest
 
 from klamm.decoders import API, ERRORS, DecodeError, compile, decode, encode, headers, interpret, layout
 from klamm.decoders.interpret import Layout
-from klamm.decoders.schema import UNKNOWN_TAGS, Api, Field, Side, defaults, members, walk
+from klamm.decoders.schema import UNKNOWN_TAGS, Api, Field, Side, all_fields, defaults, members
 from tests.decoders.columns import column, in_wire_order, leaves
 from tests.oracle.messages import (
     NEWEST_FIRST,
@@ -41,7 +41,7 @@ def messages() -> dict[Key, list[Message]]:
 
 
 def layouts(api: Api) -> Iterator[tuple[Layout, list[Message]]]:
-    """Those that Kafka has; the first test tells of others."""
+    """The layouts that Kafka has; the first test reports others."""
     for side in SIDES:
         for version in range(api.versions.first, api.versions.last + 1):
             if of_kafka := messages().get((api.key, side, version)):
@@ -119,16 +119,18 @@ def test_what_is_written_here_is_read_by_kafka_as_the_same_values(api: Api, judg
 
 def as_kafka_tells(fields: tuple[Field, ...], version: int, values: dict[str, Any]) -> dict[str, Any]:
     """Values with their defaults; without unknown tags and the bytes of records, which Kafka's JSON lacks."""
-    told = defaults(fields, version) | {name: value for name, value in values.items() if name != UNKNOWN_TAGS}
+    values_of_kafka = defaults(fields, version) | {
+        name: value for name, value in values.items() if name != UNKNOWN_TAGS
+    }
     for f in fields:
-        value = told.get(f.name)
+        value = values_of_kafka.get(f.name)
         if f.kind == "records" and value is not None:
-            told[f.name] = b""
+            values_of_kafka[f.name] = b""
         elif members(f) and value is not None:
             inner = value if f.kind == "array" else [value]
             inner = [as_kafka_tells(members(f), version, element) for element in inner]
-            told[f.name] = inner if f.kind == "array" else inner[0]
-    return told
+            values_of_kafka[f.name] = inner if f.kind == "array" else inner[0]
+    return values_of_kafka
 
 
 @every_api
@@ -205,7 +207,7 @@ def test_every_field_is_located_at_the_bytes_that_it_takes(api: Api) -> None:
     for of, written_by_kafka in layouts(api):
         paths = leaves(of)
         locate = compile.locate(of, paths)
-        fields = {path: replace(f, tag=None) for path, f in walk(of.fields, of.version)}
+        fields = {path: replace(f, tag=None) for path, f in all_fields(of.fields, of.version)}
         for message in written_by_kafka:
             values = decode(message.data, api.key, of.version, of.side)
             located = locate(message.data, 0, len(message.data))

@@ -25,7 +25,7 @@ from klamm.decoders.payloads import (
 )
 from klamm.decoders.payloads.control_records import CONTROL_TYPES
 from klamm.decoders.payloads.declaration import Payload
-from klamm.decoders.schema import FIXED, NEWEST, walk
+from klamm.decoders.schema import FIXED, NEWEST, all_fields
 from tests.oracle.payloads import Answers, Written, answers
 
 SEED = 20
@@ -281,7 +281,9 @@ def test_any_bytes_are_values_that_can_be_written_or_a_decode_error(
 @settings(max_examples=200, deadline=None)
 @given(key=st.none() | st.binary(max_size=40), value=st.none() | st.binary(max_size=40))
 def test_any_key_and_value_are_a_record_or_a_decode_error(key: bytes | None, value: bytes | None) -> None:
-    for read in (control_record, *(partial(coordinator_record, topic) for topic in COORDINATOR_TOPICS)):
+    of_topics = (partial(coordinator_record, topic) for topic in COORDINATOR_TOPICS)
+    readers: list[Any] = [control_record, *of_topics]
+    for read in readers:
         with suppress(DecodeError):
             read(key, value)
 
@@ -289,5 +291,5 @@ def test_any_key_and_value_are_a_record_or_a_decode_error(key: bytes | None, val
 def test_names_of_fields_are_unique_in_every_version() -> None:
     for payload in PAYLOADS:
         for version in versions(payload):
-            paths = [path for path, _ in walk(payload.fields, version)]
+            paths = [path for path, _ in all_fields(payload.fields, version)]
             assert len(paths) == len(set(paths)), payload.name

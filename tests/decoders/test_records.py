@@ -85,8 +85,8 @@ def test_what_a_batch_is_part_of_is_told() -> None:
     for name in ("is_transactional", "is_control", "has_delete_horizon", "producer_id", "base_sequence"):
         assert getattr(batch, name) == getattr(given, name)
     (found,) = records(batch)
-    told, value = control_record(found.key, found.value)
-    assert told.values["type"] == 1
+    decoded_key, value = control_record(found.key, found.value)
+    assert decoded_key.values["type"] == 1
     assert value is not None
     assert value.values["coordinator_epoch"] == 17
 

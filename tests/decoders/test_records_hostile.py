@@ -54,11 +54,11 @@ def outcome(data: bytes, limit: int = MEBIBYTE) -> int | RecordsError:
                 assert len(record.key or b"") + len(record.value or b"") <= max(limit, len(data))
                 found += 1
     except RecordsError as refused:
-        return told(refused, data)
+        return checked(refused, data)
     return found
 
 
-def told(refused: RecordsError, data: bytes) -> RecordsError:
+def checked(refused: RecordsError, data: bytes) -> RecordsError:
     assert refused.offset is not None
     assert 0 <= refused.offset <= len(data)
     assert refused.reason in str(refused)

@@ -20,7 +20,7 @@ from klamm.decoders.records import (
     valid_bytes,
     write,
 )
-from tests.oracle.records import NEWEST, WRITES_ALL, Holds, read, told, written
+from tests.oracle.records import NEWEST, WRITES_ALL, Holds, as_kafka, read, written
 
 SEED = 41
 WRITERS = {WRITES_ALL: (0, 1, 2), NEWEST: (2,)}
@@ -33,16 +33,16 @@ def by_kafka(kafka: str) -> list[tuple[bytes, Holds]]:
     return written(kafka, SEED, *WRITERS[kafka])
 
 
-def held(data: bytes) -> list[tuple[Batch, list[Record]]]:
+def batches_of(data: bytes) -> list[tuple[Batch, list[Record]]]:
     return [(batch, list(records(batch))) for batch in batches(data)]
 
 
 def as_told(data: bytes) -> list[Holds]:
-    return [told(batch, found) for batch, found in held(data)]
+    return [as_kafka(batch, found) for batch, found in batches_of(data)]
 
 
 def without_control(batch: Holds) -> Holds:
-    """What Kafka says of control records has a test of its own."""
+    """The batch without fields of control records, which have a test of their own."""
     kept = [
         {k: v for k, v in one.items() if k not in ("control_type", "coordinator_epoch")}
         for one in batch["records"]
@@ -78,7 +78,7 @@ def test_kafka_wrote_every_codec_timestamp_type_and_kind_of_batch(kafka: str) ->
 def test_control_records_are_of_the_type_and_epoch_that_kafka_says(kafka: str) -> None:
     seen = set()
     for data, holds in by_kafka(kafka):
-        for batch, (_, ours) in zip(holds["batches"], held(data), strict=True):
+        for batch, (_, ours) in zip(holds["batches"], batches_of(data), strict=True):
             for one, record in zip(batch["records"], ours, strict=True):
                 if "control_type" not in one:
                     continue
@@ -93,11 +93,11 @@ def test_control_records_are_of_the_type_and_epoch_that_kafka_says(kafka: str) -
 @every_writer
 def test_a_batch_read_and_written_again_holds_the_same(kafka: str) -> None:
     for data, _ in by_kafka(kafka):
-        for batch, found in held(data):
+        for batch, found in batches_of(data):
             ours = write(batch, found)
-            ((again, read_again),) = held(ours)
+            ((again, read_again),) = batches_of(ours)
             assert read_again == found
-            kept = {"crc": 0, "data": b"", "start": 0, "end": 0}
+            kept: dict[str, Any] = {"crc": 0, "data": b"", "start": 0, "end": 0}
             assert again._replace(**kept) == batch._replace(**kept)
             if batch.codec == "none" and batch.timestamp_type != LOG_APPEND_TIME:
                 assert ours == data[batch.start : batch.end]
@@ -106,7 +106,7 @@ def test_a_batch_read_and_written_again_holds_the_same(kafka: str) -> None:
 @every_reader
 def test_kafka_reads_in_batches_written_here_what_was_meant(kafka: str) -> None:
     fields = [
-        b"".join(write(batch, found) for batch, found in held(data)) for data, _ in by_kafka(WRITES_ALL)
+        b"".join(write(batch, found) for batch, found in batches_of(data)) for data, _ in by_kafka(WRITES_ALL)
     ]
     for data, holds, (_, meant) in zip(fields, read(kafka, fields), by_kafka(WRITES_ALL), strict=True):
         assert "error" not in holds, holds

@@ -1,4 +1,4 @@
-"""Which frames of a client are raw tokens, and which are requests again."""
+"""Telling raw tokens of a client from requests."""
 
 from __future__ import annotations
 

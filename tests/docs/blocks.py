@@ -14,7 +14,8 @@ from tests.brokers.jars import ROOT
 
 PROGRAMS = {
     *("klamm", ".venv/bin/klamm", ".venv/bin/python", "curl", "make", "pip", "python", "python3"),
-    *("pytest", "tcpdump", "tshark", "xxd", "duckdb"),
+    *("pytest", "tcpdump", "tshark", "xxd", "duckdb", "iptables"),
+    *("docker", "kubectl"),
 }
 FENCE = re.compile(r"^( *)```(\w*)")
 PROMPT = "$ "
@@ -83,7 +84,7 @@ def helps() -> dict[str, str]:
     found = {}
     while words:
         command = words.pop(0)
-        text = _said([*command, "--help"])
+        text = _printed([*command, "--help"])
         found[" ".join(["klamm", *command, "--help"])] = text
         if len(command) == 1:
             words += [[*command, inner] for inner in _inner(text)]
@@ -95,7 +96,7 @@ def _inner(text: str) -> list[str]:
     return re.findall(r"^    ([a-z]+)(?: {2,}.*)?$", text.partition("positional arguments:")[2], re.MULTILINE)
 
 
-def _said(words: list[str]) -> str:
+def _printed(words: list[str]) -> str:
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         assert main(words) == 0

@@ -20,10 +20,14 @@ def asks(client_id: str) -> Run:
     return run
 
 
+# The mock cluster keeps the next members of a group waiting until one that is gone has timed out. The first
+# member waits 3 s, and must not time out meanwhile.
+BRIEF = {"auto.offset.reset": "earliest", "session.timeout.ms": 4500, "heartbeat.interval.ms": 500}
+
 CLIENTS = (
     producer("orders-service", "orders", 40, 200),
     producer("legacy-app", "orders", 5, 200),
-    group_member("billing", "billing", ["orders"], **{"auto.offset.reset": "earliest"}),
+    group_member("billing", "billing", ["orders"], **BRIEF),
     asks("orders-app"),
 )
 

@@ -47,6 +47,8 @@ def make(stage: Stage, folder: Path) -> None:
     for name, (page, begins) in PAGES.items():
         (folder / name).write_text(block(page, begins).text + "\n")
     (folder / "ca.pem").write_bytes((stage.folder / "ca.pem").read_bytes())
+    (folder / "klamm.pem").write_bytes((stage.folder / "broker.pem").read_bytes())
+    (folder / "clients.pem").write_bytes((stage.folder / "ca.pem").read_bytes())
     (folder / ".venv").symlink_to(BIN.parent)
     (folder / "client.properties").write_text(CLIENT)
     asked, answer = {"topics": [{"name": "orders"}]}, {"topics": [{"name": "orders"}]}

@@ -31,7 +31,10 @@ clusters:
   - {{name: six, bootstrap: "{0}", listen: "[fd00::1]:9092-9099"}}
   - {{name: tls, bootstrap: "{0}", listen: 127.0.0.2:9093-9099, advertise: kafka-1}}
 admin: none
+rules: {1}/slow.yaml
 """
+# klamm before klamm: to the second, whose commands the pages show, the brokers are slow now and then.
+SLOW = "rules: [{api: Produce, client: legacy-app, chance: 20%, delay: 200ms}]\n"
 ADDRESSES = " && ".join(
     ["ip link set lo up", *(f"ip address add {it} dev lo" for it in ("10.0.0.1", "10.0.0.2", "fd00::1"))]
 )
@@ -96,7 +99,7 @@ class Stage:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """What is started within ends with it, the newest first."""
+        """Processes started within end with it, the newest first."""
         known = len(self.started)
         try:
             yield
@@ -119,7 +122,8 @@ def cluster(folder: Path) -> Iterator[Stage]:
     with stage.alone():
         stage.start("kafka", "exec python -m klamm.cli.demo.cluster 2>/dev/null", "\n")
         bootstrap = (folder / "kafka.log").read_text().strip()
-        (folder / "clusters.yaml").write_text(CLUSTERS.format(bootstrap))
+        (folder / "clusters.yaml").write_text(CLUSTERS.format(bootstrap, folder))
+        (folder / "slow.yaml").write_text(SLOW)
         stage.start("clusters", f"exec klamm run --config {folder}/clusters.yaml", "klamm stands")
         certificates.make(folder, ["localhost", "10.0.0.1", "10.0.0.2", *HOSTS])
         ports = " ".join(map(str, SECURE))

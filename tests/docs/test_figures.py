@@ -2,43 +2,93 @@
 docs/promises.md, most of which set smaller ones.
 """
 
+from math import ceil
+
 import pytest
 
 from klamm.captures.storage.scribe import STEADY_S
 from klamm.cli.demo.demo import LINE_EVERY_S, WITHOUT_TERMINAL_S
-from klamm.proxy.cluster.cluster import FEW, REFRESH_S
-from klamm.proxy.cluster.ports import MOST_AHEAD
-from klamm.proxy.cluster.strays import ANSWERS_S
+from klamm.dashboards.web.columns import VALUES
+from klamm.decoders import API
+from klamm.pipeline.detectors.registry import DETECTORS
+from klamm.proxy.cluster.client_ports.ports import MOST_AHEAD
+from klamm.proxy.cluster.client_ports.room import FEW
+from klamm.proxy.cluster.client_ports.strays import ANSWERS_S
+from klamm.proxy.cluster.cluster import REFRESH_S
+from klamm.proxy.cluster.own_requests.probe import ANSWER_S, OTHERS_S, PROBE_S
+from klamm.proxy.cluster.own_requests.probe import MOST as MOST_PROBED
 from klamm.proxy.config import Metrics
+from klamm.proxy.control.changes import AT_START
+from klamm.proxy.control.following import LOOK_S as TLS_LOOK_S
+from klamm.proxy.control.process.handover import READY_S
+from klamm.proxy.edge.accepting.acceptor import HEADER_S
+from klamm.proxy.edge.accepting.entrance import HANDSHAKE_S
+from klamm.proxy.edge.accepting.listener import MOST
 from klamm.proxy.log.event_log import EVERY_S
 from klamm.proxy.log.file import LOOK_S
 from klamm.proxy.session.large_responses import TAIL_LIMIT
+from klamm.proxy.session.observing.counters import BOUNDS_NS
 from klamm.proxy.session.response_bodies import FIRST_LOOK, TAIL_HELD
+from klamm.proxy.traces.parents import MOST as MOST_PARENTS
+from klamm.proxy.traces.parents import MOST_BYTES as MOST_BATCH
+from klamm.proxy.traces.sending import CUT_S, END_S
+from klamm.proxy.traces.sending import MOST as WAITING
+from klamm.proxy.traces.sending import MOST_BYTES as WAITING_BYTES
+from klamm.proxy.traces.spans import LONGEST
+from klamm.replay.playing import Pace
 from tests.brokers.jars import ROOT
 
 WORDS = {1.0: "a second", 2.0: "two seconds", 60.0: "a minute"}
+EACH = {1.0: "each second"}
+AT_START_KEYS = [f"`{key}`" for key in AT_START]
 FIGURES = [
     (
         "README.md",
         f"prints a line every {WORDS[LINE_EVERY_S]}, and ends by itself after {WITHOUT_TERMINAL_S:g} s",
     ),
-    ("README.md", f"turns to 503 up to {REFRESH_S:g} s after the last broker has died"),
+    ("README.md", f"{len(DETECTORS)} detectors, from tiny batches"),
+    ("README.md", f"of Kafka 0.8 to 4.4: {len(list(API))} APIs"),
+    ("README.md", f"follows each cluster within {ceil(PROBE_S + ANSWER_S)} s"),
+    ("README.md", f"of Kafka 0.9 and older within {REFRESH_S:g} s"),
+    ("docs/web.md", f"the first {VALUES} of them"),
+    ("docs/metrics.md", f"find that out within {ceil(PROBE_S + ANSWER_S)} s"),
+    (
+        "docs/metrics.md",
+        f"silent for {OTHERS_S:g} s, or refuses connections, others are asked too, {MOST_PROBED} at most",
+    ),
     ("docs/configuration.md", f"says where the range ends, of {MOST_AHEAD} ports at most"),
     ("docs/configuration.md", f"({ANSWERS_S:g} s at most)"),
-    ("docs/configuration.md", f"has room for less than {FEW} connections"),
+    ("docs/configuration.md", f"allows fewer than {FEW} connections"),
     ("docs/configuration.md", f"are written once {WORDS[EVERY_S]}"),
-    ("docs/configuration.md", f"klamm opens that path anew, within {WORDS[LOOK_S]} while it writes lines"),
-    ("docs/metrics.md", f"the last look (every {REFRESH_S:g} s, not behind SASL)"),
+    ("docs/configuration.md", f"klamm opens the path again, within {WORDS[LOOK_S]} while it writes lines"),
+    ("docs/deploy.md", f"If it has not after {READY_S:g} s"),
+    ("docs/metrics.md", f"an ApiVersions request each {PROBE_S:g} s"),
+    ("docs/metrics.md", f"which is not answered within {ANSWER_S:g} s"),
     ("docs/metrics.md", f"and then every {REFRESH_S:g} s"),
     ("docs/metrics.md", f"After the first {Metrics().clients} different ones"),
     ("docs/metrics.md", f"After the first {Metrics().topics} different ones"),
     ("docs/metrics.md", f"until it has taken rows for {STEADY_S:g} s"),
+    ("docs/metrics.md", f"{len(BOUNDS_NS) + 3} series for each client"),  # one above all bounds, sum, count
+    ("docs/traces.md", f"tries to export what waits, for {END_S + CUT_S:g} s at most"),
+    ("docs/traces.md", f"{WAITING:,} exchanges, and {WAITING_BYTES >> 20} MiB, may wait for it"),
+    ("docs/traces.md", f"up to {MOST_PARENTS - 1} others, of different traces, are links"),
+    ("docs/traces.md", f"up to {MOST_BATCH >> 20} MiB of a batch"),
+    ("docs/traces.md", f"is cut to {LONGEST} characters"),
+    ("docs/replay.md", f"are asked again for up to {Pace().patience_s:g} s"),
+    ("docs/configuration.md", f"| {', '.join(AT_START_KEYS)} | at klamm's next start"),
+    ("docs/sidecar.md", f"yes, but for {', '.join(AT_START_KEYS[:-1])} and {AT_START_KEYS[-1]}"),
+    ("docs/sidecar.md", f"takes more than {HANDSHAKE_S:g} s is given up"),
+    ("docs/sidecar.md", f"the oldest of more than {MOST} at a port"),
+    ("docs/sidecar.md", f"missing, wrong or not there within {HEADER_S:g} s ends"),
+    ("docs/sidecar.md", f"the oldest of more than {MOST} at a port that wait for their header"),
+    ("docs/sidecar.md", f"looks at the files of `listen_tls` {EACH[TLS_LOOK_S]}"),
+    ("docs/configuration.md", f"klamm looks at them {EACH[TLS_LOOK_S]}"),
     ("docs/protocol-notes.md", f"an answer of more than {TAIL_HELD >> 10} KiB"),
     ("docs/protocol-notes.md", f"is looked at when {FIRST_LOOK >> 10} KiB of it are there"),
     ("docs/protocol-notes.md", f"is kept back up to {TAIL_LIMIT >> 20} MiB"),
 ]
 
 
-@pytest.mark.parametrize(("page", "said"), FIGURES)
-def test_a_figure_of_a_page_is_that_of_the_code(page: str, said: str) -> None:
-    assert said in " ".join((ROOT / page).read_text().split())
+@pytest.mark.parametrize(("page", "sentence"), FIGURES)
+def test_a_figure_of_a_page_is_that_of_the_code(page: str, sentence: str) -> None:
+    assert sentence in " ".join((ROOT / page).read_text().split())

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import shutil
 import subprocess
 from collections.abc import Callable
+from itertools import takewhile
 from pathlib import Path
 
 import pytest
@@ -14,6 +17,7 @@ import yaml
 from klamm.cli.running import config_file
 from klamm.pipeline.detectors import thresholds
 from klamm.pipeline.detectors.registry import DETECTORS
+from klamm.proxy.log.audit import ALWAYS
 from klamm.replay.client_config import properties
 from klamm.rules.expressions import parse
 from klamm.rules.file import rule_file
@@ -32,16 +36,51 @@ def rules(text: str, folder: Path) -> None:
 
 
 def list_of_rules(text: str, folder: Path) -> None:
-    """As tests/e2e/reactions.py writes them: in a name of its own, which is that of the first rule too."""
+    """As tests/e2e/reactions/reactions.py writes them: the file has a name, and so has the first rule."""
     found = yaml.safe_load(text.replace("{name}", "orders"))
     found[0].setdefault("name", "orders")
     rules(json.dumps({"rules": found}), folder)
 
 
+FILES_NAMED = (
+    "ca.pem",
+    "password",
+    "klamm.pem",
+    "clients.pem",
+    "token",
+    "secret",
+    "idp.pem",
+    "klamm.keytab",
+    "proxy.pem",
+    "users",
+    "jwks.json",
+    "rules.yaml",
+)
+
+
 def configuration(text: str, folder: Path) -> None:
-    (folder / "ca.pem").touch()
+    for name in FILES_NAMED:
+        (folder / name).touch()
     (folder / "klamm.yaml").write_text(text)
     assert config_file.load(str(folder / "klamm.yaml")).clusters
+
+
+def administration(text: str, folder: Path) -> None:
+    """A part of klamm.yaml: whom the admin API lets in."""
+    for name in ("admin.pem", "people.pem", "admin.token", "viewer.token"):
+        (folder / name).touch()
+    (folder / "klamm.yaml").write_text(f"clusters: [{{bootstrap: kafka-1:9092}}]\n{text}")
+    admin = config_file.load(str(folder / "klamm.yaml")).admin
+    assert admin.wants_credentials
+    assert admin.tls is not None
+
+
+def audit_lines(text: str, folder: Path) -> None:
+    """Each begins as all do, and is of an event that the page lists (tests/e2e/commands/test_audit.py)."""
+    page = (ROOT / "docs" / "audit.md").read_text()
+    for line in map(json.loads, text.splitlines()):
+        assert list(line)[:7] == ["time", "event", *ALWAYS]
+        assert f"`{line['event']}`" in page
 
 
 def scenario(text: str, folder: Path) -> None:
@@ -60,6 +99,15 @@ def prometheus(text: str, folder: Path) -> None:
     promtool("check", "config", str(folder / "prometheus.yml"))
 
 
+def provisioning(text: str, folder: Path) -> None:
+    """Of Grafana: where it finds dashboards."""
+    read = yaml.safe_load(text)
+    (provider,) = read.pop("providers")
+    assert read == {"apiVersion": 1}
+    assert set(provider) == {"name", "folder", "options"}
+    assert set(provider["options"]) == {"path"}
+
+
 def queries(text: str, folder: Path) -> None:
     rows = [{"record": f"row:{n}", "expr": line} for n, line in enumerate(text.splitlines())]
     (folder / "queries.json").write_text(json.dumps({"groups": [{"name": "page", "rules": rows}]}))
@@ -70,7 +118,7 @@ def queries(text: str, folder: Path) -> None:
 
 
 def probes(text: str, folder: Path) -> None:
-    """Of a pod: they ask for paths that klamm answers (tests/proxy/test_admin.py)."""
+    """Of a pod: they ask for paths that klamm answers (tests/proxy/admin/test_admin.py)."""
     paths = {probe["httpGet"]["path"] for probe in yaml.safe_load(text).values()}
     assert paths == {"/readyz", "/healthz"}
 
@@ -100,25 +148,37 @@ def expression(text: str, folder: Path) -> None:
     assert parse(text)
 
 
+def haproxy(text: str, folder: Path) -> None:
+    (folder / "haproxy.cfg").write_text(text + "\n")
+    program = shutil.which("haproxy", path=os.environ["PATH"] + ":/usr/sbin") or "haproxy"
+    command = [program, "-c", "-q", "-f", str(folder / "haproxy.cfg")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 # How a file begins, and what reads it.
 READERS: dict[str, Callable[[str, Path], None]] = {
     r"(plugins: .*\n)?rules:\n": rules,
     r"- \{": list_of_rules,
     r"clusters:": configuration,
+    r"admin:\n": administration,
     r"about:": scenario,
     r"tiny_batches:": limits,
     r"# prometheus.yml": prometheus,
+    r"# /etc/grafana/provisioning/": provisioning,
     r"sum by": queries,
     r"readinessProbe:": probes,
+    r'\{"time":"[^"]+","event":"started"': audit_lines,
     r'\{"time"': log_line,
     r"security.protocol=": client_properties,
     r"# the client": librdkafka_properties,
+    r"frontend kafka": haproxy,
     r"acks == -1": expression,
 }
 
 
 def reader(block: Block) -> Callable[[str, Path], None] | None:
-    """What reads this block."""
+    """The function that reads this block."""
     return first(READERS, block.text) if block.language not in ("sh", "python") else None
 
 
@@ -133,7 +193,6 @@ def test_a_file_of_a_page_is_one(block: Block, tmp_path: Path) -> None:
 
 
 WORD = re.compile(r"`(klamm (?:\w[\w-]* ?)+[^`]*)`")
-MADE_UP = re.compile(r"klamm (COMMAND|PAGE)")
 
 
 @pytest.mark.parametrize(
@@ -142,14 +201,14 @@ MADE_UP = re.compile(r"klamm (COMMAND|PAGE)")
 def test_a_command_within_a_sentence_has_the_words_that_klamm_knows(page: str) -> None:
     from klamm.cli import COMMANDS
 
-    told = helps()
+    help_texts = helps()
     for text in WORD.findall(re.sub(r"```.*?```", "", (ROOT / page).read_text(), flags=re.DOTALL)):
         words = text.split()
         if words[1].startswith("-") or words[1] == "help":
             continue
         assert words[1] in COMMANDS, text
-        inner = told.get(f"klamm {words[1]} {words[2]} --help") if len(words) > 2 else None
-        known = told[f"klamm {words[1]} --help"] + (inner or "")
+        inner = help_texts.get(f"klamm {words[1]} {words[2]} --help") if len(words) > 2 else None
+        known = help_texts[f"klamm {words[1]} --help"] + (inner or "")
         for option in re.findall(r"(?<= )--[a-z-]+", text):
             assert f"{option} " in known or f"{option}\n" in known or f"{option}," in known, text
 
@@ -177,3 +236,25 @@ def test_a_benchmark_that_a_page_names_is_one() -> None:
     }
     assert "end-to-end" in named
     assert named <= set(KINDS)
+
+
+SETTINGS = {  # columns of a table in docs/sidecar.md -> the programs of tests/e2e/test_listen_tls.py
+    "Java": "java/kafka_4/Client.java",
+    "librdkafka": "librdkafka_client.py",
+    "franz-go": "go/options.go",
+    "kafkajs": "js/client.js",
+    "aiokafka": "aiokafka_client.py",
+}
+
+
+@pytest.mark.parametrize("client", SETTINGS)
+def test_the_settings_of_tls_are_those_that_the_client_programs_have(client: str) -> None:
+    lines = (ROOT / "docs" / "sidecar.md").read_text().splitlines()
+    head = lines.index(f"| | {' | '.join(SETTINGS)} |")
+    rows = [line.strip("|").split("|") for line in takewhile(lambda line: line, lines[head + 2 :])]
+    program = (ROOT / "tests" / "clients" / SETTINGS[client]).read_text()
+    column = 1 + list(SETTINGS).index(client)
+    names = {name for row in rows for name in re.findall(r"`(?:kgo\.)?([\w.]+)(?:=\w+)?`", row[column])}
+    names -= {"SASL_PLAINTEXT", "SASL_SSL", "connections.max.reauth.ms"}
+    assert len(names) >= 3
+    assert [name for name in names if name not in program] == []

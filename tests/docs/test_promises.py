@@ -59,3 +59,9 @@ def test_every_row_of_the_table_is_read() -> None:
 
 def test_every_promise_names_tests_that_exist() -> None:
     assert missing(test for promise in PROMISES for test in promise.tests) == set()
+
+
+@pytest.mark.parametrize("page", [page for page in pages() if page != TABLE])
+def test_a_file_of_tests_that_a_page_names_exists(page: str) -> None:
+    named = set(re.findall(r"`(tests/[^`:*]+\.py)", (ROOT / page).read_text()))
+    assert {name for name in named if not (ROOT / name).exists()} == set()

@@ -33,7 +33,7 @@ PROGRAMS: dict[str, str] = {
     "docs/pipeline.md: tables.exchanges_of": SPARK,
     "docs/pipeline.md: from klamm.pipeline": SPARK,
     "docs/pipeline.md: spark.read": SPARK,
-    'docs/rules.md: """hurry': "tests/rules/test_rule_file_docs.py::test_the_plugin_of_the_page_is_one",
+    'docs/rules.md: """hurry': "tests/rules/file/test_rule_file_docs.py::test_the_plugin_of_the_page_is_one",
     "docs/testing.md: def test_an_order": FIXTURE,
     "docs/testing.md: with klamm.delay": FIXTURE,
     "docs/testing.md: klamm.wait_for": FIXTURE,

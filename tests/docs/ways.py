@@ -16,19 +16,34 @@ T = TypeVar("T")
 ELSEWHERE = {
     r"make demo": "tests/cli/test_demo.py::test_on_a_terminal_it_draws_until_interrupted_and_then_sums_up",
     r"make (help|test|check|bench)\b": "tests/docs/test_files.py::test_a_target_that_a_page_names_is_one_of_the_makefile",
+    r"docker build ": "tests/deploy/test_image.py::test_the_steps_make_a_klamm",
+    r"docker run ": "tests/deploy/test_page.py::test_docker_run_gives_klamm_arguments_that_it_takes",
+    r"docker compose .* up\b": "tests/deploy/test_compose_runs.py::test_the_producer_sends_all_its_records_through_klamm",
+    r"(docker compose|kubectl) .*\bexec ": "tests/deploy/test_page.py::test_a_command_in_a_container_is_one_of_klamm",
+    r"kubectl (apply|-n kafka create) ": "tests/deploy/test_kubernetes.py::test_kubernetes_takes_every_object",
+    r"(python3 -m venv|/opt/klamm/bin/pip|install|systemctl) ": "tests/deploy/test_page.py"
+    "::test_what_is_installed_for_systemd_is_what_the_unit_names",
+    r"make lock": "tests/deploy/test_lock.py::test_the_tool_leaves_a_lock_that_fits_as_it_is",
+    r"make sbom": "tests/deploy/test_lock.py::test_the_bill_of_materials_lists_what_is_locked",
     r"(python3 -m venv .* )?(\.venv/bin/)?pip install": "tests/docs/test_wheel.py::test_the_advice_for_a_missing_extra_names_the_clone",
     r"\.venv/bin/python -m benchmarks": "tests/docs/test_files.py::test_a_benchmark_that_a_page_names_is_one",
-    r"tcpdump ": "tests/e2e/test_import.py::test_klamm_and_tcpdump_capture_the_same_exchanges",
-    r"tshark ": "tests/e2e/test_export.py::test_tshark_reads_the_same_requests_and_responses",
-    r"duckdb ": "tests/e2e/test_export.py::test_duckdb_counts_the_same_in_parquet",
-    r"SSLKEYLOGFILE=|klamm import .*--keys": "tests/e2e/test_import.py"
+    r"(klamm rules list --admin https:|curl --cacert )": "tests/e2e/commands/test_admin_tls.py"
+    "::test_the_commands_take_https_and_credentials_as_options_and_from_the_environment",
+    r"klamm run .*--handover": "tests/e2e/clusters/test_handover.py::test_nobody_is_refused_and_klamm_is_ready_all_the_time",
+    r"klamm users ": "tests/cli/test_users.py::test_the_commands_of_the_page_make_a_file_that_klamm_takes",
+    r"iptables ": "tests/e2e/test_transparent.py::test_a_client_that_knows_nothing_of_klamm_passes_through_it",
+    r"tcpdump ": "tests/e2e/captures/test_import.py::test_klamm_and_tcpdump_capture_the_same_exchanges",
+    r"tshark ": "tests/e2e/captures/test_export.py::test_tshark_reads_the_same_requests_and_responses",
+    r"duckdb ": "tests/e2e/captures/test_export.py::test_duckdb_counts_the_same_in_parquet",
+    r"klamm top(?!.*--once)": "tests/e2e/commands/test_top.py::test_keys_do_what_the_help_says",
+    r"SSLKEYLOGFILE=|klamm import .*--keys": "tests/e2e/captures/test_import.py"
     "::test_tls_of_a_real_broker_is_read_with_the_secrets_of_its_client",
     r"klamm analyze s3a:": "tests/pipeline/test_cluster.py::test_tables_of_a_cluster_are_those_of_one_machine",
     r"klamm analyze .*--follow": "tests/cli/test_analyze.py"
     "::test_follow_tells_findings_and_ends_with_a_summary_at_ctrl_c",
     r"spark-submit ": "tests/pipeline/test_cluster.py::test_tables_of_a_cluster_are_those_of_one_machine",
-    r"klamm replay --serve .*:9092": "tests/e2e/test_replay_serve.py::test_the_recorded_session_runs_again",
-    r"pytest --klamm-bootstrap": "tests/e2e/test_examples.py::test_the_order_service_is_tested_with_the_fixture",
+    r"klamm replay --serve .*:9092": "tests/e2e/captures/test_replay_serve.py::test_the_recorded_session_runs_again",
+    r"pytest --klamm-bootstrap": "tests/e2e/commands/test_examples.py::test_the_order_service_is_tested_with_the_fixture",
 }
 
 # Commands that run until they are interrupted: they have printed this by then.
@@ -36,6 +51,7 @@ ENDLESS = {
     r"(\.venv/bin/)?klamm run ": "metrics and health",
     r"klamm demo": "req/s",
     r"klamm tail": "\n",
+    r"klamm web": "klamm web: http://127.0.0.1:",
     r"klamm replay .*--serve": "bootstrap.servers=",
     r"klamm (inject|delay|block|down|pause) (?!.*--follow 0)": "\n",
     r"curl .*/v1/live": "\n",
@@ -51,17 +67,16 @@ INTERRUPTED = {130, -2}  # by Ctrl-C: of klamm, of curl
 
 # Commands that ask a running klamm, and those that are one at its usual ports.
 LIVE = (
-    r"klamm (tail|connections|inject|delay|block|down|pause|intercept|scenario run|rules (list|add|on|off|rm|reset))"
+    r"klamm (tail|top|web|health|connections|inject|delay|block|down|pause|intercept|scenario run|rules (list|add|on|off|rm|reset))"
     r"|curl "
 )
 ITSELF = r"(\.venv/bin/)?klamm (run|demo|replay .*--serve)"
 SPARK = r"klamm analyze "
 
-# What has to be there before a command, as a command.
+# Commands that have to run before a command of the pages.
 BEFORE = {
-    r"klamm tail .*latency_ms": "klamm delay Produce 200ms --follow 0",
     r"klamm intercept": "klamm pause Metadata --side response --times 1 --follow 0 && "
-    'until [ "$(curl -s http://127.0.0.1:19091/v1/held | jq length)" -gt 0 ]; do sleep 0.1; done',
+    'until [ "$(curl -s http://127.0.0.1:19091/v1/paused | jq length)" -gt 0 ]; do sleep 0.1; done',
 }
 
 # Options that make a command of the pages quicker.
@@ -72,18 +87,18 @@ QUICKER = {
 
 # Ids and names that the pages make up: the command that prints the ids of now.
 WORKS = '[.[] | select(.client_id == "orders-service")] | max_by(.from_client_bytes).id'  # others may be idle
-HELD = "curl -s http://127.0.0.1:19091/v1/held | jq '.[0].id'"
+PAUSED = "curl -s http://127.0.0.1:19091/v1/paused | jq '.[0].id'"
 IDS = {
     r"(klamm tail 'connection == )\d+": f"curl -s http://127.0.0.1:19091/v1/connections | jq '{WORKS}'",
     r"(--cluster )eu\b": "echo kafka",
     r"(klamm connections --close )\d+": "curl -s http://127.0.0.1:19091/v1/connections | jq '.[0].id'",
-    r"(klamm intercept (?:resume|show|edit|error) )\d+": HELD,
+    r"(klamm intercept (?:resume|show|edit|error) )\d+": PAUSED,
 }
 
 
 def first(table: Mapping[str, T], text: str) -> T | None:
-    """What the first pattern that fits says."""
-    return next((said for pattern, said in table.items() if re.match(pattern, text)), None)
+    """The entry of the first pattern that fits."""
+    return next((value for pattern, value in table.items() if re.match(pattern, text)), None)
 
 
 def as_it_is(text: str, asked: Callable[[str], str]) -> str:
@@ -100,20 +115,19 @@ def as_it_is(text: str, asked: Callable[[str], str]) -> str:
 # Pages whose blocks without a language are made from tables: the test that they are what the tables say.
 GENERATED = {
     r"docs/protocol\.md": "tests/tools/test_protocol_doc.py::test_the_page_is_what_the_tables_say_now",
-    r"docs/blocked\.md": "tests/e2e/test_blocked.py::test_the_page_has_each_client_and_action",
-    r"docs/rules\.md": "tests/rules/test_rule_file_docs.py::test_the_reference_is_what_the_code_says_now",
+    r"docs/blocked\.md": "tests/e2e/reactions/test_blocked.py::test_the_page_has_each_client_and_action",
+    r"docs/rules\.md": "tests/rules/file/test_rule_file_docs.py::test_the_reference_is_what_the_code_says_now",
 }
 
 # Outputs that stand without their command, by page and first word or words: the test that holds their form.
 PRINTED = {
-    "README.md: klamm 0.1.0": "tests/dashboards/test_frame.py::test_a_small_terminal_has_room_for_all_that_matters",
     "README.md: klamm stands": "tests/docs/test_commands.py::test_what_klamm_run_prints_is_what_the_readme_shows",
     "docs/sasl.md: klamm stands": "tests/docs/test_commands.py::test_what_klamm_run_prints_is_what_the_readme_shows",
     "README.md: 22:07:28.506": "tests/docs/test_commands.py::test_what_klamm_run_logs_is_what_the_readme_shows",
     "docs/sasl.md: 22:07:42.199": "tests/docs/test_commands.py::test_what_klamm_run_logs_is_what_the_readme_shows",
     "README.md: klamm_requests_t": "tests/proxy/test_metrics.py"
     "::test_the_documentation_lists_every_metric_with_its_type_and_labels",
-    "README.md: rules: 2 from": "tests/proxy/test_rule_reload.py::test_the_start_says_rules_file_and_seed",
+    "README.md: rules: 2 from": "tests/proxy/ruling/test_rule_reload.py::test_the_start_says_rules_file_and_seed",
     "docs/analyze.md: capture/": "tests/cli/test_analyze.py::test_a_run_finds_who_does_what_and_fails_for_it",
     "docs/captures.md: records:": "tests/cli/test_show.py::test_values_tell_what_batches_are_though_their_records_are_blank",
     "docs/captures.md:   response as": "tests/cli/test_show.py::test_what_klamm_did_and_what_is_missing_is_said",
@@ -122,12 +136,16 @@ PRINTED = {
     "docs/pipeline.md: +-----": "tests/docs/test_python.py::test_a_program_for_spark_runs",
     "docs/replay.md: 77 requests": "tests/replay/test_comparing.py::test_errors_are_told_by_name_with_how_often_and_the_first",
     "docs/replay.md: nothing rec": "tests/replay/test_serving.py::test_the_nearest_of_what_was_recorded_is_named",
+    "docs/traces.md: trace  span": "tests/e2e/test_traces.py"
+    "::test_what_a_client_produces_and_consumes_is_in_the_traces_of_its_records",
+    "docs/traces.md: klamm_traced": "tests/proxy/test_metrics.py"
+    "::test_the_documentation_lists_every_metric_with_its_type_and_labels",
     "docs/testing.md: ----------": "tests/client/test_pytest_plugin.py"
     "::test_a_failed_test_shows_the_last_exchanges_and_the_rules_that_fired",
 }
 
 # Lines of outputs that tell of one run alone, though no number is in them.
-ONE_RUN = r"(settings |Enter to edit again|TLS, not read|what clients said in TLS|librdkafka-test|of +|lost:|JoinGroup-delay)"
+ONE_RUN = r"(settings |Enter to edit again|TLS, not read|TLS is read with|what clients said in TLS|librdkafka-test|of +|lost:|JoinGroup-delay)"
 
 
 def key(block: Block) -> str:

@@ -30,6 +30,21 @@ class Asking:
         method = getattr(self.client, name)
         return lambda *given, **named: self.do(method(*given, **named))
 
+    def archive(self) -> bytes:
+        """All of it."""
+        self.asked.add(("GET", "/v1/capture/archive"))
+        context = self.client.capture_archive()
+        if hasattr(context, "__enter__"):
+            with context as pieces:
+                return b"".join(pieces)
+
+        async def whole() -> bytes:
+            async with context as pieces:
+                return b"".join([piece async for piece in pieces])
+
+        found: bytes = self.do(whole())
+        return found
+
     @contextmanager
     def live(self, *given: Any) -> Iterator[Callable[[], Exchange]]:
         """Inside, each call waits for the next exchange."""

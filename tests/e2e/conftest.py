@@ -1,4 +1,4 @@
-"""What the end-to-end tests share: a namespace, real clusters, klamm in front of them; each starts once."""
+"""Shared by the end-to-end tests: a namespace, real clusters, klamm in front of them; each starts once."""
 
 import os
 from collections.abc import Generator, Iterator
@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import summary_lines
 from tests.brokers.kraft import Cluster
 from tests.brokers.namespace import Namespace, namespace, why_not
 from tests.brokers.processes import started, wait_for
@@ -38,7 +39,7 @@ def old_kafka(
 
 @pytest.fixture(scope="session")
 def klamm(kafka: Cluster, inside: Namespace, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Klamm]:
-    """klamm in front of Kafka 4.3.1, with a log line for each exchange."""
+    """klamm in front of Kafka 4.4.0, with a log line for each exchange."""
     log = tmp_path_factory.mktemp("klamm") / "klamm.log"
     with klamm_in_front_of(kafka.bootstrap(), inside.host, log, "--log", "all") as running:
         yield running
@@ -84,9 +85,11 @@ def seen_rewritten() -> list[str]:
     return _rewritten
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print what `seen_rewritten` collected."""
-    if _rewritten:
-        terminalreporter.section("addresses rewritten in responses of real brokers")
-        for line in _rewritten:
-            terminalreporter.write_line(line)
+def _line() -> str | None:
+    """The summary of the lines in `seen_rewritten`, printed when all tests are done."""
+    if not _rewritten:
+        return None
+    return "\n".join(["addresses rewritten in responses of real brokers:", *_rewritten])
+
+
+summary_lines.sources.append(_line)

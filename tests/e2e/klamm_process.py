@@ -1,11 +1,12 @@
 """`klamm run` as a process of its own, ready when the context begins."""
 
 import json
+import signal
 import socket
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,10 +17,11 @@ FORESEEN = {"endpoints_blanked", "broker_unreachable"}  # a large Fetch response
 COMMAND = Path(sys.executable).parent / "klamm"
 
 
-def get(url: str) -> str:
+def get(url: str, authorization: str = "") -> str:
     """The body of an answer; HTTPError, closed, where its status is not 200."""
+    request = urllib.request.Request(url, headers={"Authorization": authorization} if authorization else {})
     try:
-        with urllib.request.urlopen(url, timeout=10) as answer:
+        with urllib.request.urlopen(request, timeout=10) as answer:
             return str(answer.read().decode())
     except urllib.error.HTTPError as error:
         error.close()
@@ -29,11 +31,15 @@ def get(url: str) -> str:
 class Klamm:
     """A running klamm: where clients bootstrap, the host it advertises, its admin address and its process."""
 
-    def __init__(self, process: Process, host: str, port: int, admin: str) -> None:
+    def __init__(
+        self, process: Process, host: str, port: int, admin: str, foreseen: Collection[str] = ()
+    ) -> None:
         self.process = process
         self.host = host
         self.port = port
         self.admin = admin
+        self.foreseen = FORESEEN.union(foreseen)
+        self.authorization = ""  # the header with which its admin API is asked
 
     @property
     def bootstrap(self) -> str:
@@ -47,15 +53,15 @@ class Klamm:
 
     def get(self, path: str) -> str:
         """The body of an answer of the admin API; HTTPError where its status is not 200."""
-        return get(f"http://{self.admin}{path}")
+        return get(f"http://{self.admin}{path}", self.authorization)
 
     def counters(self) -> Any:
         """/v1/counters."""
         return json.loads(self.get("/v1/counters"))
 
     def problems(self) -> list[Any]:
-        """What klamm could not read or would not pass, as it counts it."""
-        return [row for row in self.counters()["problems"] if row["kind"] not in FORESEEN]
+        """Counts of frames that klamm could not read or would not pass."""
+        return [row for row in self.counters()["problems"] if row["kind"] not in self.foreseen]
 
     def ready(self) -> bool:
         """Whether /readyz says so now."""
@@ -83,26 +89,47 @@ def klamm_in_front_of(
     first: int | None = None,
     advertise: bool = True,
     ready: bool = True,
+    drains: bool = False,
+    foreseen: Collection[str] = (),
+    authorization: str = "",
 ) -> Iterator[Klamm]:
     """`klamm run` before `bootstrap`, listening on `host` from port `first` on, and advertising it.
 
-    It has to be ready at the beginning where `ready` is set, and to have met no problem at the end.
+    It has to be ready at the beginning where `ready` is set, and to have met no problem at the end, but those
+    of the kinds that are `foreseen`. With `drains` it has been asked to drain by then, and ends by itself.
     """
     admin = f"127.0.0.1:{free_ports()}"
     port = first or free_block(host)
     listen = f"[{host}]:{port}-{port + 99}" if ":" in host else f"{host}:{port}-{port + 99}"
-    told = ["--advertise", host] if advertise else []
-    command = [str(COMMAND), "run", bootstrap, "--listen", listen, "--admin", admin, *told, *options]
+    advertised = ["--advertise", host] if advertise else []
+    command = [
+        str(COMMAND),
+        "run",
+        bootstrap,
+        "--listen",
+        listen,
+        "--admin",
+        admin,
+        *advertised,
+        *options,
+    ]
     process = Process(command, log)
     try:
-        klamm = Klamm(process, host, port, admin)
+        klamm = Klamm(process, host, port, admin, foreseen)
+        klamm.authorization = authorization
         if ready:
             wait_for(klamm.ready, "klamm", [process])
         yield klamm
-        problems = klamm.problems()
+        if drains:
+            process.child.wait(timeout=30)
+        assert process.running != drains, process.tail()
+        problems = [] if drains else klamm.problems()
+    except Exception as error:
+        error.add_note(process.tail())
+        raise
     finally:
-        exit_code = process.stop()
+        exit_code = process.stop(by=signal.SIGINT)
     text = log.read_text(errors="replace")
     assert "Traceback" not in text, text[-8000:]
-    assert problems == []
+    assert problems == [], process.tail()
     assert exit_code == 0, process.tail()

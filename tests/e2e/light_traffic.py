@@ -102,7 +102,7 @@ class Shop:
         except KafkaException as refused:  # librdkafka remembers some errors of a topic
             outcome.append(refused.args[0])
         (error,) = outcome
-        return Delivery(value, error and error.name(), time.monotonic() - began)
+        return Delivery(value, None if error is None else error.name(), time.monotonic() - began)
 
     def _consume(self) -> None:
         own = {"client.id": BILLING, "group.id": BILLING, "auto.offset.reset": "earliest"}

@@ -19,10 +19,10 @@ class Paths(NamedTuple):
     through: dict[tuple[str, int], Address]
     topic_id: Any
 
-    def arrows(self, told: set[Address]) -> str:
+    def arrows(self, addresses_there: set[Address]) -> str:
         """Addresses and what became of them, for people."""
         names = {address: end for end, address in self.direct.items()}
-        ways = sorted((*address, *self.through[names[address]]) for address in told)
+        ways = sorted((*address, *self.through[names[address]]) for address in addresses_there)
         return ", ".join(f"{host}:{port} -> {own}:{own_port}" for host, port, own, own_port in ways)
 
     def replace(self, value: Any) -> Any:

@@ -52,12 +52,18 @@ NEW: dict[str, dict[str, Any]] = {
     "share-group": {"do": "share", "topic": "plain-{}", "group": "share-{}", "count": len(SEEDS) * COUNT},
 }
 PROTOCOLS = ("classic", "consumer")
-STEPS = {"librdkafka": PLAIN | NEW, "aiokafka": PLAIN, "kafka-python": PLAIN, "java": PLAIN | NEW}
+STEPS = {
+    "librdkafka": PLAIN | NEW,
+    "aiokafka": PLAIN,
+    "kafka-python": PLAIN,
+    "kafkajs": PLAIN,
+    "java": PLAIN | NEW,
+}
 
 
 @pytest.fixture(scope="module")
 def seen(kafka: Cluster, klamm: Klamm, inside: Namespace) -> dict[str, dict[str, dict[str, Any]]]:
-    """What each client printed, by client and step; each runs once, when it is first asked for."""
+    """The output of each client, by client and step; each runs once, when it is first asked for."""
 
     class Runs(dict[str, dict[str, dict[str, Any]]]):
         def __missing__(self, client: str) -> dict[str, dict[str, Any]]:
@@ -72,7 +78,7 @@ def seen(kafka: Cluster, klamm: Klamm, inside: Namespace) -> dict[str, dict[str,
                 for step in STEPS[client].values()
             ]
             self[client] = {}
-            output = inside.run(*programs.command(client, klamm.bootstrap, *steps), timeout_s=120)
+            output = inside.run(*programs.command(client, klamm.bootstrap, *steps), timeout_s=200)
             self[client] = dict(zip(STEPS[client], programs.results(output), strict=True))
             return self[client]
 

@@ -164,7 +164,7 @@ def test_any_rules_may_be_given_as_mappings_or_text_or_a_file(
     file.write_text("rules:\n- {api: Produce, topic: orders-*, error: NOT_LEADER_OR_FOLLOWER, times: 1}\n")
     fault = klamm.rules(file, "rules: [{api: Produce, count: true}]", {"api": "Produce", "delay": "1ms"})
     assert deliver(klamm, topic) is None
-    assert [tally.hits for tally in fault.tallies] == [1, 2, 1]  # what was answered is not delayed
+    assert [counter.hits for counter in fault.counters] == [1, 2, 1]  # answered requests are not delayed
     with pytest.raises(ValueError, match="the one key `rules`"):
         klamm.rules("seed: 3")
 
@@ -282,7 +282,7 @@ def test_a_fault_is_felt_until_its_block_or_the_test_ends(
 
 
 def felt(fault: Fault, klamm: Front, topic: str, expected: int) -> Any:
-    """What a new producer hears; once more where it gave up before it met the fault."""
+    """The result of a new producer; once more where it gave up before it met the fault."""
     timeout_ms = 800 if expected == KafkaError._MSG_TIMED_OUT else 30_000
     ends = time.monotonic() + 60
     while time.monotonic() < ends:
@@ -301,7 +301,7 @@ def _returns(method: Any) -> str:
     return str(inspect.signature(method).return_annotation) if inspect.isfunction(method) else ""
 
 
-SOUGHT: Mapping[str, tuple[Any, Any]] = {  # what there is, and what there is not
+SOUGHT: Mapping[str, tuple[Any, Any]] = {  # (a value that exists, a value that does not)
     "api": ("Produce", "DeleteTopics"),
     "client_id": ("sho*", "nobody"),
     "topic": (["orders-*", "other"], "other"),

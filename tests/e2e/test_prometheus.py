@@ -1,22 +1,19 @@
 """A real Prometheus scrapes klamm, and both of Prometheus' own parsers take what it serves."""
 
-import json
-import shutil
 import subprocess
 import warnings
 from collections.abc import Iterator
-from typing import Any
-from urllib.parse import quote
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.brokers.kraft import Cluster
 from tests.brokers.namespace import Namespace
-from tests.brokers.processes import Process, free_ports, wait_for
+from tests.brokers.processes import wait_for
 from tests.clients import programs
 from tests.e2e import topics
-from tests.e2e.klamm_process import Klamm, get
+from tests.e2e.klamm_process import Klamm
+from tests.e2e.prometheus import Prometheus, prometheus
 
 pytestmark = pytest.mark.brokers
 
@@ -34,34 +31,14 @@ def metered(kafka: Cluster, klamm: Klamm, inside: Namespace) -> Klamm:
 
 
 @pytest.fixture(scope="module")
-def prometheus(metered: Klamm, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a Prometheus that scrapes klamm every second."""
-    folder = tmp_path_factory.mktemp("prometheus")
-    config = folder / "prometheus.yml"
-    scrape = f"[{{job_name: klamm, static_configs: [{{targets: ['{metered.admin}']}}]}}]"
-    config.write_text(f"global: {{scrape_interval: 1s, scrape_timeout: 1s}}\nscrape_configs: {scrape}\n")
-    address = f"127.0.0.1:{free_ports()}"
-    options = [
-        f"--config.file={config}",
-        f"--storage.tsdb.path={folder}/data",
-        f"--web.listen-address={address}",
-    ]
-    program = shutil.which("prometheus")
-    assert program, "the Debian package prometheus is not installed"
-    process = Process([program, *options], folder / "prometheus.log")
-    try:
-        wait_for(lambda: _query(address, "up == 1"), "Prometheus", [process], timeout_s=30)
-        yield address
-    finally:
-        process.kill()
+def server(metered: Klamm, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
+    """A Prometheus that scrapes klamm every second."""
+    with prometheus(tmp_path_factory.mktemp("prometheus"), metered.admin) as running:
+        yield running
 
 
-def _query(address: str, expression: str) -> Any:
-    return json.loads(get(f"http://{address}/api/v1/query?query={quote(expression)}"))["data"]["result"]
-
-
-def test_prometheus_scrapes_klamm_without_an_error(prometheus: str) -> None:
-    (target,) = json.loads(get(f"http://{prometheus}/api/v1/targets"))["data"]["activeTargets"]
+def test_prometheus_scrapes_klamm_without_an_error(server: Prometheus) -> None:
+    (target,) = server.get("targets")["activeTargets"]
     assert (target["health"], target["lastError"]) == ("up", "")
 
 
@@ -81,6 +58,6 @@ def test_the_python_parser_reads_every_line_without_a_warning(metered: Klamm) ->
     assert {family.name.partition("_")[0] for family in families} <= {"klamm", "process", "python"}
 
 
-def test_the_topic_of_a_produce_is_a_label_that_prometheus_stores(prometheus: str) -> None:
+def test_the_topic_of_a_produce_is_a_label_that_prometheus_stores(server: Prometheus) -> None:
     wanted = '{topic="metered", api="Produce"}'
-    wait_for(lambda: _query(prometheus, wanted), f"series {wanted}", timeout_s=10)
+    wait_for(lambda: server.query(wanted), f"series {wanted}")

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka.admin import AdminClient
 from pyarrow import parquet
 
 from klamm.captures.storage.reading import read
@@ -54,7 +55,7 @@ EXPORTS = {
 def capture(kafka: Cluster, inside: Namespace, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("secrets")
     log, capture = folder / "klamm.log", folder / "capture"
-    topics.create(kafka.bootstrap(), TOPIC, [[1]])
+    with_topic(kafka)
     options = "--capture", str(capture)
     bootstrap = kafka.bootstrap("SASL_PLAINTEXT")
     with klamm_in_front_of(bootstrap, inside.host, log, *options, ready=False) as klamm:
@@ -64,6 +65,12 @@ def capture(kafka: Cluster, inside: Namespace, tmp_path_factory: pytest.TempPath
             log_in(talk, "bob")
             plant(talk)
     return capture
+
+
+def with_topic(kafka: Cluster) -> None:
+    """The topic of all tests with secrets is there."""
+    if TOPIC not in AdminClient({"bootstrap.servers": kafka.bootstrap()}).list_topics(timeout=10).topics:
+        topics.create(kafka.bootstrap(), TOPIC, [[1]])
 
 
 def authenticate(inside: Namespace, klamm: Klamm) -> None:
@@ -105,7 +112,7 @@ def plant(talk: Conversation) -> None:
 
 
 def found_in(data: bytes) -> list[str]:
-    """What is in it, as it is or in base64."""
+    """The secrets in it, as they are or in base64."""
     return [what for what, secret in SECRETS.items() if any(form in data for form in forms(secret))]
 
 
@@ -125,8 +132,8 @@ def test_secrets_are_found_where_they_are() -> None:
 
 
 def test_they_were_said_to_the_brokers(capture: Path) -> None:
-    said = {(row.api_key, row.side) for row in read(capture) if row.kind == "frame"}
-    assert {(17, "request"), (36, "request"), (51, "request"), (19, "request"), (32, "response")} <= said
+    frames = {(row.api_key, row.side) for row in read(capture) if row.kind == "frame"}
+    assert {(17, "request"), (36, "request"), (51, "request"), (19, "request"), (32, "response")} <= frames
     assert {row.side for row in read(capture) if row.kind == "token"} == {"request", "response"}
 
 
@@ -140,10 +147,10 @@ def test_no_row_of_the_capture_has_them(capture: Path) -> None:
     """The columns of a segment may be compressed."""
     reading = read(capture)
     for row in reading:
-        told = b"\n".join(
+        content = b"\n".join(
             [repr(row._replace(frame=None, forwarded=None)).encode(), row.frame or b"", row.forwarded or b""]
         )
-        assert found_in(told) == [], row
+        assert found_in(content) == [], row
     assert reading.problems == []
 
 
@@ -156,8 +163,10 @@ def test_no_export_has_them(name: str, capture: Path, tmp_path: Path) -> None:
     if file.suffix == ".parquet":
         assert found_in(json.dumps(plain(file), default=str).encode()) == []
     if file.suffix == ".pcapng":
-        told = subprocess.run(["tshark", "-r", file, "-V", "-x"], check=True, capture_output=True, timeout=60)
-        assert found_in(told.stdout) == []
+        output = subprocess.run(
+            ["tshark", "-r", file, "-V", "-x"], check=True, capture_output=True, timeout=60
+        )
+        assert found_in(output.stdout) == []
 
 
 def plain(file: Path) -> list[dict[str, Any]]:
@@ -167,7 +176,7 @@ def plain(file: Path) -> list[dict[str, Any]]:
 
 def test_klamm_show_does_not_tell_them(capture: Path) -> None:
     for how in ("-v", "-x", "--stats"):
-        told = subprocess.run(
+        output = subprocess.run(
             [str(COMMAND), "show", str(capture), how], check=True, capture_output=True, timeout=60
         )
-        assert found_in(told.stdout) == []
+        assert found_in(output.stdout) == []

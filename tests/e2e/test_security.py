@@ -1,6 +1,7 @@
 """SASL, which passes through klamm, and TLS, which klamm speaks to brokers behind mapped names."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -35,7 +36,7 @@ def secured(
         yield request.param, klamm
 
 
-@pytest.mark.parametrize("client", ["librdkafka", "aiokafka", "kafka-python", "java"])
+@pytest.mark.parametrize("client", ["librdkafka", "aiokafka", "kafka-python", "kafkajs", "java"])
 def test_a_client_authenticates_itself_with_the_brokers(
     client: str, secured: tuple[str, Klamm], inside: Namespace, kafka: Cluster
 ) -> None:
@@ -67,6 +68,32 @@ def test_a_wrong_password_is_refused_by_the_broker(secured: tuple[str, Klamm], i
     action = {"do": "administrate", "topic": "never", "timeout_s": 5, **who}
     with pytest.raises(AssertionError, match=r"(?i)authentication"):
         inside.run(*programs.command("java", klamm.bootstrap, action))
+
+
+@pytest.mark.parametrize("listener", ["SASL_PLAINTEXT", "SASL_SSL"])
+@pytest.mark.parametrize("client", ["librdkafka", "aiokafka", "kafkajs", "java"])
+def test_klamm_authenticates_itself_for_a_client_without_credentials(
+    client: str, listener: str, inside: Namespace, kafka: Cluster, tmp_path: Path
+) -> None:
+    topic = f"own-{listener}-{client}"
+    topics.create(kafka.bootstrap(), topic, topics.spread())
+    (tmp_path / "password").write_text("alice-secret\n")
+    tls = f"tls: {{ca: {kafka.ca}}}" if listener == "SASL_SSL" else "tls: false"
+    maps = ", ".join('"' + each.replace("=", '": "') + '"' for each in kafka.maps(listener))
+    (tmp_path / "klamm.yaml").write_text(
+        f"clusters:\n  - bootstrap: [{kafka.bootstrap(listener)}]\n    {tls}\n    map: {{{maps}}}\n"
+        f"    sasl: {{mechanism: {MECHANISMS[listener]}, username: alice, password_file: password}}\n"
+    )
+    options = ("--config", str(tmp_path / "klamm.yaml"))
+    with klamm_in_front_of(kafka.bootstrap(listener), inside.host, tmp_path / "klamm.log", *options) as klamm:
+        assert len(klamm.counters()["clusters"][0]["nodes"]) > 2  # asked by klamm itself
+        actions = [
+            {"do": "produce", "topic": topic, "count": COUNT},
+            {"do": "consume", "topic": topic, "group": topic, "count": COUNT},
+        ]
+        lines = programs.results(inside.run(*programs.command(client, klamm.bootstrap, *actions)))
+    assert lines[1]["digest"] == records.digest(records.expected(topic, "seed", range(COUNT)))
+    assert "alice-secret" not in (tmp_path / "klamm.log").read_text()
 
 
 def test_passwords_are_not_logged(secured: tuple[str, Klamm]) -> None:

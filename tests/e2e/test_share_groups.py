@@ -1,6 +1,7 @@
 """The endpoints that ShareFetch and ShareAcknowledge name, asked for by hand as a group's member would."""
 
 import uuid
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -17,13 +18,14 @@ LIMITS = {"max_wait_ms": 500, "min_bytes": 1, "max_bytes": 1 << 20, "max_records
 VERSIONS = (1, 2)
 
 
-def _check(api: str, version: int, sent: bytes, received: bytes, paths: Paths) -> str:
+def _check(api: str, version: int, bodies: Sequence[bytes], paths: Paths) -> str:
     """The answer through klamm is the broker's own but for the address; a line that says so."""
+    sent, received = bodies
     values = decode(sent, api, version, "response")
-    told = set(addresses(values))
-    assert told == {paths.direct["broker", LEADER]}, values
+    endpoints = set(addresses(values))
+    assert endpoints == {paths.direct["broker", LEADER]}, values
     assert received == encode(paths.replace(values), api, version, "response")
-    return f"{api} {version}: node_endpoints[]: {paths.arrows(told)}"
+    return f"{api} {version}: node_endpoints[]: {paths.arrows(endpoints)}"
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -36,7 +38,7 @@ def test_the_endpoints_of_a_share_fetch_from_the_wrong_broker_are_rewritten(
     for way in (paths.direct, paths.through):
         with Conversation(way["broker", OTHER]) as conversation:
             bodies.append(conversation.ask_bytes("ShareFetch", version, {**member, **LIMITS, **wanted}))
-    seen_rewritten.append(_check("ShareFetch", version, *bodies, paths))
+    seen_rewritten.append(_check("ShareFetch", version, bodies, paths))
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -47,7 +49,7 @@ def test_the_endpoints_of_a_share_acknowledgement_to_a_deposed_leader_are_rewrit
     for name, way in (("direct", paths.direct), ("through", paths.through)):
         group = f"acknowledges-{name}-{version}"
         bodies.append(_acknowledge(kafka.address(1), way["broker", LEADER], group, version, paths.topic_id))
-    seen_rewritten.append(_check("ShareAcknowledge", version, *bodies, paths))
+    seen_rewritten.append(_check("ShareAcknowledge", version, bodies, paths))
 
 
 def _acknowledge(any_broker: Address, leader: Address, group: str, version: int, topic_id: Any) -> bytes:

@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 
 from tests.brokers.jars import ROOT
@@ -9,8 +10,10 @@ from tests.brokers.jars import ROOT
 EXAMPLES = ROOT / "examples"
 
 
-def said(*command: str, folder: Path = ROOT, exit_code: int = 0, **variables: str) -> str:
-    """What a command wrote; it has to end with `exit_code`."""
+def output_of(
+    *command: str, folder: Path = ROOT, exit_code: int = 0, environment: Mapping[str, str] | None = None
+) -> str:
+    """The output of a command, which has to end with `exit_code`."""
     done = subprocess.run(
         command,
         cwd=folder,
@@ -19,7 +22,7 @@ def said(*command: str, folder: Path = ROOT, exit_code: int = 0, **variables: st
         text=True,
         timeout=240,
         check=False,
-        env={**os.environ, **variables},
+        env={**os.environ, **(environment or {})},
     )
     assert done.returncode == exit_code, done.stdout
     return done.stdout

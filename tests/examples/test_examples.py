@@ -1,4 +1,4 @@
-"""The game day, in front of librdkafka's mock cluster; the other examples are tests/e2e/test_examples.py."""
+"""The game day, in front of librdkafka's mock cluster; see tests/e2e/commands for the others."""
 
 import re
 import subprocess
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.client.mock_cluster import mock_cluster
-from tests.examples.programs import EXAMPLES, said
+from tests.examples.programs import EXAMPLES, output_of
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +31,7 @@ def test_a_game_day_is_good_when_no_order_is_lost(cluster: str, tmp_path: Path) 
         (EXAMPLES / "game_day.py").read_text().replace("PATIENCE_S = 5.0", "PATIENCE_S = 60.0")
     )
     (tmp_path / "orders").symlink_to(EXAMPLES / "orders")
-    output = said(sys.executable, str(patient), cluster)
+    output = output_of(sys.executable, str(patient), cluster)
     assert output.splitlines()[-1] == "a good day"
     assert len(re.findall(r"^\S.* orders +0 lost", output, re.MULTILINE)) == 6, output
 
@@ -41,6 +41,6 @@ def test_a_game_day_is_bad_when_customers_would_not_have_waited(cluster: str, tm
     impatient = tmp_path / "game_day.py"
     impatient.write_text(text.replace("PATIENCE_S = 5.0", "PATIENCE_S = 0.05").replace("= 3.0", "= 1.0"))
     (tmp_path / "orders").symlink_to(EXAMPLES / "orders")
-    output = said(sys.executable, str(impatient), cluster, exit_code=1)
+    output = output_of(sys.executable, str(impatient), cluster, exit_code=1)
     assert "rules that fired" in output
     assert output.splitlines()[-1] == "a bad day"

@@ -44,7 +44,7 @@ Answer = Callable[["Connection", Request], "dict[str, Any] | bytes | None"]
 
 @dataclass
 class Cluster:
-    """What every broker of it says: nodes and controllers as id -> (host, port)."""
+    """The answers of all its brokers: nodes and controllers as id -> (host, port)."""
 
     cluster_id: str = "fake-cluster"
     nodes: dict[int, tuple[str, int]] = field(default_factory=dict)
@@ -64,7 +64,7 @@ class Connection(asyncio.Protocol):
         self.requests: list[Request] = []
         self.fin = False  # the client has sent its last byte
         self.lost = False
-        self.error: Exception | None = None  # what ended it, where that was not a close
+        self.error: Exception | None = None  # the exception that ended it, if it was no close
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
@@ -106,7 +106,7 @@ class Connection(asyncio.Protocol):
         self.answer(request)
 
     def answer(self, request: Request) -> None:
-        """What the broker has to say to it, now."""
+        """Sends the broker's answer to the request now."""
         answer = self.broker.answers.get(request.name, _silent)(self, request)
         if isinstance(answer, dict):
             answer = framed(request, answer)
@@ -225,8 +225,10 @@ def api_versions(connection: Connection, request: Request) -> dict[str, Any] | b
         "DescribeQuorum",
         "Produce",
         "Fetch",
+        "SaslHandshake",
+        "SaslAuthenticate",
+        "Heartbeat",
     )
-    asked += ("SaslHandshake", "SaslAuthenticate", "Heartbeat")
     rows = []
     for api in (API[name] for name in asked if name not in cluster.hidden):
         first, last = cluster.versions.get(api.name, (api.versions.first, api.versions.last))

@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 
 from klamm.proxy import config
 from klamm.proxy.cluster.cluster import Proxied
-from klamm.proxy.cluster.saved_nodes import Memory
+from klamm.proxy.cluster.nodes.saved_nodes import Memory
 from klamm.proxy.control.intercept import Intercept
 from klamm.proxy.edge.ends import End
 from klamm.proxy.edge.link import Link
-from klamm.proxy.session.counters import Stats
+from klamm.proxy.session.observing.counters import Stats
+from klamm.proxy.session.rewriting.topology import NodeKey
 from klamm.proxy.session.session import Session
-from klamm.proxy.session.topology import NodeKey
 from klamm.rules.engine import Engine
 from klamm.rules.file.rule_file import load
 from klamm.rules.plan import Planner, Wishes
@@ -70,11 +70,17 @@ class Lines:
 
 
 class Watched(Proxied):
-    """Says when it has dialled every node once."""
+    """Says when it has dialled every node once, and how many probes were answered."""
+
+    probes = 0
 
     async def _dial_new(self) -> None:
         await super()._dial_new()
         self.settled.set()
+
+    async def _probed(self, address: config.Address) -> None:
+        await super()._probed(address)
+        self.probes += 1
 
     @cached_property
     def settled(self) -> asyncio.Event:
@@ -136,7 +142,7 @@ class Edge:
         """Wait until no connection is left."""
         await eventually(lambda: not self.proxied.links)
 
-    async def said(self, kind: str, times: int = 1) -> list[Line]:
+    async def logged(self, kind: str, times: int = 1) -> list[Line]:
         """The lines of a kind, when there are so many."""
         await eventually(lambda: len(self.log.of(kind)) >= times)
         return self.log.of(kind)
@@ -165,13 +171,12 @@ def proxied(bootstrap: Any, wishes: Wishes | None = None, **settings: Any) -> tu
     addresses = tuple(config.Address(*address) for address in bootstrap)
     settings.setdefault("listen", ANY_PORT)
     state: Path | None = settings.pop("state", None)
-    log = Lines()
+    log, limits, shared = Lines(), settings.pop("limits", config.Limits()), settings.pop("shared", None)
     cluster = config.Cluster(addresses, **settings)
-    limits = config.Limits()
     planner, engine = Planner(wishes or Wishes()), Engine(seed=1)
     intercept = Intercept(lambda name: name in engine.by_name)
     memory = None if state is None else Memory(state, cluster, log)  # type: ignore[arg-type]
-    made = Watched(cluster, limits, planner, engine, Stats(), log, intercept, memory)  # type: ignore[arg-type]
+    made = Watched(cluster, limits, planner, engine, Stats(), log, intercept, memory, shared)  # type: ignore[arg-type]
     return made, log
 
 
@@ -187,7 +192,7 @@ async def started(made: Watched, log: Lines, ready: bool = True) -> AsyncIterato
             waiting.cancel()
             if follower.done():
                 follower.result()
-            assert made.ready, made.reason
+            assert made.readiness.ready, made.readiness.reason
         yield running
         if follower.done():
             follower.result()

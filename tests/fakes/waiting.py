@@ -63,7 +63,7 @@ def on_uvloop(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]
             try:
                 async with asyncio.timeout(3 * PATIENCE_S):
                     await test(*args, **kwargs)
-            except BaseException:  # what it left open is no news, and uvloop hangs where warnings are errors
+            except BaseException:  # do not warn of what it left open: uvloop hangs then
                 warnings.simplefilter("ignore", ResourceWarning)
                 raise
 

@@ -6,13 +6,20 @@ from typing import Any
 
 import atheris
 
+from klamm.decoders.schema import Side
 from tests.fuzz.libfuzzer import run
 
 with atheris.instrument_imports(include=["klamm.decoders"]):
     from klamm.decoders import emit, headers
     from tests.decoders import hostile
 
-HEADERS = [("request", 0), ("request", 1), ("request", 2), ("response", 0), ("response", 1)]
+HEADERS: list[tuple[Side, int]] = [
+    ("request", 0),
+    ("request", 1),
+    ("request", 2),
+    ("response", 0),
+    ("response", 1),
+]
 SELECTOR = 2  # bytes in front that choose the layout, or the header
 
 
@@ -24,7 +31,7 @@ def instrument_made_readers() -> None:
         function: Callable[..., Any] = made(source, head, about)
         return atheris.instrument_func(function) if source.goal == "read" else function
 
-    emit.Source.made = instrumented  # type: ignore[method-assign]
+    emit.Source.made = instrumented  # type: ignore[assignment, method-assign]
 
 
 def one_input(data: bytes) -> None:

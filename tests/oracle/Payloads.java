@@ -147,7 +147,7 @@ public final class Payloads {
         OUT.append(line).append('\n');
     }
 
-    /** What the message holds, its defaults included. */
+    /** The fields of the message, its defaults included. */
     private static ObjectNode held(Object message, JsonNode fields, Oracle oracle) throws Exception {
         ObjectNode values = Oracle.NODES.objectNode();
         for (JsonNode field : fields) {
@@ -229,7 +229,7 @@ public final class Payloads {
         oracle = new Oracle(Oracle.NODES.objectNode(), 0, random);
     }
 
-    /** What has no schema, or is written by more than its schema. */
+    /** Payloads without a schema, or with more bytes than their schema. */
     private void written() throws Exception {
         connect();
         sticky();

@@ -11,7 +11,9 @@ from tests.oracle.messages import _run
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """What Kafka answers to a request that fails: a body, None where no answer comes, or why it has none."""
+    """Kafka's answer to a request that fails: a body, None where no answer comes, or the reason why it has
+    none.
+    """
 
     data: bytes | None
     error: str
@@ -19,7 +21,7 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What Kafka's response class makes of a body with a code in it, or why it cannot."""
+    """The errors that Kafka's response class finds in a body with a code in it, or why it cannot."""
 
     counted: frozenset[int]
     code: int  # -1 where this release does not know the code
@@ -34,7 +36,7 @@ def refusals(kafka: str, requests: Iterable[tuple[str, int, int, bytes]]) -> lis
 
 
 def reports(kafka: str, responses: Iterable[tuple[str, int, int, bytes]]) -> list[Report]:
-    """What one release says of each of these responses: API, version, code, body."""
+    """The reports of one release about each of these responses: API, version, code, body."""
     answers = _asked(kafka, "report", responses)
     return [
         Report(frozenset(a.get("counted", ())), a.get("code", 0), a.get("values", {}), a.get("error", ""))
@@ -46,4 +48,4 @@ def _asked(kafka: str, what: str, bodies: Iterable[tuple[str, int, int, bytes]])
     lines = (
         f"{what} {API[name].key} {version} {code} {data.hex()}\n" for name, version, code, data in bodies
     )
-    return [json.loads(line) for line in _run(kafka, "Errors.java", stdin="".join(lines)).splitlines()]
+    return [json.loads(line) for line in _run(kafka, "Errors", stdin="".join(lines)).splitlines()]

@@ -1,4 +1,4 @@
-"""What Kafka's own classes write and read, and its values as `klamm.decoders` has them."""
+"""Messages written and read by Kafka's own classes, with their values as `klamm.decoders` has them."""
 
 import base64
 import json
@@ -12,7 +12,7 @@ from typing import Any
 from klamm.decoders import API
 from klamm.decoders.interpret import Layout
 from klamm.decoders.schema import Field, default_of, members
-from tests.brokers.jars import JARS
+from tests.brokers.jars import compiled, java
 from tools.wire_check.schemas import snake_case
 
 HERE = Path(__file__).resolve().parent
@@ -35,7 +35,7 @@ def written(seed: int, count: int) -> dict[Key, list[Message]]:
     found: dict[Key, list[Message]] = {}
     for kafka in NEWEST_FIRST:
         ours: dict[Key, list[Message]] = defaultdict(list)
-        for line in _run(kafka, "Oracle.java", seed, count).splitlines():
+        for line in _run(kafka, "Oracle", seed, count).splitlines():
             entry = json.loads(line)
             name, side, data = entry["name"], entry["side"], bytes.fromhex(entry["hex"])
             key = name if side == "header" else entry["key"]
@@ -47,7 +47,7 @@ def written(seed: int, count: int) -> dict[Key, list[Message]]:
 
 @dataclass(frozen=True, slots=True)
 class ReadBack:
-    """What Kafka made of a message: an error, or its JSON, and whether it writes the same bytes again."""
+    """Kafka's reading of a message: an error, or its JSON, and whether it writes the same bytes again."""
 
     error: str
     values: dict[str, Any]
@@ -57,24 +57,20 @@ class ReadBack:
 def read_back(kafka: str, messages: Iterable[tuple[Layout, bytes]]) -> list[ReadBack]:
     """How one release reads each of these messages."""
     lines = (f"{API[of.api].key} {of.side} {of.version} {data.hex()}\n" for of, data in messages)
-    answers = map(json.loads, _run(kafka, "ReadBack.java", stdin="".join(lines)).splitlines())
+    answers = map(json.loads, _run(kafka, "ReadBack", stdin="".join(lines)).splitlines())
     return [ReadBack(a.get("error", ""), a.get("values", {}), a.get("same", False)) for a in answers]
 
 
 def error_codes() -> list[tuple[int, str, bool]]:
     """Code, name and retriable of every error of the newest Kafka."""
-    rows = (line.split() for line in _run(NEWEST_FIRST[0], "ErrorCodes.java").splitlines())
+    rows = (line.split() for line in _run(NEWEST_FIRST[0], "ErrorCodes").splitlines())
     return [(int(code), name, retriable == "true") for code, name, retriable in rows]
 
 
 def _run(kafka: str, program: str, *arguments: int, stdin: str = "") -> str:
-    folder = JARS / f"oracle-{kafka}"
-    if not any(folder.glob("*.jar")):
-        pom = f"tests/oracle/{kafka}/pom.xml"
-        copy = f"mvn -q -B -f {pom} dependency:copy-dependencies -DoutputDirectory={folder}"
-        raise RuntimeError(f"no jars in {folder}; run: {copy}")
-    command = ["java", "-XX:TieredStopAtLevel=1", "-cp", f"{folder}/*", str(HERE / program)]
-    command += map(str, arguments)
+    jars = f"oracle-{kafka}"
+    classes = compiled(jars, HERE / f"{program}.java")
+    command = java(jars, program, *map(str, arguments), classes=classes)
     done = subprocess.run(command, input=stdin.encode(), capture_output=True, timeout=120, check=False)
     if done.returncode:
         raise RuntimeError(f"{program} failed on Kafka {kafka}:\n{done.stderr.decode()}")

@@ -2,12 +2,11 @@
 
 import json
 import subprocess
-import tempfile
 from dataclasses import dataclass, field
 from typing import Any
 
 from klamm.decoders.payloads import PAYLOADS, payload_layout
-from tests.brokers.jars import JARS, jars
+from tests.brokers.jars import compiled, java
 from tests.oracle.messages import HERE, values_of
 from tools.wire_check.schemas import snake_case
 
@@ -85,16 +84,10 @@ def _in_snake_case(value: Any) -> Any:
 
 def _run(seed: int, count: int) -> str:
     """The broker's jars hold the coordinators and Connect, those of the oracle hold Streams."""
-    classpath = f"{jars(NEWEST)}/*:{JARS / f'oracle-{NEWEST}'}/*"
-    with tempfile.TemporaryDirectory() as classes:
-        sources = [str(HERE / name) for name in ("Oracle.java", "Payloads.java")]
-        _done(["javac", "-nowarn", "-cp", classpath, "-d", classes, *sources])
-        command = ["java", "-XX:TieredStopAtLevel=1", "-cp", f"{classes}:{classpath}", "Payloads"]
-        return _done([*command, str(seed), str(count)])
-
-
-def _done(command: list[str]) -> str:
+    jars = f"{NEWEST}:oracle-{NEWEST}"
+    classes = compiled(jars, HERE / "Oracle.java", HERE / "Payloads.java")
+    command = java(jars, "Payloads", str(seed), str(count), classes=classes)
     done = subprocess.run(command, capture_output=True, timeout=120, check=False)
     if done.returncode:
-        raise RuntimeError(f"{command[0]} failed:\n{done.stderr.decode()}")
+        raise RuntimeError(f"Payloads failed:\n{done.stderr.decode()}")
     return done.stdout.decode()

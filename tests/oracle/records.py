@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from klamm.decoders.records import UNKNOWN, Batch, Record
-from tests.brokers.jars import JARS
+from tests.brokers.jars import compiled, java
 
 NEWEST, WRITES_ALL = "4.3.1", "3.9.1"  # the newest Kafka reads magic 0 and 1, and writes 2 only
 
-Holds = dict[str, Any]  # what a records field holds, as Records.java tells it
+Holds = dict[str, Any]  # content of a records field, as Records.java prints it
 
 
 def written(kafka: str, seed: int, *magics: int) -> list[tuple[bytes, Holds]]:
@@ -23,12 +23,12 @@ def written(kafka: str, seed: int, *magics: int) -> list[tuple[bytes, Holds]]:
 
 
 def read(kafka: str, fields: Iterable[bytes]) -> list[Holds]:
-    """What Kafka reads in each: "batches" and "valid_bytes", or "error"."""
+    """Kafka's reading of each: "batches" and "valid_bytes", or "error"."""
     return _run(kafka, "".join(f"{data.hex()}\n" for data in fields), "read")
 
 
-def told(batch: Batch, records: list[Record]) -> Holds:
-    """A batch of ours as Kafka tells it; it counts no messages, and looks inside for the first."""
+def as_kafka(batch: Batch, records: list[Record]) -> Holds:
+    """Our batch in the form that Kafka prints; Kafka counts no messages, and looks inside for the first."""
     values = {**batch._asdict(), "size": batch.size, "crc_ok": batch.crc_ok}
     for ours in ("data", "start", "end", "base_timestamp", "has_delete_horizon"):
         del values[ours]
@@ -61,9 +61,10 @@ def _run(kafka: str, fed: str, *arguments: str) -> list[dict[str, Any]]:
     with tempfile.TemporaryDirectory() as folder:
         program = Path(folder, "Records.java")
         program.write_text(source)
-        classpath = f"{JARS / f'oracle-{kafka}'}/*"
-        command = ["java", "-XX:TieredStopAtLevel=1", "-cp", classpath, str(program), *arguments]
-        done = subprocess.run(command, input=fed, capture_output=True, text=True, timeout=120, check=False)
+        classes = compiled(f"oracle-{kafka}", program)
+    # Damaged sizes make Kafka allocate as much.
+    command = java(f"oracle-{kafka}", "Records", *arguments, heap_mb=6144, classes=classes)
+    done = subprocess.run(command, input=fed, capture_output=True, text=True, timeout=120, check=False)
     if done.returncode:
         raise RuntimeError(f"Records.java failed on Kafka {kafka}:\n{done.stderr}")
     return [json.loads(line) for line in done.stdout.splitlines()]

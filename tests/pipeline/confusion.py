@@ -1,4 +1,4 @@
-"""Whom detectors name, held against what clients did: the confusion matrix, docs/detectors-confusion.md."""
+"""The confusion matrix, docs/detectors-confusion.md: the clients that detectors name, and what they did."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,7 +11,7 @@ from tests.pipeline import ground, healthy
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "detectors-confusion.md"
 HEALTHY, NOBODY = "healthy", "nobody"
 HEAD = """\
-# Whom the detectors name
+# Detectors and the clients that they name
 
 For each detector there is a client that does what it looks for, by a mistake that is easily made, with a real
 client library (`tests/pipeline/misbehaviour`). Here all of them ran side by side for {seconds:.0f} s on one
@@ -19,7 +19,7 @@ cluster of three brokers, Kafka {kafka}, through one klamm that captured, beside
 aiokafka, kafka-python and the Java client with idempotent and transactional producers, classic, KIP-848 and
 share groups, a reader that has read all, administrators. {rolled} All
 detectors looked at everybody's traffic: {requests:,} requests of {clients} client ids.
-`tests/pipeline/test_detectors.py` makes this run, asserts what is below, and writes this page where
+`tests/pipeline/detectors/test_detectors.py` makes this run, asserts what is below, and writes this page where
 `KLAMM_WRITE_DOCS` is set.
 
 A detector has to name its own client. It may name others that do the same besides their own mistake. It must
@@ -31,7 +31,7 @@ name no other, and no healthy client.
 
 
 def owner(found: Finding) -> str:
-    """Whose finding it is: a misbehaving client's, the healthy load's, or nobody's."""
+    """The owner of a finding: a misbehaving client, the healthy load, or nobody."""
     name = found.client_id or (found.subject or "").partition(" ")[2]
     if name.startswith(healthy.CLIENT_ID):
         return HEALTHY
@@ -72,9 +72,9 @@ class Matrix(NamedTuple):
         ]
 
 
-def document(matrix: Matrix, detectors: Iterable[str], **told: object) -> str:
+def document(matrix: Matrix, detectors: Iterable[str], **of_the_run: object) -> str:
     """docs/detectors-confusion.md."""
-    return HEAD.format(**told) + "".join(_row(matrix, detector) for detector in sorted(detectors))
+    return HEAD.format(**of_the_run) + "".join(_row(matrix, detector) for detector in sorted(detectors))
 
 
 def _row(matrix: Matrix, detector: str) -> str:

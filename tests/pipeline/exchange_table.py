@@ -8,7 +8,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from klamm.captures.captured import Captured, Connection
+from klamm.captures.captured import Captured, CapturedConnection
 from klamm.captures.exchanges import Exchange
 from klamm.captures.exports import exchange_rows, exchange_schema
 from klamm.captures.frames import Framed, Framing
@@ -19,7 +19,7 @@ from klamm.rules.json_form import uuid_text
 from klamm.rules.subjects import subjects
 from tests.decoders import hostile
 
-HERE = Connection("run", 7, "main", "2", "10.0.0.1:50000")
+HERE = CapturedConnection("run", 7, "main", "2", "10.0.0.1:50000", "x")
 SIZE = 4
 TEXTS = ["", "k", "kk", "ä", "€uro", "𝄞x"]
 CLIENT_IDS = [None, "", "k", "team-a-1", "größe"]
@@ -48,15 +48,15 @@ def made(api: Api, version: int, random: Random) -> Exchange:
     response = response_frame(api, version, 5, bodies[1])[SIZE:]
     asked = Captured(at, "frame", HERE, "request", api.key, version, 5, client_id, 3, len(request), request)
     late = at + random.choice((0, 1, 999_999, 10**6, 500 * 10**6, random.randrange(10**12)))
-    told = Captured(
+    lost = Captured(
         late, "frame", HERE, "response", api.key, version, 5, client_id, 3, len(response), response
     )
-    return Exchange(asked, None if random.random() < 0.1 else told)
+    return Exchange(asked, None if random.random() < 0.1 else lost)
 
 
 def body(api: Api, version: int, side: str, random: Random) -> bytes:
     with mock.patch.object(hostile, "TEXTS", TEXTS):
-        return hostile.message(layout(api.key, version, side), random, alike=random.random() < 0.3)  # type: ignore[arg-type]
+        return hostile.message(layout(api.key, version, side), random, alike=random.random() < 0.3)
 
 
 def framed(exchanges: Iterable[Exchange]) -> tuple[list[Framed], Known]:

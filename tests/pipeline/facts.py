@@ -1,4 +1,4 @@
-"""What brokers themselves say of the work that was done on them: asked directly, and read in their logs."""
+"""The brokers' own facts about the work: asked directly, and read in their logs."""
 
 import re
 from collections import defaultdict
@@ -72,7 +72,7 @@ def _committed(admin: AdminClient, prefix: str) -> dict[str, dict[str, int]]:
 
 
 def _logged(cluster: Cluster, wanted: re.Pattern[str], prefix: str) -> dict[str, set[str]]:
-    """What the coordinators' logs say, by group."""
+    """The facts in the coordinators' logs, by group."""
     found = defaultdict(set)
     for broker in cluster.brokers.values():
         for group, what in wanted.findall(broker.process.log.read_text()):

@@ -2,7 +2,7 @@
 
     python -m tests.pipeline.ground --out DIR [--seconds 20] [--healthy] [--roll] NAME ...
 
-NAME is a module of tests/pipeline/misbehaviour, or `all`. Such a module has
+NAME is a module in a folder of tests/pipeline/misbehaviour, or `all`. Such a module has
 
     CLIENT_ID = "tiny-batches"      what the client ids of its connections begin with
     EXPECTED = {"tiny_batches"}     the detectors that may name it
@@ -36,8 +36,8 @@ from typing import Any, NamedTuple
 from tests.brokers.jars import ROOT
 from tests.brokers.kraft import Cluster, kraft_cluster
 from tests.brokers.processes import Process, free_block, free_ports, wait_for
+from tests.e2e.captures.tcpdump import tcpdump
 from tests.e2e.klamm_process import COMMAND, Klamm
-from tests.e2e.tcpdump import tcpdump
 from tests.pipeline import healthy
 from tests.pipeline.facts import Facts, facts
 
@@ -51,18 +51,18 @@ BLOCK = 100  # ports of a klamm
 
 
 class Ended(NamedTuple):
-    """A client's process: its exit code, None where it had to be killed, and the end of what it said."""
+    """A client's process: its exit code, None where it had to be killed, and the end of its output."""
 
     code: int | None
     tail: str
 
 
 class Played(NamedTuple):
-    """A ground that is no more: its capture, and what was said of it."""
+    """A ground that is no more: its capture, and the reports of clients and Kafka."""
 
     capture: Path
     ended: dict[str, Ended]
-    said: dict[str, dict[str, Any]]  # by healthy clients, of themselves
+    reports: dict[str, dict[str, Any]]  # by client id of the healthy clients
     facts: Facts  # of the healthy topics and groups
     problems: list[Any]  # that klamm met
     packets: Path  # the same traffic between clients and klamm as tcpdump saw it, where that was wanted
@@ -99,7 +99,14 @@ class Ground:
         module = misbehaviour(name)
         bootstrap = self.klamms[getattr(module, "LISTENER", "PLAINTEXT")].bootstrap
         env = {"KLAMM_DIRECT": self.cluster.bootstrap()} if getattr(module, "DIRECT", False) else None
-        command = [sys.executable, "-m", "tests.pipeline.misbehaviour", name, bootstrap, str(seconds)]
+        command = [
+            sys.executable,
+            "-m",
+            "tests.pipeline.misbehaviour",
+            module.__name__,
+            bootstrap,
+            str(seconds),
+        ]
         return self.start(name, command, env)
 
     def play(
@@ -149,21 +156,22 @@ def played(
     with ground(folder) as made:
         with tcpdump(packets, "lo", made.ports) if with_packets else nullcontext():
             ended = made.play(names, seconds, with_healthy=True, roll=roll)
-        said = {}
+        counts = {}
         for name in healthy.COMMANDS:
-            said |= healthy.said(folder / f"{name}.log")
-        told = facts(made.cluster, healthy.CLIENT_ID)
+            counts |= healthy.reports_of(folder / f"{name}.log")
+        kafka_facts = facts(made.cluster, healthy.CLIENT_ID)
         problems, brokers = made.klamms["PLAINTEXT"].problems(), made.brokers()
-    return Played(made.capture, ended, said, told, problems, packets, brokers)
+    return Played(made.capture, ended, counts, kafka_facts, problems, packets, brokers)
 
 
 def misbehaviour(name: str) -> ModuleType:
-    return import_module(f"tests.pipeline.misbehaviour.{name}")
+    (file,) = FOLDER.glob(f"*/{name}.py")
+    return import_module(f"tests.pipeline.misbehaviour.{file.parent.name}.{name}")
 
 
 def names() -> list[str]:
     """The modules that are misbehaving clients."""
-    stems = sorted(path.stem for path in FOLDER.glob("[!_]*.py"))
+    stems = sorted(path.stem for path in FOLDER.glob("*/*.py"))
     return [stem for stem in stems if hasattr(misbehaviour(stem), "CLIENT_ID")]
 
 

@@ -13,13 +13,13 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 from kafka import KafkaAdminClient
 
-from tests.brokers.jars import java
+from tests.brokers.jars import compiled, java
 from tests.brokers.kraft import VERSION, Cluster
 from tests.brokers.processes import Process, wait_for
 from tests.e2e.conversation import coordinator
 from tests.pipeline.healthy_clients.work import PARTITIONS, SHIPMENTS, VISITS
 
-CLIENT_ID = "healthy-"  # what all client ids begin with
+CLIENT_ID = "healthy-"  # prefix of all client ids
 FOLDER = Path(__file__).resolve().parent / "healthy_clients"
 SHUTDOWN_S, PREFERRED = 30.0, 0
 
@@ -30,8 +30,9 @@ def _python(module: str) -> Callable[[str, float], list[str]]:
 
 
 def _java(bootstrap: str, seconds: float) -> list[str]:
-    program = [str(FOLDER / "Healthy.java"), bootstrap, str(seconds), SHIPMENTS, VISITS]
-    return java(VERSION, *program, options=("-Dlog4j2.level=ERROR",), heap_mb=192)
+    words = ("Healthy", bootstrap, str(seconds), SHIPMENTS, VISITS)
+    classes = compiled(VERSION, FOLDER / "Healthy.java")
+    return java(VERSION, *words, options=("-Dlog4j2.level=ERROR",), heap_mb=192, classes=classes)
 
 
 COMMANDS: dict[str, Callable[[str, float], list[str]]] = {
@@ -97,7 +98,7 @@ def elect_preferred_leaders(cluster: Cluster) -> None:
     admin.close()
 
 
-def said(log: Path) -> dict[str, dict[str, Any]]:
-    """What the clients of one log said of themselves, by client id."""
+def reports_of(log: Path) -> dict[str, dict[str, Any]]:
+    """The reports of the clients of one log, by client id."""
     lines = [json.loads(line) for line in log.read_text().splitlines() if line.startswith('{"client_id"')]
     return {line["client_id"]: line for line in lines}

@@ -1,4 +1,4 @@
-"""What is read of bodies by shortcuts: judged by a walk over all that was decoded."""
+"""Shortcuts for reading bodies, judged by a walk over all decoded values."""
 
 import json
 from collections import Counter
@@ -12,10 +12,11 @@ from klamm.decoders.error_codes import error_name
 from klamm.decoders.headers import response_frame
 from klamm.decoders.interpret import Layout, read
 from klamm.decoders.schema import UNKNOWN_TAGS, Api
+from klamm.decoders.text import valid_text
 from klamm.pipeline.bodies.as_json import body_json
 from klamm.pipeline.bodies.naming import naming
 from klamm.pipeline.bodies.one_by_one import Bodies
-from klamm.rules.json_form import plain_text, to_json, uuid_text
+from klamm.rules.json_form import to_json, uuid_text
 from klamm.rules.parts import NIL, parts
 from klamm.rules.subjects import error_codes
 from tests.decoders.hostile import layouts, message
@@ -34,12 +35,12 @@ def test_names_are_those_of_all_parts(api: Api) -> None:
         for body in bodies(of):
             found = naming(api.key, of.version, of.side)(body)
             values, _ = read(of, body)
-            told = list(parts(of.fields, of.version, values, lambda topic_id: None))
-            ids = [one.get("topic_id", NIL) for one in told if not one.get("topic")]
+            named = list(parts(of.fields, of.version, values, lambda topic_id: None))
+            ids = [one.get("topic_id", NIL) for one in named if not one.get("topic")]
             codes = Counter(error_codes(of.fields, of.version, values) if of.side == "response" else ())
-            assert set(found.topics) == {plain_text(one["topic"]) for one in told if one.get("topic")}
+            assert set(found.topics) == {valid_text(one["topic"]) for one in named if one.get("topic")}
             assert set(found.topic_ids) == {uuid_text(one) for one in ids if one != NIL}
-            assert set(found.groups) == {plain_text(one["group"]) for one in told if "group" in one}
+            assert set(found.groups) == {valid_text(one["group"]) for one in named if "group" in one}
             assert sorted(found.errors) == sorted((code, error_name(code), n) for code, n in codes.items())
             assert all(len(set(column)) == len(column) for column in found)
 
@@ -56,8 +57,8 @@ def test_json_is_that_of_the_walk(api: Api) -> None:
 def test_json_has_tags_that_klamm_does_not_know() -> None:
     of = next(of for of in layouts(API["Heartbeat"]) if (of.version, of.side) == (4, "request"))
     body = message(of, Random(1), alike=True)[:-1] + b"\1\x7f\2ab"
-    told = json.loads(body_json(API["Heartbeat"].key, 4, "request")(body))
-    assert told[UNKNOWN_TAGS] == [{"tag": 0x7F, "data": "YWI="}]
+    document = json.loads(body_json(API["Heartbeat"].key, 4, "request")(body))
+    assert document[UNKNOWN_TAGS] == [{"tag": 0x7F, "data": "YWI="}]
 
 
 def test_json_is_the_same_without_msgspec(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -47,7 +47,7 @@ def digest(table: object) -> str:
     from pyspark.sql import functions as F
 
     assert hasattr(table, "dtypes")
-    as_text = {name: F.to_json(name) for name, kind in table.dtypes if kind == "variant"}  # type: ignore[attr-defined]
+    as_text = {name: F.to_json(name) for name, kind in table.dtypes if kind == "variant"}
     rows = sorted(map(repr, table.withColumns(as_text).collect()))  # type: ignore[attr-defined]
     return f"{len(rows)}-{hashlib.sha256(repr(rows).encode()).hexdigest()}"
 

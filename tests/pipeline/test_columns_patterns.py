@@ -28,16 +28,16 @@ COLUMNS, ROWS = 150, 120
 
 
 def pattern(random: Random, depth: int = 0) -> str:
-    said = ""
+    text = ""
     for _ in range(random.randrange(1, 4)):
         form = random.random() if depth < 2 else 1
         if form < 0.2:
-            said += random.choice(GROUPS) + pattern(random, depth + 1) + ")" + random.choice(REPEATS)
+            text += random.choice(GROUPS) + pattern(random, depth + 1) + ")" + random.choice(REPEATS)
         elif form < 0.3:
-            said += pattern(random, depth + 1) + "|" + pattern(random, depth + 1)
+            text += pattern(random, depth + 1) + "|" + pattern(random, depth + 1)
         else:
-            said += random.choice(ATOMS) + random.choice(REPEATS)
-    return said
+            text += random.choice(ATOMS) + random.choice(REPEATS)
+    return text
 
 
 def glob(random: Random) -> str:
@@ -45,7 +45,7 @@ def glob(random: Random) -> str:
 
 
 def held(spark: SparkSession, random: Random, columns: list[tuple[str, Callable[[str], bool]]]) -> float:
-    """Which part of them held. Raises AssertionError where Spark says other than Python."""
+    """The share of them that held. Raises AssertionError where Spark and Python differ."""
     texts = ["", "\r\n", "\u0085", "\u2028", "a\n", "\na"]
     texts += ["".join(random.choice(LETTERS) for _ in range(random.randrange(1, 9))) for _ in range(ROWS)]
     rows = spark.createDataFrame(pa.table({"place": range(len(texts)), "name": texts}))
@@ -61,9 +61,9 @@ def held(spark: SparkSession, random: Random, columns: list[tuple[str, Callable[
 def test_a_pattern_that_is_not_refused_matches_what_re2_matches(spark: SparkSession) -> None:
     random, columns = Random(5), []
     while len(columns) < COLUMNS:
-        said = pattern(random)
+        text = pattern(random)
         try:
-            columns.append((matched("name", said), FUNCTIONS["matches"].prepare(said)))  # type: ignore[misc]
+            columns.append((matched("name", text), FUNCTIONS["matches"].prepare(text)))
         except ValueError:
             continue
     assert 0.2 < held(spark, random, columns) < 0.8
@@ -71,5 +71,5 @@ def test_a_pattern_that_is_not_refused_matches_what_re2_matches(spark: SparkSess
 
 def test_a_glob_matches_what_rules_match(spark: SparkSession) -> None:
     random = Random(6)
-    said = [tuple(glob(random) for _ in range(random.randrange(1, 3))) for _ in range(COLUMNS)]
-    assert 0.05 < held(spark, random, [(globbed("name", *one), Glob(*one)) for one in said]) < 0.5
+    globs = [tuple(glob(random) for _ in range(random.randrange(1, 3))) for _ in range(COLUMNS)]
+    assert 0.05 < held(spark, random, [(globbed("name", *one), Glob(*one)) for one in globs]) < 0.5

@@ -1,4 +1,4 @@
-"""What the tables count is what clients and brokers themselves say."""
+"""The counts of the tables equal those of the clients and brokers themselves."""
 
 from collections import Counter, defaultdict
 from typing import Any
@@ -17,7 +17,7 @@ PARTITION = "concat_ws('-', topic, partition)"
 
 
 def of_topics(counts: dict[str, int], *topics: str) -> dict[str, int]:
-    """Those of partitions of these topics, and only of partitions that have something."""
+    """The counts above 0 of partitions of these topics."""
     return {name: count for name, count in counts.items() if count and name.rpartition("-")[0] in topics}
 
 
@@ -33,13 +33,13 @@ def test_records_and_bytes_produced_are_what_producers_and_brokers_count(
     assert {name: records for name, records, _ in rows} == of_topics(played.facts.end_offsets, *PLAIN)
     assert {name: size for name, _, size in rows} == of_topics(played.facts.log_bytes, *PLAIN)
     acknowledged = Counter[str]()
-    for client in played.said.values():
-        if isinstance(told := client.get("acknowledged"), dict):
-            acknowledged.update(told)
+    for client in played.reports.values():
+        if isinstance(acknowledged_counts := client.get("acknowledged"), dict):
+            acknowledged.update(acknowledged_counts)
     of_python = {name: count for name, count, _ in rows if not name.startswith(SHIPMENTS)}
     assert of_python == acknowledged
     of_java = sum(count for name, count, _ in rows if name.startswith(SHIPMENTS))
-    assert of_java == played.said["healthy-java-producer"]["acknowledged"] > 0
+    assert of_java == played.reports["healthy-java-producer"]["acknowledged"] > 0
 
 
 def test_requests_and_their_bytes_are_what_librdkafka_counts(played: Played, tables: Tables) -> None:
@@ -56,7 +56,7 @@ def test_requests_and_their_bytes_are_what_librdkafka_counts(played: Played, tab
         .collect()
     )
     assert {row["broker"]: row.asDict() for row in rows} == {
-        broker: {"broker": broker, **told} for broker, told in played.said[who]["brokers"].items()
+        broker: {"broker": broker, **reported} for broker, reported in played.reports[who]["brokers"].items()
     }
 
 
@@ -68,9 +68,9 @@ def test_records_consumed_are_what_the_consumer_counts(played: Played, tables: T
         .agg(F.sum("records"))
         .collect()
     )
-    told = played.said[who]["consumed"]
-    assert {name: count for name, count in rows if count} == told
-    assert told == of_topics(played.facts.end_offsets, ORDERS)
+    consumed = played.reports[who]["consumed"]
+    assert {name: count for name, count in rows if count} == consumed
+    assert consumed == of_topics(played.facts.end_offsets, ORDERS)
 
 
 def test_offsets_committed_are_what_the_coordinator_has(played: Played, tables: Tables) -> None:

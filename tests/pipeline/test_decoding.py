@@ -1,4 +1,4 @@
-"""What many frames say, swept up: judged by the reader of single bodies, and Spark's reader of VARIANT."""
+"""Many frames swept at once, judged by the reader of single bodies, and by Spark's reader of VARIANT."""
 
 import json
 from collections.abc import Iterable
@@ -39,7 +39,7 @@ def head(of: Layout, key: int) -> bytes:
 
 def frames(rows: Iterable[Row]) -> pa.RecordBatch:
     """As segments have them."""
-    columns = zip(
+    columns: Iterable[Any] = zip(
         *(("frame", key, of.version, of.side, frame, blanks) for of, key, frame, blanks in rows), strict=True
     )
     types = {name: schema().field(name).type for name in COLUMNS}
@@ -54,18 +54,18 @@ def frames(rows: Iterable[Row]) -> pa.RecordBatch:
 
 
 def one_by_one(batch: pa.RecordBatch, columns: tuple[str, ...]) -> dict[str, list[Any]]:
-    told = Bodies(frozenset(columns), False).columns(rows_of(batch))
-    found = {name: pa.array(told[name], TYPES[name]).to_pylist() for name in NAMED if name in columns}
+    values = Bodies(frozenset(columns), False).columns(rows_of(batch))
+    found = {name: pa.array(values[name], TYPES[name]).to_pylist() for name in NAMED if name in columns}
     if BODY in columns:
-        found[BODY] = [None if body is None else json.loads(body) for body in told[BODY]]
+        found[BODY] = [None if body is None else json.loads(body) for body in values[BODY]]
     return found
 
 
 def swept(batch: pa.RecordBatch, columns: tuple[str, ...]) -> dict[str, list[Any]]:
-    told = Decoding(columns).columns(batch)
-    found = {name: told[name].to_pylist() for name in NAMED if name in columns}
+    values = Decoding(columns).columns(batch)
+    found = {name: values[name].to_pylist() for name in NAMED if name in columns}
     if BODY in columns:
-        both = zip(told[VARIANT].to_pylist(), told[BODY].to_pylist(), strict=True)
+        both = zip(values[VARIANT].to_pylist(), values[BODY].to_pylist(), strict=True)
         found[BODY] = [
             VariantVal(**variant).toPython() if variant else body and json.loads(body)
             for variant, body in both

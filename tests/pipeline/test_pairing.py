@@ -23,7 +23,7 @@ class Frame(NamedTuple):
     time_ns: int
 
 
-class Told(NamedTuple):
+class Turn(NamedTuple):
     """An exchange, with the time at which it had its turn."""
 
     request: Frame | None
@@ -45,14 +45,14 @@ def place(frame: Frame) -> tuple[Any, ...]:
     )  # fmt: skip
 
 
-def told(request: Frame | None, response: Frame | None, heard_ns: int) -> Told:
+def turn_of(request: Frame | None, response: Frame | None, last_response_ns: int) -> Turn:
     if request is None or response is None:
-        return Told(request, response, None)
-    return Told(request, response, max(request.time_ns, min(heard_ns, response.time_ns)))
+        return Turn(request, response, None)
+    return Turn(request, response, max(request.time_ns, min(last_response_ns, response.time_ns)))
 
 
-def by_hand(frames: Sequence[Frame], heard_ns: dict[Frame, int]) -> set[Told]:
-    """As `exchanges` has Spark do it. `heard_ns`: what is known of it beforehand."""
+def by_hand(frames: Sequence[Frame], last_response_ns: dict[Frame, int]) -> set[Turn]:
+    """As `exchanges` has Spark do it. `last_response_ns`: what is known of it beforehand."""
     found = set()
     for _, on_one in groupby(sorted(frames, key=place), key=lambda frame: frame[:2]):
         latest = NEVER
@@ -60,11 +60,11 @@ def by_hand(frames: Sequence[Frame], heard_ns: dict[Frame, int]) -> set[Told]:
             rows = list(group)
             for one in [[row] for row in rows] if number < 0 else [rows]:
                 first, *more = one
-                heard = max(latest, heard_ns.get(first, NEVER))
+                last_ns = max(latest, last_response_ns.get(first, NEVER))
                 if first.side == "request":
-                    found.add(told(first, more[0] if more else None, heard))
+                    found.add(turn_of(first, more[0] if more else None, last_ns))
                 else:
-                    found.add(told(None, first, heard))
+                    found.add(turn_of(None, first, last_ns))
             came = [row.time_ns for row in rows if row.side == "response" and number >= 0]
             latest = max([latest, *came])
     return found
@@ -80,7 +80,7 @@ def conversations(draw: st.DrawFn) -> list[Frame]:
         now += draw(st.integers(1, 3))
         of = draw(st.sampled_from(["a", "b"])), draw(st.integers(0, 1))
         queue = waiting.setdefault(of, [])
-        if queue and draw(st.booleans()):
+        if queue and draw(st.sampled_from([True, False])):
             number, fate = queue.pop(0)
             how = draw(st.sampled_from(["passed", "rewritten", "lost", "again"]))
             came = (
@@ -109,17 +109,17 @@ def conversations(draw: st.DrawFn) -> list[Frame]:
 @given(conversations(), st.sets(st.integers(1, 60)))
 def test_the_same_exchanges_wherever_a_capture_is_cut(frames: list[Frame], cuts: set[int]) -> None:
     places = [0, *sorted(cut for cut in cuts if cut < len(frames)), len(frames)]
-    whole, left, heard_ns = set(), [], {}
+    whole, left, last_response_ns = set(), [], {}
     for first, end in pairwise(places):
         part = frames[first:end]
         if part:
             pairs = pairs_of(batch(part))
             left += [part[at] for at in pairs.left]
-            heard_ns |= {part[at]: int(pairs.heard_ns[at]) for at in pairs.left}
+            last_response_ns |= {part[at]: int(pairs.last_response_ns[at]) for at in pairs.left}
             for at, answer in zip(pairs.requests, pairs.responses, strict=True):
                 response = None if answer == NONE else part[answer]
-                whole.add(told(part[at], response, int(pairs.heard_ns[at])))
-    assert whole | by_hand(left, heard_ns) == by_hand(frames, {})
+                whole.add(turn_of(part[at], response, int(pairs.last_response_ns[at])))
+    assert whole | by_hand(left, last_response_ns) == by_hand(frames, {})
 
 
 def test_what_is_whole_is_not_left() -> None:
@@ -134,4 +134,4 @@ def test_what_is_whole_is_not_left() -> None:
     pairs = pairs_of(batch(frames))
     assert list(zip(pairs.requests, pairs.responses, strict=True)) == [(0, 3), (1, 4), (2, NONE)]
     assert list(pairs.left) == [5]
-    assert [int(pairs.heard_ns[at]) for at in (0, 1, 2, 5)] == [NEVER, 20, 30, 30]
+    assert [int(pairs.last_response_ns[at]) for at in (0, 1, 2, 5)] == [NEVER, 20, 30, 30]

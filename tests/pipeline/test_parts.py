@@ -153,6 +153,6 @@ def test_a_stream_says_once_what_it_cannot_read(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("no capture at all")
     stream = Stream([str(tmp_path)], None, None)  # type: ignore[arg-type]
     first = stream.latestOffset(stream.initialOffset())
-    (said,) = stream.partitions(stream.initialOffset(), first)
-    assert said.part.fault == "no segment of a capture"  # type: ignore[attr-defined]
+    (part,) = stream.partitions(stream.initialOffset(), first)
+    assert part.part.fault == "no segment of a capture"  # type: ignore[attr-defined]
     assert stream.partitions(first, stream.latestOffset(first)) == []

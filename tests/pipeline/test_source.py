@@ -34,7 +34,7 @@ def test_every_row_of_a_capture_is_a_row_of_the_table(spark: SparkSession, tmp_p
         "version smallint, client_id string, exchange bigint, bytes bigint, fate string, awaits boolean, "
         "lost bigint, text string",
     ).collect()  # fmt: skip
-    told = [
+    expected = [
         (
             row.time_ns, row.kind, row.connection and row.connection.number,
             row.connection and row.connection.client, row.side, _known(row.api_key), _known(row.api_version),
@@ -43,7 +43,7 @@ def test_every_row_of_a_capture_is_a_row_of_the_table(spark: SparkSession, tmp_p
         )
         for row in read(tmp_path)
     ]  # fmt: skip
-    assert Counter(map(repr, map(tuple, found))) == Counter(map(repr, told))
+    assert Counter(map(repr, map(tuple, found))) == Counter(map(repr, expected))
 
 
 def _known(number: int) -> int | None:
@@ -107,8 +107,10 @@ def test_what_is_damaged_or_lost_is_a_row_and_the_rest_is_read(spark: SparkSessi
     at = whole.index(b"billing")
     (tmp_path / "c.arrow").write_bytes(whole[:at] + b"BILLING" + whole[at + 7 :])
     found = load(spark, tmp_path, "kind string, text string, lost bigint")
-    said = {(Path(row.text.split(":")[0]).name, row.lost) for row in found.where("kind = 'lost'").collect()}
-    assert said == {("the disk is slow", 7), ("b.arrow", 0)}
+    problems = {
+        (Path(row.text.split(":")[0]).name, row.lost) for row in found.where("kind = 'lost'").collect()
+    }
+    assert problems == {("the disk is slow", 7), ("b.arrow", 0)}
     with_bodies = load(spark, tmp_path, "kind string, text string, lost bigint, body string")
     lost_rows = {row.text: row.lost for row in with_bodies.where("kind = 'lost'").collect()}
     (damaged,) = [text for text in lost_rows if "is damaged" in text]
@@ -125,7 +127,8 @@ def test_an_option_that_names_no_api_is_a_clear_error(spark: SparkSession, tmp_p
 STREAM = """
 import sys
 from klamm.pipeline.spark import session
-spark = session("local[1]", **{{"spark.sql.shuffle.partitions": "1"}})
+from klamm.pipeline.tables import quick
+spark = session("local[1]", **quick.SETTINGS, **quick.BRIEF_JVM)
 read = spark.readStream.format("klamm").schema({ddl!r}).load(sys.argv[1])
 written = read.writeStream.format("parquet").option("checkpointLocation", sys.argv[3])
 written.start(sys.argv[2]).awaitTermination()

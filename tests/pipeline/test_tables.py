@@ -1,8 +1,10 @@
 """Tables of captures that a test tells: judged by the rows that `klamm export` writes of the same capture."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
@@ -13,10 +15,11 @@ from klamm.captures.exports.exchange_schema import COLUMNS
 from klamm.captures.frames import chosen
 from klamm.captures.storage.reading import read
 from klamm.pipeline.bodies.swept_frames import LEAST
+from klamm.pipeline.reading.parts import Part
 from klamm.pipeline.schemas import TABLES
 from klamm.pipeline.sql import condition
 from klamm.pipeline.tables import Tables
-from klamm.pipeline.tables.reading import Source
+from klamm.pipeline.tables.reading import Source, _unpack
 from klamm.rules.expressions import parse
 from tests.captures.rows import MS, TOPIC_ID, Talk, connection, in_time, written
 
@@ -93,14 +96,14 @@ def rows(tables: Tables, name: str, *where: str) -> list[dict[str, Any]]:
 def test_exchanges_are_those_that_export_writes(tables: Tables, tmp_path: Path) -> None:
     path = written(tmp_path / "a.arrow", in_time(*talks()))
     names = [column.name for column in COLUMNS]
-    told = [dict(zip(names, row(one), strict=True)) for one in chosen(exchanges(read(path)))]
+    exported = [dict(zip(names, row(one), strict=True)) for one in chosen(exchanges(read(path)))]
     bodies = ["request_body", "response_body"]
     text = tables.exchanges.withColumns({name: F.to_json(name) for name in bodies})
     found = [one.asDict(recursive=True) for one in text.collect()]
-    assert _comparable(found) == _comparable(told)
+    assert _comparable(found) == _comparable(exported)
     by_export = {
         (one["connection"], one["api"], one["time"] if one["exchange"] is None else one["exchange"]): one
-        for one in told
+        for one in exported
     }
     assert len(by_export) == len(found) == 14
     softwares = {one["connection"]: one["software"] for one in found}
@@ -118,11 +121,13 @@ def _errors(one: dict[str, Any]) -> list[tuple[Any, ...]]:
 
 
 def test_an_answer_waits_for_the_answers_before_it(spark: SparkSession, tmp_path: Path) -> None:
-    """Two requests at once: the second answer comes 30 ms later, 20 ms of which were the first one's turn."""
+    """Two requests at once: the second answer comes 30 ms later, 20 ms of which were the first one's turn.
+    Times are in whole microseconds.
+    """
     talk = Talk()
     asked = {"group_id": "g", "generation_id": 1, "member_id": "m"}
     numbers = [talk.request("Heartbeat", 4, asked) for _ in range(2)]
-    for number, took_ms in zip(numbers, (20, 10), strict=True):
+    for number, took_ms in zip(numbers, (20.0004, 10), strict=True):
         talk.now_ms += took_ms
         talk.response("Heartbeat", 4, {"error_code": 0}, number)
     found = (
@@ -143,12 +148,12 @@ def test_some_columns_of_exchanges_are_the_same_and_read_no_more(
         some, all_ = lean.some_exchanges(*wanted), tables.exchanges.select(*wanted)
         text = [F.to_json(name).alias(name) if name == "request_body" else name for name in wanted]
         assert some.columns == wanted
-        assert _told(some.select(*text)) == _told(all_.select(*text))
+        assert _texts(some.select(*text)) == _texts(all_.select(*text))
         plan = some._jdf.queryExecution().optimizedPlan().toString()
         assert ("groups#" in plan or "body#" in plan) == is_decoded
 
 
-def _told(rows: Any) -> list[str]:
+def _texts(rows: Any) -> list[str]:
     return sorted(repr(row) for row in rows.collect())
 
 
@@ -162,9 +167,9 @@ def test_bodies_of_many_frames_are_those_of_single_ones(spark: SparkSession, tmp
     paired, shuffled = Tables(spark, path).exchanges, Tables(spark, f"file://{path}").exchanges
     for side in ("request", "response"):
         of_side = frames.where(F.col("side") == side)
-        by_one = _told(of_side.select("exchange", F.to_json(F.parse_json("body")).alias("body")))
+        by_one = _texts(of_side.select("exchange", F.to_json(F.parse_json("body")).alias("body")))
         for whole in (paired, shuffled):
-            assert _told(whole.select("exchange", F.to_json(f"{side}_body").alias("body"))) == by_one
+            assert _texts(whole.select("exchange", F.to_json(f"{side}_body").alias("body"))) == by_one
     asked = parse("acks == 1 and any(len(t.partition_data) == 1 and t.name == 'orders' for t in topic_data)")
     assert paired.where(condition(asked)).count() == LEAST // 20
     assert paired.where(condition(parse("api == Fetch and max_wait_ms >= 100"))).count() == LEAST - 100
@@ -242,6 +247,24 @@ def test_producers_and_connections_are_told(tables: Tables) -> None:
     assert (made["requests"], made["software"]) == (1, None)
 
 
+def test_where_consumers_begin_is_told(spark: SparkSession, tmp_path: Path) -> None:
+    def topics(**part: int) -> list[dict[str, Any]]:
+        return [{"name": "orders", "partitions": [{"partition_index": 3, **part}]}]
+
+    talk = Talk().exchange(
+        "ListOffsets", 5, {"replica_id": -1, "topics": topics(timestamp=-2)}, {"topics": topics(offset=7)}
+    )
+    asked = {"group_id": "billing", "topics": [{"name": "orders", "partition_indexes": [3]}]}
+    talk.exchange("OffsetFetch", 5, asked, {"topics": topics(committed_offset=5)})
+    found = Tables(spark, str(written(tmp_path / "a.arrow", talk.rows))).offsets.orderBy("exchange").collect()
+    assert [
+        (one.api, one.group, one.topic, one.partition, one.wanted, one.offset, one.error) for one in found
+    ] == [
+        ("ListOffsets", None, "orders", 3, -2, 7, "NONE"),
+        ("OffsetFetch", "billing", "orders", 3, None, 5, "NONE"),
+    ]
+
+
 def test_metadata_tells_who_leads_what(spark: SparkSession, tmp_path: Path) -> None:
     parts = [
         {
@@ -282,10 +305,10 @@ def test_every_table_has_the_columns_that_are_written_of_it(tables: Tables) -> N
     for name, table in TABLES.items():
         if name != "findings":
             found = dict(getattr(tables, name).dtypes)
-            said = {
+            columns_written = {
                 column.name: column.type.replace(": ", ":").replace(", ", ",") for column in table.columns
             }
-            assert found == said, name
+            assert found == columns_written, name
 
 
 def test_times_are_those_of_the_capture(tables: Tables) -> None:
@@ -294,6 +317,19 @@ def test_times_are_those_of_the_capture(tables: Tables) -> None:
         first * 1000
         == min(row.time_ns for talk in talks() for row in talk.rows if row.kind == "frame") // MS * MS
     )
+
+
+def test_an_executor_holds_one_fetched_segment_at_a_time(tmp_path: Path) -> None:
+    segment = written(tmp_path / "a.arrow", in_time(*talks())).read_bytes()
+    files = {"path": ["s3a://b/1.arrow", "s3a://b/2.arrow"], "content": [segment] * 2}
+    held: list[list[str]] = []
+
+    def read(part: Part) -> Iterator[pa.RecordBatch]:
+        held.append([file.name for file in Path(part.path).parent.iterdir()])
+        yield from ()
+
+    assert list(_unpack(read, [pa.RecordBatch.from_pydict(files)])) == []
+    assert held == [["1.arrow"], ["2.arrow"]]
 
 
 def test_captures_at_urls_are_read_by_the_file_systems_of_spark(spark: SparkSession, tmp_path: Path) -> None:

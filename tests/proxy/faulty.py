@@ -70,7 +70,7 @@ async def quickest(ask: Callable[[], Awaitable[Any]]) -> float:
 
 
 def serves(broker: Broker, data: bytes) -> None:
-    """What is fetched from now on."""
+    """Let the broker answer each Fetch with these records from now on."""
     topic = {"topic": "orders", "partitions": [{"partition_index": 0, "records": data}]}
     broker.answers["Fetch"] = lambda connection, request: {"responses": [topic]}
 

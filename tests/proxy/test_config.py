@@ -41,8 +41,8 @@ def keys(kind: Any, above: str = "") -> Iterator[tuple[str, str, str]]:
     for field in fields(kind):
         hint = get_type_hints(kind)[field.name]
         inner = [part for part in (hint, *get_args(hint)) if is_dataclass(part)]
-        key = f"{above}{field.name}"
-        if above:
+        key = f"{above}{field.name.rstrip('_')}"
+        if above or not inner:
             yield key, shape(hint, SHAPES), written(field)
         for part in inner:
             yield from keys(part, f"{key}[]." if field.name == "clusters" else f"{key}.")

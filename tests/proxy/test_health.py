@@ -84,11 +84,11 @@ def test_readiness_is_of_one_cluster_of_any_or_of_all(which: str) -> None:
         server = await (start_admin(state, *ANY) if which == "admin" else health.start(state, ANY))
         try:
             async with aiohttp.ClientSession(f"http://127.0.0.1:{server.address.port}") as http:
-                for path, status, said in READINESS:
+                for path, status, expected in READINESS:
                     async with http.get(path) as answer:
                         text = await answer.text()
                         found = json.loads(text)["error"] if status in (400, 404) else text
-                        assert (path, answer.status, found) == (path, status, said)
+                        assert (path, answer.status, found) == (path, status, expected)
         finally:
             await server.close()
 

@@ -51,7 +51,7 @@ class Gate(io.BytesIO):
 
 
 def logged(*calls: Callable[[EventLog], None], clock: Clock | None = None) -> list[dict[str, Any]]:
-    """What the calls wrote, as JSON."""
+    """The lines that the calls wrote, as JSON."""
     output = io.BytesIO()
     log = EventLog(output, json_line, clock or Clock())
     for call in calls:
@@ -174,6 +174,8 @@ def test_json_gives_back_the_text_of_a_client(text: str) -> None:
         ("my app", 'client="my app" '),
         ("a broker=9", 'client="a broker=9" '),
         ('a" x="', 'client="a\\" x=\\"" '),
+        ('a\\" broker=9 x="', 'client="a\\\\\\" broker=9 x=\\"" '),
+        ("a\x1b b", 'client="a\\x1b b" '),
         ("x" * 500, "client=" + "x" * 200 + "... "),
     ],
 )
@@ -234,6 +236,21 @@ def test_limits_that_clients_could_multiply_are_bounded() -> None:
     lines = logged(*[lambda log, n=n: log.event("k", "", "warning", per=n) for n in range(3000)])
     assert len(lines) == 1024 + 1 + 1
     assert lines[-1]["suppressed"] == 3000 - 1025
+
+
+def test_limits_of_a_minute_ago_give_way_to_new_ones_and_their_numbers_are_said() -> None:
+    output, clock = io.BytesIO(), Clock()
+    log = EventLog(output, json_line, clock)
+    for n in range(1024):
+        for _ in range(2):
+            log.event("k", "old", "warning", per=n)
+    clock.now += 61
+    log.event("k", "new", "warning", per="one")
+    log.event("k", "new", "warning", per="another")
+    log.close()
+    lines = [json.loads(line) for line in output.getvalue().splitlines()]
+    assert [line["message"] for line in lines].count("new") == 2
+    assert [line.get("suppressed") for line in lines].count(1) == 1024
 
 
 def test_a_full_queue_drops_and_counts_and_says_so() -> None:

@@ -7,6 +7,7 @@ import os
 import resource
 import signal
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -25,15 +26,17 @@ class Clock:
         return self.now
 
 
-@pytest.fixture
-def at_most_100_bytes() -> Iterator[None]:
-    """In each file of this process."""
+@contextmanager
+def files_of_at_most(size: int) -> Iterator[None]:
+    """Each file of this process. pytest's own output may be a larger file: leave before the test ends."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (100, hard))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    signal.signal(signal.SIGXFSZ, before)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        signal.signal(signal.SIGXFSZ, before)
 
 
 @pytest.mark.parametrize("created", [False, True], ids=["by klamm", "by logrotate"])
@@ -86,8 +89,8 @@ def test_a_file_that_cannot_be_opened_anew_is_written_on_and_that_is_said_once(
         clock.now += LOOK_S
         file.write(line)
     assert (tmp_path / "away" / "klamm.log").read_bytes() == b"1\n2\n"
-    [said] = capsys.readouterr().err.splitlines()
-    assert said == (
+    [message] = capsys.readouterr().err.splitlines()
+    assert message == (
         f"klamm: the log file {folder / 'klamm.log'} cannot be opened anew: No such file or directory; "
         "lines go to the file of before"
     )
@@ -110,16 +113,15 @@ def test_a_full_disk_under_the_log_is_one_line_on_standard_error(capsys: pytest.
     )
 
 
-@pytest.mark.usefixtures("at_most_100_bytes")
 def test_after_a_full_disk_a_line_is_whole_and_the_log_says_how_many_are_missing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "klamm.log"
     file = LogFile(path)
-    file.write(b"x" * 89 + b"\n")
-    with pytest.raises(OSError):
-        file.write(b"a line that is cut\n")
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
+    with files_of_at_most(100):
+        file.write(b"x" * 89 + b"\n")
+        with pytest.raises(OSError):
+            file.write(b"a line that is cut\n")
     file.write(b"whole\n")
     file.close()
     assert path.read_bytes().splitlines()[1:] == [b"a line tha", b"whole"]
@@ -154,6 +156,6 @@ def test_lines_that_an_output_did_not_take_are_told_with_the_reason_when_it_take
     log.event("there", "")
     log.close()
     lines = [json.loads(line) for line in b"".join(output.taken).splitlines()]
-    [told] = [line for line in lines if line["event"] == "log_dropped"]
-    assert told["dropped"] == log.dropped == 3
-    assert told["message"] == "log lines were dropped: No space left on device"
+    [dropped] = [line for line in lines if line["event"] == "log_dropped"]
+    assert dropped["dropped"] == log.dropped == 3
+    assert dropped["message"] == "log lines were dropped: No space left on device"

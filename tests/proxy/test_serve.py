@@ -22,15 +22,17 @@ import uvloop
 
 from klamm.decoders import API
 from klamm.decoders.headers import request_frame
-from klamm.proxy import config
-from klamm.proxy import serve as serving
+from klamm.proxy import config, greeting
+from klamm.proxy.edge.open_files import SPARE_FILES
+from klamm.proxy.metrics import expiry
 from klamm.proxy.serve import CannotServe, Proxy
+from klamm.proxy.session.observing.counters import OTHER
 from tests.brokers.processes import Process, free_ports
 from tests.e2e.klamm_process import COMMAND
-from tests.fakes.broker import Broker, Cluster
+from tests.fakes.broker import Broker, Cluster, Connection, Request, framed
 from tests.fakes.client import Client, connect
 from tests.fakes.edge import ANY_PORT, Lines
-from tests.fakes.waiting import PATIENCE_S, eventually, on_uvloop
+from tests.fakes.waiting import LOOK_S, PATIENCE_S, eventually, on_uvloop
 
 ALL = {"topics": []}
 
@@ -45,7 +47,7 @@ class Run:
         return self.process.log.read_text()
 
     def lines(self, kind: str) -> list[dict[str, Any]]:
-        """What it logged, in JSON among other text."""
+        """The logged lines, in JSON among other text."""
         found = [json.loads(line) for line in self.text().splitlines() if line.startswith("{")]
         return [line for line in found if line["event"] == kind]
 
@@ -85,11 +87,18 @@ async def run(
         process.kill()
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+@pytest.mark.parametrize(
+    "numbers",
+    [[signal.SIGINT], [signal.SIGHUP], [signal.SIGTERM, signal.SIGTERM]],
+    ids=["INT", "HUP", "TERM twice"],
+)
 @on_uvloop
-async def test_a_signal_ends_it_with_0_in_two_seconds_whatever_is_open(number: int, tmp_path: Path) -> None:
+async def test_a_signal_ends_it_with_0_in_two_seconds_whatever_is_open(
+    numbers: list[signal.Signals], tmp_path: Path
+) -> None:
     async with Broker(Cluster(), 1).listening() as broker:
-        async with run(tmp_path / "log", f"127.0.0.1:{broker.port}") as klamm:
+        as_in_a_terminal = ("env", "--default-signal=HUP")  # where nohup is around the tests
+        async with run(tmp_path / "log", f"127.0.0.1:{broker.port}", before=as_in_a_terminal) as klamm:
             await klamm.announced()
             clients = [await connect("127.0.0.1", klamm.port + 2) for _ in range(5)]
             for client in clients:
@@ -101,18 +110,52 @@ async def test_a_signal_ends_it_with_0_in_two_seconds_whatever_is_open(number: i
             clients[1].send("Heartbeat", 4, {})
             await broker.asked("Fetch")
             await broker.asked("Heartbeat", 6)
-            os.kill(klamm.process.child.pid, number)
+            for number in numbers:
+                os.kill(klamm.process.child.pid, number)
+                await eventually(lambda: klamm.lines("stopping") + klamm.lines("draining"))
             assert await asyncio.to_thread(klamm.process.child.wait, 30) == 0
             assert "Traceback" not in klamm.text()
             assert "never awaited" not in klamm.text()
             [line] = klamm.lines("stopping")
-            name = signal.Signals(number).name
-            assert line["message"].startswith(f"{name}: klamm stops; connections: 5, requests under way: ")
+            name = numbers[0].name
+            assert line["message"].startswith(f"{name}: klamm stops; connections: ")
+            assert line["connections"] == 5 or len(numbers) == 2  # the first of two has ended idle ones
             assert line["requests"] in (1, 2)  # the answer to Fetch may have begun
             clients[0].transport.resume_reading()
             for client in clients:
                 assert await client.ended() in ("FIN", "RST")
                 client.close()
+
+
+@pytest.mark.parametrize("answered", [True, False], ids=["answered", "cut off"])
+@on_uvloop
+async def test_sigterm_drains_and_the_exit_code_says_whether_requests_were_cut_off(
+    answered: bool, tmp_path: Path
+) -> None:
+    file = tmp_path / "klamm.yaml"
+    file.write_text(f"limits: {{drain_s: {20 if answered else 1}}}\n")
+    async with Broker(Cluster(), 1).listening() as broker:
+        async with run(
+            tmp_path / "log", f"127.0.0.1:{broker.port}", options=("--config", str(file))
+        ) as klamm:
+            await klamm.announced()
+            waiting: list[tuple[Connection, Request]] = []
+            broker.answers["Heartbeat"] = lambda *asked: waiting.append(asked)
+            client = await connect("127.0.0.1", klamm.port)
+            client.send("Heartbeat", 4, {})
+            await eventually(lambda: waiting)
+            os.kill(klamm.process.child.pid, signal.SIGTERM)
+            await eventually(lambda: klamm.lines("draining"))
+            assert await klamm.get("/readyz") == (503, "draining\n")
+            assert "klamm_draining 1.0" in (await klamm.get("/metrics"))[1]
+            if answered:
+                connection, request = waiting[0]
+                connection.transport.write(framed(request, {"error_code": 0}))
+                await client.answer("Heartbeat", 4)
+            assert await asyncio.to_thread(klamm.process.child.wait, 30) == (0 if answered else 3)
+            [line] = klamm.lines("drained")
+            assert ("cut off" in line["message"]) != answered
+            client.transport.abort()
 
 
 @on_uvloop
@@ -124,6 +167,19 @@ async def test_a_hangup_is_ignored_behind_nohup(tmp_path: Path) -> None:
             status = await asyncio.to_thread(file.read_text)
             [ignored] = [line.split()[1] for line in status.splitlines() if line.startswith("SigIgn")]
             assert int(ignored, 16) >> signal.SIGHUP - 1 & 1
+
+
+@pytest.mark.parametrize("number", [signal.SIGUSR1, signal.SIGUSR2])
+@on_uvloop
+async def test_signals_that_mean_nothing_are_said_and_end_nothing(number: int, tmp_path: Path) -> None:
+    async with Broker(Cluster(), 1).listening() as broker:
+        async with run(tmp_path / "log", f"127.0.0.1:{broker.port}") as klamm:
+            await klamm.announced()
+            os.kill(klamm.process.child.pid, number)
+            await eventually(lambda: "means nothing to klamm: it goes on" in klamm.text())
+            client = await connect("127.0.0.1", klamm.port)
+            await client.ask("Heartbeat", 4, {})
+            client.transport.abort()
 
 
 @on_uvloop
@@ -230,8 +286,8 @@ async def test_unknown_versions_have_a_line_for_each_api_and_version_and_negotia
                 await client.ended()
                 client.close()
             await eventually(lambda: len(klamm.lines("unknown_version")) >= 4)
-            told = [(line["api"], line["version"]) for line in klamm.lines("unknown_version")]
-            assert told == [("Heartbeat", 99), ("Heartbeat", 98), ("ListGroups", 99), ("Metadata", 99)]
+            versions = [(line["api"], line["version"]) for line in klamm.lines("unknown_version")]
+            assert versions == [("Heartbeat", 99), ("Heartbeat", 98), ("ListGroups", 99), ("Metadata", 99)]
             rows = json.loads((await klamm.get("/v1/counters"))[1])["problems"]
             counts = {(row["api"], row["kind"]): row["count"] for row in rows}
             assert counts == {
@@ -267,8 +323,8 @@ async def test_a_taken_port_is_one_line_and_exit_code_1(tmp_path: Path) -> None:
             options = ("--listen", f"127.0.0.1:{first}-{first + 9}")
             async with run(tmp_path / "log", f"127.0.0.1:{broker.port}", options=options) as klamm:
                 assert await asyncio.to_thread(klamm.process.child.wait, 10) == 1
-                said = f"cannot listen on 127.0.0.1:{first}: address already in use"
-                assert klamm.text().splitlines()[-1].startswith(f"klamm run: {said}; choose other ports")
+                message = f"cannot listen on 127.0.0.1:{first}: address already in use"
+                assert klamm.text().splitlines()[-1].startswith(f"klamm run: {message}; choose other ports")
                 assert "Traceback" not in klamm.text()
 
 
@@ -282,8 +338,26 @@ async def served(port: int) -> Client | None:
     return client
 
 
+@on_uvloop
+async def test_all_connections_are_served_by_one_event_loop_of_one_process(tmp_path: Path) -> None:
+    async with Broker(Cluster(), 1).listening() as broker:
+        as_in_a_terminal = ("env", "--default-signal=HUP")  # where nohup is around the tests
+        async with run(tmp_path / "log", f"127.0.0.1:{broker.port}", before=as_in_a_terminal) as klamm:
+            await klamm.announced()
+            clients = [await connect("127.0.0.1", klamm.port + 2) for _ in range(5)]
+            for client in clients:
+                await client.ask("Heartbeat", 4, {})
+            process = Path(f"/proc/{klamm.process.child.pid}")
+            opened = [os.readlink(each) for each in (process / "fd").iterdir()]
+            assert opened.count("anon_inode:[eventpoll]") == 1
+            children = [(each / "children").read_text() for each in (process / "task").iterdir()]
+            assert "".join(children) == ""
+            for client in clients:
+                client.transport.abort()
+
+
 @pytest.mark.parametrize(
-    ("room", "options", "said"),
+    ("room", "options", "warned"),
     [
         (99, (), True),
         (100, (), False),
@@ -293,9 +367,9 @@ async def served(port: int) -> Client | None:
 )
 @on_uvloop
 async def test_room_for_few_connections_is_said_at_the_start(
-    room: int, options: tuple[str, ...], said: bool, tmp_path: Path
+    room: int, options: tuple[str, ...], warned: bool, tmp_path: Path
 ) -> None:
-    before = ("prlimit", f"--nofile={64 + 2 * room}")
+    before = ("prlimit", f"--nofile={SPARE_FILES + 2 * room}")
     async with Broker(Cluster(), 1).listening() as broker:
         if options:
             path = tmp_path / options[1]
@@ -305,7 +379,7 @@ async def test_room_for_few_connections_is_said_at_the_start(
             await klamm.announced()
             klamm.process.stop()
             messages = [line["message"] for line in klamm.lines("few_connections")]
-            assert messages == said * [
+            assert messages == warned * [
                 "there is room for 99 connections at once; each takes two open files: "
                 "raise the limit of the system (ulimit -n)"
             ]
@@ -313,7 +387,7 @@ async def test_room_for_few_connections_is_said_at_the_start(
 
 @on_uvloop
 async def test_too_many_connections_are_reset_with_a_line_and_klamm_recovers(tmp_path: Path) -> None:
-    before = ("prlimit", f"--nofile={64 + 2 * 6}")
+    before = ("prlimit", f"--nofile={SPARE_FILES + 2 * 6}")
     async with Broker(Cluster(), 1).listening() as broker:
         async with run(tmp_path / "log", f"127.0.0.1:{broker.port}", before=before) as klamm:
             await klamm.announced()
@@ -330,6 +404,24 @@ async def test_too_many_connections_are_reset_with_a_line_and_klamm_recovers(tmp
                     continue
             client.close()
             assert klamm.process.stop() == 0
+
+
+@on_uvloop
+async def test_an_output_that_takes_no_announcement_ends_no_klamm(tmp_path: Path) -> None:
+    """As in `klamm run ... | true`."""
+    piped = ("bash", "-c", 'exec "$@" > >(exec true)', "bash")
+    async with Broker(Cluster(), 1).listening() as broker:
+        async with run(tmp_path / "log", f"127.0.0.1:{broker.port}", before=piped) as klamm:
+            await eventually(lambda: klamm.lines("topology"))
+            async with asyncio.timeout(PATIENCE_S):  # the bootstrap port opens after that line
+                while (await klamm.get("/readyz"))[0] != 200:
+                    await asyncio.sleep(LOOK_S)
+            client = await connect("127.0.0.1", klamm.port)
+            for _ in range(200):  # it goes on behind the announcement too
+                await client.ask("Heartbeat", 4, {})
+                await asyncio.sleep(0.005)
+            client.close()
+            assert "Broken pipe" not in klamm.text()
 
 
 def play(test: Callable[[Proxy, Lines], Coroutine[Any, Any, None]]) -> None:
@@ -365,7 +457,7 @@ def play(test: Callable[[Proxy, Lines], Coroutine[Any, Any, None]]) -> None:
 
 
 def test_it_says_so_when_no_client_comes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(serving, "LONELY_S", 0.01)
+    monkeypatch.setattr(greeting, "LONELY_S", 0.01)
 
     async def test(proxy: Proxy, log: Lines) -> None:
         await eventually(lambda: log.of("lonely"))
@@ -377,7 +469,7 @@ def test_it_says_so_when_no_client_comes(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_it_says_nothing_when_a_client_has_come(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(serving, "LONELY_S", 0.05)
+    monkeypatch.setattr(greeting, "LONELY_S", 0.05)
 
     async def test(proxy: Proxy, log: Lines) -> None:
         client = await connect("127.0.0.1", proxy.proxied[0].bootstrap_port)
@@ -385,6 +477,20 @@ def test_it_says_nothing_when_a_client_has_come(monkeypatch: pytest.MonkeyPatch)
         client.close()
         await asyncio.sleep(0.1)
         assert not log.of("lonely")
+
+    play(test)
+
+
+def test_labels_that_nobody_uses_are_forgotten_while_it_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(expiry, "EACH_S", 0.01)
+    monkeypatch.setattr(expiry, "CROWDED_S", 0.05)
+
+    async def test(proxy: Proxy, log: Lines) -> None:
+        for number in range(proxy.stats.max_clients + 1):
+            proxy.stats.of_requests("kafka", "1", f"made-up-{number}", "Metadata", 1)
+        assert OTHER in {each.client_id for each in proxy.stats.requests.values()}
+        await eventually(lambda: not proxy.stats.clients)
+        assert proxy.proxied[0].context.revision > 0
 
     play(test)
 

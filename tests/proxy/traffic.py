@@ -10,8 +10,8 @@ from typing import Any
 
 from klamm.decoders import API, encode
 from klamm.decoders.headers import request_frame, response_frame
+from klamm.decoders.schema import Side
 from klamm.proxy.session.connection import ClusterContext
-from klamm.proxy.session.counters import Stats
 from klamm.proxy.session.effects import (
     Close,
     Cut,
@@ -23,6 +23,7 @@ from klamm.proxy.session.effects import (
     MuteChannel,
     Pause,
     Piece,
+    ReadClient,
     Send,
     Shape,
     Silence,
@@ -30,10 +31,11 @@ from klamm.proxy.session.effects import (
     carry_out,
 )
 from klamm.proxy.session.line import Draw
-from klamm.proxy.session.listeners import Listeners
+from klamm.proxy.session.observing.counters import Stats
+from klamm.proxy.session.observing.listeners import Listeners
 from klamm.proxy.session.paused import Paused
+from klamm.proxy.session.rewriting.topology import Topology
 from klamm.proxy.session.session import Session
-from klamm.proxy.session.topology import Topology
 from klamm.rules.orders import How
 from klamm.rules.orders import Shape as Traits
 from klamm.rules.plan import Planner, Wishes
@@ -83,7 +85,7 @@ def bind_all(at: ClusterContext) -> None:
 
 @dataclass
 class Outcome:
-    """What a session asked for: bytes for each side, and all other effects in order."""
+    """The effects of a session: bytes for each side, and all others in order."""
 
     broker: bytes = b""
     client: bytes = b""
@@ -97,7 +99,7 @@ class Recorder:
         self.session, self.at, self.outcome = session, at, outcome
 
     def take(self, to: To, effects: bytes | list[Effect], data: bytes) -> None:
-        """What a session gave for `data`, which goes on to this side if it is the same object."""
+        """Carry out a session's result for `data`: effects, or `data` itself, which goes to this side."""
         if effects is data:
             effects = [Send(to, data)] if data else []
         assert not isinstance(effects, bytes)
@@ -127,6 +129,14 @@ class Recorder:
 
     def mute_channel(self, until: int) -> None:
         self._note(MuteChannel(until))
+
+    def read_client(self, on: bool) -> None:
+        self._note(ReadClient(on))
+
+    def turn(self, side: Side) -> None:
+        """The others' turn is over at once."""
+        go_on = self.session.unmute if side == "request" else self.session.bound
+        carry_out(go_on(0), self)
 
     def pause(self, to: To, frame: Paused) -> None:
         self._note(Pause(to, frame))
@@ -189,7 +199,7 @@ def play(
     return outcome
 
 
-BROKERS = [
+BROKERS: list[dict[str, Any]] = [
     {"node_id": 1, "host": "kafka-1.internal", "port": 9092, "rack": None},
     {"node_id": 2, "host": "kafka-2.internal", "port": 9092, "rack": "b"},
     {"node_id": 1000007, "host": "::1", "port": 9093, "rack": ""},
@@ -258,5 +268,5 @@ def fetch(
 
 def api_versions(version: int, rows: list[tuple[int, int, int]], correlation_id: int = 1) -> Exchanged:
     keys = [{"api_key": key, "min_version": first, "max_version": last} for key, first, last in rows]
-    said = {"client_software_name": "test", "client_software_version": "1.0"} if version >= 3 else {}
-    return exchange("ApiVersions", version, said, {"api_keys": keys}, correlation_id)
+    software = {"client_software_name": "test", "client_software_version": "1.0"} if version >= 3 else {}
+    return exchange("ApiVersions", version, software, {"api_keys": keys}, correlation_id)

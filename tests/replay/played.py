@@ -39,18 +39,18 @@ def metadata(talk: Talk, asked: list[str] | None, *topics: Values, version: int 
     names = None if asked is None else [{"name": name} for name in asked]
     if version < 10:
         topics = tuple({k: v for k, v in topic.items() if k != "topic_id"} for topic in topics)
-    said = {"brokers": NODES, "cluster_id": "c", "controller_id": 1, "topics": list(topics)}
-    return talk.exchange("Metadata", version, {"topics": names}, said)
+    response = {"brokers": NODES, "cluster_id": "c", "controller_id": 1, "topics": list(topics)}
+    return talk.exchange("Metadata", version, {"topics": names}, response)
 
 
 def fetched(talk: Talk, topic: str, index: int, data: bytes, version: int = 12, **row: Any) -> Talk:
     found = {"partition_index": index, "error_code": 0, "high_watermark": 9, "records": data, **row}
-    said = {"responses": [{"topic": topic, "partitions": [found]}]}
-    return talk.exchange("Fetch", version, fetch(topic, index, 0), said)
+    response = {"responses": [{"topic": topic, "partitions": [found]}]}
+    return talk.exchange("Fetch", version, fetch(topic, index, 0), response)
 
 
 def session() -> Talk:
-    """What a consumer of topic orders was told."""
+    """A recorded session: the answers to a consumer of topic orders."""
     talk = Talk(connection(broker="bootstrap"))
     ranges = {**RANGES, CREATE_TOPICS: (2, 7)}
     keys = [{"api_key": key, "min_version": a, "max_version": b} for key, (a, b) in ranges.items()]
@@ -63,10 +63,10 @@ def session() -> Talk:
 
 @dataclass
 class Played:
-    """A served capture, and the lines that it said."""
+    """A served capture, and the lines of its log."""
 
     serving: Serving
-    said: list[str] = field(default_factory=list)
+    log_lines: list[str] = field(default_factory=list)
     clients: list[Client] = field(default_factory=list)
 
     async def client(self, node: int = 0) -> Client:
@@ -77,9 +77,9 @@ class Played:
 
 @asynccontextmanager
 async def playing(rows: list[Captured], strict: bool = False) -> AsyncIterator[Played]:
-    said: list[str] = []
-    async with served(load(rows), ANYWHERE, said.append, strict) as serving:
-        played = Played(serving, said)
+    lines: list[str] = []
+    async with served(load(rows), ANYWHERE, lines.append, strict) as serving:
+        played = Played(serving, lines)
         try:
             yield played
         finally:

@@ -12,8 +12,8 @@ def by(producer_id: int, epoch: int, codec: str = "none") -> bytes:
 
 def test_each_batch_has_its_own_producer_in_a_valid_checksum() -> None:
     data = by(4, 1) + by(9, 0, "gzip")
-    told = {(4, 1): (2**40, 3), (9, 0): (11, 0)}
-    found = list(batches(with_producers(data, lambda producer_id, epoch: told[producer_id, epoch])))
+    expected = {(4, 1): (2**40, 3), (9, 0): (11, 0)}
+    found = list(batches(with_producers(data, lambda producer_id, epoch: expected[producer_id, epoch])))
     assert [(batch.producer_id, batch.producer_epoch, batch.base_sequence) for batch in found] == [
         (2**40, 3, 7),
         (11, 0, 7),

@@ -1,11 +1,13 @@
 """Kafka's client properties say how a cluster is reached."""
 
 import ssl
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from klamm.replay.client_config import Access, Credentials, WrongProperty, access, properties
+from klamm.proxy.cluster.conversation import Credentials
+from klamm.replay.client_config import Access, WrongProperty, access, properties
 from tests.fakes import tls
 
 JAAS = (
@@ -57,8 +59,24 @@ def test_tls_trusts_the_authority_that_is_named(tmp_path: Path) -> None:
     assert anyone.verify_mode == ssl.CERT_REQUIRED
 
 
+def test_klamm_shows_the_certificate_of_the_key_store(tmp_path: Path) -> None:
+    asking = tls.make(tmp_path)
+    asking.load_verify_locations(tmp_path / "ca.pem")
+    asking.verify_mode = ssl.CERT_REQUIRED
+    stores = f"ssl.truststore.location={tmp_path}/ca.pem\nssl.keystore.location={tmp_path}/broker.pem"
+    context = made(f"security.protocol=SSL\n{stores}").way.tls
+    assert context is not None
+    to_client, to_broker = ssl.MemoryBIO(), ssl.MemoryBIO()
+    client = context.wrap_bio(to_client, to_broker, server_hostname="localhost")
+    broker = asking.wrap_bio(to_broker, to_client, server_side=True)
+    for end in (client, broker, client, broker):
+        with suppress(ssl.SSLWantReadError):
+            end.do_handshake()
+    assert broker.getpeercert()
+
+
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("security.protocol=SASL_SLS", "security.protocol=SASL_SLS: klamm knows .*SASL_SSL"),
         ("security.protocol=SASL_PLAINTEXT", "sasl.mechanism is missing"),
@@ -67,13 +85,16 @@ def test_tls_trusts_the_authority_that_is_named(tmp_path: Path) -> None:
             "sasl.mechanism=GSSAPI: klamm knows PLAIN",
         ),
         ("security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN", "no username and password"),
-        ("security.protocol=SSL\nssl.truststore.location=/nowhere/ca.pem", "/nowhere/ca.pem cannot be used"),
+        (
+            "security.protocol=SSL\nssl.truststore.location=/nowhere/ca.pem",
+            "TLS files cannot be used: /nowhere/ca.pem: No such file",
+        ),
         (
             "security.protocol=SSL\nssl.truststore.type=JKS\nssl.truststore.location=a.jks",
             "JKS: klamm reads PEM",
         ),
     ],
 )
-def test_what_cannot_be_used_is_said(text: str, said: str) -> None:
-    with pytest.raises(WrongProperty, match=said):
+def test_what_cannot_be_used_is_said(text: str, message: str) -> None:
+    with pytest.raises(WrongProperty, match=message):
         made(text)

@@ -1,5 +1,6 @@
 """`klamm replay --to`: what it refuses, in one line, before anything is sent."""
 
+import asyncio
 from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
@@ -9,6 +10,8 @@ import pytest
 from klamm.cli import USAGE, main
 from klamm.decoders.records import Batch, Record, write
 from tests.captures.rows import Talk, written
+from tests.fakes.broker import Broker, Cluster
+from tests.fakes.waiting import on_uvloop
 
 NOWHERE = "127.0.0.1:1"
 DATA = write(Batch(), [Record(value=b"v")])
@@ -35,13 +38,13 @@ def test_records_that_are_blank_are_not_produced(capture: str, capsys: Printed) 
         " keep, or replay with --without Produce\n"
     )
     for words in (["--without", "Prod"], ["api == Heartbeat"]):
-        told = refused(capsys, capture, *words, "--to", NOWHERE)
-        assert told == "klamm: nothing was sent: 127.0.0.1:1 refuses connections\n"
+        reason = refused(capsys, capture, *words, "--to", NOWHERE)
+        assert reason == "klamm: nothing was sent: 127.0.0.1:1 refuses connections\n"
 
 
 def test_a_capture_without_requests_to_send_is_told_with_the_reasons(capture: str, capsys: Printed) -> None:
-    told = refused(capsys, capture, "--to", NOWHERE, "--without", "Produce,Metadata,Heartbeat")
-    assert told == (
+    reason = refused(capsys, capture, "--to", NOWHERE, "--without", "Produce,Metadata,Heartbeat")
+    assert reason == (
         "klamm: no request of the capture can be sent (3 are left out: as was asked for (--without))\n"
     )
 
@@ -52,9 +55,19 @@ def test_nothing_found_is_said_and_nothing_is_sent(capture: str, capsys: Printed
     )
 
 
+@on_uvloop
+async def test_the_exit_code_says_whether_answers_differ(tmp_path: Path) -> None:
+    path = str(written(tmp_path / "a.arrow", Talk().heartbeat().rows))
+    async with Broker(Cluster(), 1).listening() as broker:
+        words = ["replay", path, "--to", f"127.0.0.1:{broker.port}", "--asap"]
+        assert await asyncio.to_thread(main, words) == 0
+        broker.answers["Heartbeat"] = lambda *_: {"error_code": 25}
+        assert await asyncio.to_thread(main, words) == 1
+
+
 def test_a_capture_that_cannot_be_served_is_told(capture: str, capsys: Printed) -> None:
-    told = refused(capsys, "--serve", capture, 'group == "nosuch"')
-    assert told == "klamm: the capture has no exchange that can be served\n"
+    reason = refused(capsys, "--serve", capture, 'group == "nosuch"')
+    assert reason == "klamm: the capture has no exchange that can be served\n"
 
 
 @pytest.mark.parametrize(("unanswered", "code"), [({}, 0), ({"Metadata": 2}, 1)])
@@ -68,7 +81,7 @@ def test_at_the_end_it_is_said_how_many_requests_were_answered(
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["--to", "kafka-1"], "klamm: --to: 'kafka-1' has no port: write it as kafka-1:9092"),
         (
@@ -84,8 +97,8 @@ def test_at_the_end_it_is_said_how_many_requests_were_answered(
         ([], "one of the arguments --to --serve is required"),
     ],
 )
-def test_wrong_words_are_told(capture: str, words: list[str], said: str, capsys: Printed) -> None:
-    assert said in refused(capsys, capture, *words)
+def test_wrong_words_are_told(capture: str, words: list[str], message: str, capsys: Printed) -> None:
+    assert message in refused(capsys, capture, *words)
 
 
 def test_client_properties_that_cannot_be_meant_are_told(
@@ -93,5 +106,5 @@ def test_client_properties_that_cannot_be_meant_are_told(
 ) -> None:
     file = tmp_path / "client.properties"
     file.write_text("security.protocol=SASL\n")
-    told = refused(capsys, capture, "--to", NOWHERE, "--without", "Produce", "--client-config", str(file))
-    assert told.startswith("klamm: --client-config: security.protocol=SASL: klamm knows PLAINTEXT, SSL")
+    reason = refused(capsys, capture, "--to", NOWHERE, "--without", "Produce", "--client-config", str(file))
+    assert reason.startswith("klamm: --client-config: security.protocol=SASL: klamm knows PLAINTEXT, SSL")

@@ -54,31 +54,31 @@ def test_elements_meet_by_what_they_are_about_and_not_by_their_place() -> None:
 def test_errors_are_told_by_name_with_how_often_and_the_first() -> None:
     recorded = {"topics": [topic("a", (0, 0), (1, 0), (2, 0))]}
     now = {"topics": [topic("a", (0, 6), (1, 0), (2, 3))]}
-    told = differences("Metadata", 1, recorded, now)
-    assert told == {"topics[].partitions[].error_code": ("NONE", "NOT_LEADER_OR_FOLLOWER", 2)}
+    found = differences("Metadata", 1, recorded, now)
+    assert found == {"topics[].partitions[].error_code": ("NONE", "NOT_LEADER_OR_FOLLOWER", 2)}
 
 
 def test_what_only_one_has_is_told() -> None:
-    told = differences(
+    found = differences(
         "Metadata", 1, {"topics": [topic("a"), topic("b")]}, {"topics": [topic("b"), topic("c")]}
     )
-    assert told == {"topics[]": ("a", "absent", 2)}
+    assert found == {"topics[]": ("a", "absent", 2)}
     rows = [{"api_key": 3, "min_version": 0, "max_version": most} for most in (12, 13)]
-    told = differences("ApiVersions", 0, {"api_keys": rows[:1]}, {"api_keys": rows[1:]})
-    assert told == {"api_keys[].max_version": ("12", "13", 1)}
+    found = differences("ApiVersions", 0, {"api_keys": rows[:1]}, {"api_keys": rows[1:]})
+    assert found == {"api_keys[].max_version": ("12", "13", 1)}
 
 
 def test_what_follows_from_another_error_is_not_told_too() -> None:
     recorded = {"error_code": 0, "producer_id": 4, "producer_epoch": 0}
     now = {"error_code": 15, "producer_id": -1, "producer_epoch": -1}
-    told = differences("InitProducerId", 4, recorded, now)
-    assert told == {"error_code": ("NONE", "COORDINATOR_NOT_AVAILABLE", 1)}
+    found = differences("InitProducerId", 4, recorded, now)
+    assert found == {"error_code": ("NONE", "COORDINATOR_NOT_AVAILABLE", 1)}
 
 
 def test_an_id_where_there_was_none_is_told() -> None:
     recorded = {"error_code": 0, "session_id": 5, "responses": []}
-    told = differences("Fetch", 12, recorded, recorded | {"session_id": 0})
-    assert told == {"session_id": ("an id", "none", 1)}
+    found = differences("Fetch", 12, recorded, recorded | {"session_id": 0})
+    assert found == {"session_id": ("an id", "none", 1)}
 
 
 def test_offsets_are_compared_where_that_is_asked_for() -> None:
@@ -87,8 +87,8 @@ def test_offsets_are_compared_where_that_is_asked_for() -> None:
         return {"topics": [{"name": "t", "partitions": [part]}]}
 
     assert differences("ListOffsets", 1, answer(4), answer(5)) == {}
-    told = differences("ListOffsets", 1, answer(4), answer(5), offsets=True)
-    assert told == {"topics[].partitions[].offset": ("4", "5", 1)}
+    found = differences("ListOffsets", 1, answer(4), answer(5), offsets=True)
+    assert found == {"topics[].partitions[].offset": ("4", "5", 1)}
 
 
 def test_members_that_are_called_otherwise_meet_in_their_places() -> None:
@@ -97,8 +97,8 @@ def test_members_that_are_called_otherwise_meet_in_their_places() -> None:
         return {"generation_id": 3, "protocol_name": "range", "leader": members[0], "members": rows}
 
     assert differences("JoinGroup", 2, answer("a-1", "b-1"), answer("a-2", "b-2")) == {}
-    told = differences("JoinGroup", 2, answer("a-1", "b-1"), answer("a-2"))
-    assert told == {"members[]": ("b-1", "absent", 1)}
+    found = differences("JoinGroup", 2, answer("a-1", "b-1"), answer("a-2"))
+    assert found == {"members[]": ("b-1", "absent", 1)}
 
 
 def test_partitions_that_are_assigned_by_an_earlier_heartbeat_are_no_difference() -> None:
@@ -123,8 +123,8 @@ def test_an_error_that_passes_by_waiting_is_no_difference_but_a_gap_in_sequence_
         return {"topics": [topic("a", (0, error))]}
 
     assert differences("Metadata", 1, answer(5), answer(0)) == {}
-    told = differences("Metadata", 1, answer(45), answer(0))
-    assert told == {"topics[].partitions[].error_code": ("OUT_OF_ORDER_SEQUENCE_NUMBER", "NONE", 1)}
+    found = differences("Metadata", 1, answer(45), answer(0))
+    assert found == {"topics[].partitions[].error_code": ("OUT_OF_ORDER_SEQUENCE_NUMBER", "NONE", 1)}
 
 
 def fetched(*records: Record, base: int = 0, error: int = 0, first: int = 0) -> Values:
@@ -139,7 +139,7 @@ RECORDS = "responses[].partitions[].records"
 
 
 @pytest.mark.parametrize(
-    ("recorded", "now", "told"),
+    ("recorded", "now", "expected"),
     [
         (fetched(A, B), fetched(A, B, C, first=9), {}),
         (fetched(A, B), fetched(A, B, base=70), {}),
@@ -153,8 +153,8 @@ RECORDS = "responses[].partitions[].records"
         ),
     ],
 )
-def test_fetched_records_are_those_recorded_or_more(recorded: Values, now: Values, told: Any) -> None:
-    assert differences("Fetch", 11, recorded, now) == told
+def test_fetched_records_are_those_recorded_or_more(recorded: Values, now: Values, expected: Any) -> None:
+    assert differences("Fetch", 11, recorded, now) == expected
     assert differences("Fetch", 11, recorded, now, blank=True) == {}
 
 
@@ -162,8 +162,8 @@ def test_partitions_that_a_session_leaves_out_are_unchanged() -> None:
     nothing = {"error_code": 0, "session_id": 1, "responses": []}
     assert differences("Fetch", 11, fetched(), nothing) == {}
     assert differences("Fetch", 11, nothing, fetched(A)) == {}
-    told = differences("Fetch", 11, nothing, fetched(error=6))
-    assert told == {"responses[].partitions[].error_code": ("NONE", "NOT_LEADER_OR_FOLLOWER", 1)}
+    found = differences("Fetch", 11, nothing, fetched(error=6))
+    assert found == {"responses[].partitions[].error_code": ("NONE", "NOT_LEADER_OR_FOLLOWER", 1)}
     assert differences("Fetch", 11, fetched(A), nothing) == {RECORDS: ("1 records", "0 of them", 1)}
 
 

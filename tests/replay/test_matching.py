@@ -1,4 +1,4 @@
-"""What counts of a request, and which recorded one is told for it."""
+"""The parts of a request that are compared, and the recorded answer that is chosen for it."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ def test_a_story_is_told_in_its_order_and_its_last_answer_again() -> None:
     story: Story[str] = Story()
     for number, answer in ((1, "unknown"), (4, "known"), (9, "gone")):
         story.add("topic", number, answer)
-    told = [story.tell("topic") for _ in range(4)]
-    assert [one and one.answer for one in told] == ["unknown", "known", "gone", "gone"]
+    answers = [story.tell("topic") for _ in range(4)]
+    assert [one and one.answer for one in answers] == ["unknown", "known", "gone", "gone"]
     assert story.tell("topic", again=False) is None
     assert story.tell("other") is None
 

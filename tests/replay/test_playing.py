@@ -1,7 +1,7 @@
 """Requests go to another cluster in the recorded order of cause and effect, with its own ids in them."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 from unittest.mock import patch
@@ -11,7 +11,7 @@ import pytest
 from klamm.captures.captured import Captured
 from klamm.decoders import API
 from klamm.decoders.records import Batch, Record, batches, write
-from klamm.proxy.cluster.discovery import Unanswered
+from klamm.proxy.cluster.conversation import Unanswered
 from klamm.proxy.config import Address
 from klamm.replay.client_config import access
 from klamm.replay.cluster import Cluster
@@ -49,7 +49,7 @@ class Brokers:
                 self.answers(name, broker.answers.get(name, lambda *_: {"topics": []}), node)
 
     def answers(self, name: str, answer: fake.Answer | Values, *nodes: int) -> None:
-        """What they say, and what was asked is noted."""
+        """Set the answer of these brokers to an API; they note the requests."""
         for node in nodes or self.brokers:
 
             def noted(connection: fake.Connection, request: fake.Request, node: int = node) -> Any:
@@ -74,12 +74,16 @@ class Brokers:
             yield self
 
     async def played(
-        self, rows: Iterable[Captured], pace: Pace = FAST, **also: Any
+        self,
+        rows: Iterable[Captured],
+        pace: Pace = FAST,
+        properties: Mapping[str, str] | None = None,
+        **also: Any,
     ) -> tuple[Player, dict[tuple[str, str], tuple[str, str, int]]]:
         """The player, and (API, path) -> recorded, now, times."""
         found, captured = Differences(), list(rows)
         address = Address("127.0.0.1", self.brokers[11].port)
-        cluster = Cluster((address,), access({}))
+        cluster = Cluster((address,), access(dict(properties or {})))
         await cluster.open()
         player = Player(cluster, survey(captured), found, pace, **also)
         async with asyncio.timeout(20):
@@ -140,12 +144,12 @@ async def test_an_id_is_only_that_of_a_topic_of_the_same_name(brokers: Brokers) 
 @on
 async def test_partitions_are_asked_of_those_who_lead_them(brokers: Brokers) -> None:
     rows = [{"index": n, "records": b""} for n in range(3)]
-    said = [{"index": n, "error_code": 0} for n in range(3)]
+    partitions = [{"index": n, "error_code": 0} for n in range(3)]
     talk = Talk().exchange(
         "Produce",
         9,
         {"acks": -1, "timeout_ms": 1, "topic_data": [{"name": "orders", "partition_data": rows}]},
-        {"responses": [{"name": "orders", "partition_responses": said}]},
+        {"responses": [{"name": "orders", "partition_responses": partitions}]},
     )
     _, found = await brokers.played(talk.rows)
     asked = {
@@ -249,6 +253,55 @@ async def test_what_is_not_there_yet_is_asked_for_again(brokers: Brokers) -> Non
 
 
 @on
+async def test_a_part_that_was_not_there_in_time_is_not_waited_for_again(brokers: Brokers) -> None:
+    brokers.answers("Heartbeat", {"error_code": 14})
+    talk = Talk().heartbeat().heartbeat(group="other").heartbeat()
+    _, found = await brokers.played(talk.rows)
+    groups = [values["group_id"] for _, values in brokers.asked("Heartbeat")]
+    assert groups.count("other") > 1
+    assert groups[groups.index("other") :].count("billing") == 1
+    assert found == {("Heartbeat", "error_code"): ("NONE", "COORDINATOR_LOAD_IN_PROGRESS", 3)}
+
+
+@on
+async def test_a_fetch_waits_as_long_as_its_client_said_whatever_the_pace(brokers: Brokers) -> None:
+    await brokers.played(Talk().metadata().fetch(max_wait_ms=4321).rows, FAST)
+    ((_, asked),) = brokers.asked("Fetch")
+    assert asked["max_wait_ms"] == 4321
+
+
+@on
+async def test_what_was_sent_to_a_controller_goes_to_a_bootstrap_server(brokers: Brokers) -> None:
+    brokers.answers("ListGroups", {"error_code": 0, "groups": []})
+    homes = ("12", "controller 12", "bootstrap")
+    talks = [Talk(connection(number, broker=home), now_ms=number) for number, home in enumerate(homes, 1)]
+    for talk in talks:
+        talk.exchange("ListGroups", 2, {}, {"error_code": 0, "groups": []})
+    await brokers.played(in_time(*talks))
+    assert [node for node, _ in brokers.asked("ListGroups")] == [12, 11, 11]
+
+
+@on
+async def test_all_requests_are_made_by_one_user(brokers: Brokers) -> None:
+    tokens: list[bytes] = []
+
+    def authenticated(connection: fake.Connection, request: fake.Request) -> Values:
+        tokens.append(request.values["auth_bytes"])
+        return {"error_code": 0, "auth_bytes": b""}
+
+    for broker in brokers.brokers.values():
+        broker.answers["SaslHandshake"] = lambda *_: {"error_code": 0, "mechanisms": ["PLAIN"]}
+        broker.answers["SaslAuthenticate"] = authenticated
+    user = {"sasl.username": "alice", "sasl.password": "secret", "sasl.mechanism": "PLAIN"}
+    talks = [Talk(connection(number), client_id=name, now_ms=number) for number, name in enumerate("ab", 1)]
+    for talk in talks:
+        talk.heartbeat()
+    await brokers.played(in_time(*talks), properties={"security.protocol": "SASL_PLAINTEXT", **user})
+    assert len(tokens) >= 3  # klamm's own connection, and one for each client
+    assert set(tokens) == {b"\0alice\0secret"}
+
+
+@on
 async def test_only_what_failed_of_a_request_is_sent_again(brokers: Brokers) -> None:
     def once(connection: fake.Connection, request: fake.Request) -> Values:
         answer = fake.produce(connection, request)
@@ -259,12 +312,12 @@ async def test_only_what_failed_of_a_request_is_sent_again(brokers: Brokers) -> 
 
     brokers.answers("Produce", once)
     rows = [{"index": n, "records": b""} for n in (0, 2)]
-    said = [{"index": n, "error_code": 0} for n in (0, 2)]
+    partitions = [{"index": n, "error_code": 0} for n in (0, 2)]
     talk = Talk().exchange(
         "Produce",
         9,
         {"acks": -1, "timeout_ms": 1, "topic_data": [{"name": "orders", "partition_data": rows}]},
-        {"responses": [{"name": "orders", "partition_responses": said}]},
+        {"responses": [{"name": "orders", "partition_responses": partitions}]},
     )
     _, found = await brokers.played(talk.rows, Pace(None, 20.0))
     asked = [values["topic_data"][0]["partition_data"] for _, values in brokers.asked("Produce")]
@@ -297,8 +350,8 @@ async def test_a_connection_that_ends_is_a_difference_and_the_next_request_has_a
 ) -> None:
     brokers.answers("Heartbeat", fake.closes)
     player, found = await brokers.played(Talk().heartbeat().produce().rows)
-    told = ("answered", "the broker closed the connection", 1)
-    assert found == {("Heartbeat", "(answer)"): told}
+    expected = ("answered", "the broker closed the connection", 1)
+    assert found == {("Heartbeat", "(answer)"): expected}
     assert player.answered == 1
 
 
@@ -333,8 +386,8 @@ async def test_a_cluster_that_closes_instead_of_answering_is_told_with_what_may_
 async def test_an_answer_to_another_request_ends_the_connection(brokers: Brokers) -> None:
     brokers.answers("Heartbeat", lambda _, request: fake.framed(request._replace(correlation_id=77), {}))
     _, found = await brokers.played(Talk().heartbeat().rows)
-    told = ("answered", "the broker answers request 77, and not 0", 1)
-    assert found == {("Heartbeat", "(answer)"): told}
+    expected = ("answered", "the broker answers request 77, and not 0", 1)
+    assert found == {("Heartbeat", "(answer)"): expected}
 
 
 @on
@@ -419,5 +472,5 @@ async def test_topics_have_as_many_replicas_as_there_are_brokers_and_no_blank_se
 @on
 async def test_how_many_were_sent_is_told_as_it_goes(brokers: Brokers) -> None:
     counts: list[int] = []
-    await brokers.played(Talk().heartbeat().heartbeat().rows, told=counts.append)
+    await brokers.played(Talk().heartbeat().heartbeat().rows, progress=counts.append)
     assert counts == [1, 2]

@@ -6,7 +6,7 @@ import pytest
 
 from klamm.decoders import API
 from klamm.decoders.records import Batch, Record, batches, write
-from klamm.decoders.schema import walk
+from klamm.decoders.schema import all_fields
 from klamm.replay.meanings import DIFFERING, KEYS, MEANINGS, OFFSETS, OWNERS, meaning
 from klamm.replay.pairs import pairs
 from klamm.replay.renaming import Renaming
@@ -38,7 +38,7 @@ def test_every_name_that_is_listed_is_in_the_tables() -> None:
         for api in API
         for fields in (api.request, api.response)
         for version in range(api.versions.first, api.versions.last + 1)
-        for _, f in walk(fields, version)
+        for _, f in all_fields(fields, version)
     }
     assert {*MEANINGS, *OWNERS, *OWNERS.values(), *DIFFERING, *OFFSETS, *KEYS} - there == set()
 
@@ -101,8 +101,8 @@ def test_the_epochs_at_which_a_member_joins_and_leaves_stay(renaming: Renaming) 
 
 def test_topic_ids_are_those_of_the_topics_names(renaming: Renaming) -> None:
     def answer(*topics: tuple[str, bytes]) -> dict[str, Any]:
-        told = [{"name": name, "topic_id": topic_id, "partitions": []} for name, topic_id in topics]
-        return {"brokers": [], "topics": told}
+        topic_rows = [{"name": name, "topic_id": topic_id, "partitions": []} for name, topic_id in topics]
+        return {"brokers": [], "topics": topic_rows}
 
     recorded = answer(("other", NEW_ID[::-1]), ("t", RECORDED_ID))
     taught("Metadata", 12, recorded, answer(("t", NEW_ID), ("other", RECORDED_ID[::-1])), renaming)

@@ -9,7 +9,7 @@ from unittest.mock import patch
 import pytest
 
 from klamm.proxy.config import Address
-from klamm.proxy.session.topology import NodeKey
+from klamm.proxy.session.rewriting.topology import NodeKey
 from klamm.replay.serving.serving import CannotServe, Serving, load, served, warnings
 from tests.captures.rows import TOPIC_ID, Talk, connection, in_time
 from tests.fakes.waiting import on_uvloop
@@ -24,8 +24,8 @@ async def test_every_node_listens_and_is_named_with_its_own_address_at_any_of_th
         for node in (0, 1):
             client = await played.client(node)
             answer = await client.ask("Metadata", 12, {"topics": [{"name": "orders"}]})
-            told = {str(row["node_id"]): (row["host"], row["port"]) for row in answer["brokers"]}
-            assert told == addresses
+            addresses_there = {str(row["node_id"]): (row["host"], row["port"]) for row in answer["brokers"]}
+            assert addresses_there == addresses
             assert answer["topics"] == [described_in(answer)]
 
 
@@ -39,8 +39,8 @@ def described_in(answer: Values) -> Values:
 async def test_versions_are_the_brokers_cut_to_what_can_be_answered() -> None:
     async with playing(session().rows) as played:
         answer = await (await played.client()).ask("ApiVersions", 3)
-        told = {row["api_key"]: (row["min_version"], row["max_version"]) for row in answer["api_keys"]}
-        assert told == RANGES
+        versions = {row["api_key"]: (row["min_version"], row["max_version"]) for row in answer["api_keys"]}
+        assert versions == RANGES
 
 
 @on_uvloop
@@ -73,7 +73,7 @@ async def test_topics_that_nobody_asked_for_together_are_told_together() -> None
         assert len((await client.ask("Metadata", 12, {"topics": []}))["brokers"]) == 2
         every = await client.ask("Metadata", 9, {"topics": None})
         assert sorted(topic["name"] for topic in every["topics"]) == ["bills", "orders"]
-        assert not played.said
+        assert not played.log_lines
 
 
 @on_uvloop
@@ -83,11 +83,13 @@ async def test_what_nothing_recorded_answers_is_refused_counted_and_said_once() 
         for _ in range(2):
             answer = await client.ask("Metadata", 12, {"topics": [{"name": "order"}, {"name": "orders"}]})
             assert [(t["name"], t["error_code"]) for t in answer["topics"]] == [("order", 3), ("orders", 0)]
-        assert played.said == ["nothing recorded answers Metadata v12 for topic order; did you mean orders?"]
+        assert played.log_lines == [
+            "nothing recorded answers Metadata v12 for topic order; did you mean orders?"
+        ]
         assert played.serving.unanswered == {"Metadata": 2}
         answer = await client.ask("DescribeGroups", 5, {"groups": ["g"]})
         assert [(g["group_id"], g["error_code"]) for g in answer["groups"]] == [("g", -1)]
-        assert played.said[1:] == [
+        assert played.log_lines[1:] == [
             "nothing recorded answers DescribeGroups v5 for groups=g; the recording has no DescribeGroups"
         ]
 
@@ -101,7 +103,7 @@ async def test_the_nearest_of_what_was_recorded_is_named() -> None:
         client = await played.client()
         answer = await client.ask("DescribeGroups", 5, {"groups": ["billing", "other"]})
         assert [row["error_code"] for row in answer["groups"]] == [0, -1]
-        assert played.said == [
+        assert played.log_lines == [
             "nothing recorded answers DescribeGroups v5 for groups=billing, groups=other;"
             " nearest is groups=billing"
         ]
@@ -118,7 +120,7 @@ async def test_strict_closes_where_an_error_would_be_answered() -> None:
         client = await played.client()
         client.send("DescribeGroups", 5, {"groups": ["g"]})
         assert await client.ended()
-        assert "nothing recorded answers DescribeGroups" in played.said[0]
+        assert "nothing recorded answers DescribeGroups" in played.log_lines[0]
         again = await played.client()
         assert (await again.ask("ApiVersions", 3))["error_code"] == 0
 
@@ -127,8 +129,8 @@ async def test_strict_closes_where_an_error_would_be_answered() -> None:
 async def test_any_key_has_a_coordinator_and_a_recorded_one_its_own() -> None:
     talk = session()
     found = {"key": "g", "node_id": 2, "host": "kafka-2.internal", "port": 9092, "error_code": 0}
-    said = {"coordinators": [{**found, "error_message": None}]}
-    talk.exchange("FindCoordinator", 4, {"key_type": 0, "coordinator_keys": ["g"]}, said)
+    response = {"coordinators": [{**found, "error_message": None}]}
+    talk.exchange("FindCoordinator", 4, {"key_type": 0, "coordinator_keys": ["g"]}, response)
     async with playing(talk.rows) as played:
         client = await played.client()
         ports = [address.port for _, address in sorted(played.serving.addresses.items())]
@@ -150,23 +152,24 @@ async def test_each_node_tells_its_own_groups() -> None:
         talk = Talk(connection(number + 7, broker=broker), now_ms=100 * number)
         talks.append(talk.exchange("ListGroups", 4, {}, {"error_code": 0, "groups": [row]}))
     async with playing(in_time(*talks)) as played:
-        told = []
+        groups = []
         for node in (1, 0):
             answer = await (await played.client(node)).ask("ListGroups", 5, {})
-            told.append([row["group_id"] for row in answer["groups"]])
-        assert told == [["b"], ["a"]]
+            groups.append([row["group_id"] for row in answer["groups"]])
+        assert groups == [["b"], ["a"]]
 
 
 @on_uvloop
 async def test_whoever_authenticates_is_let_in() -> None:
     talk = session()
-    said = {"error_code": 0, "mechanisms": ["PLAIN", "SCRAM-SHA-256"]}
-    talk.exchange("SaslHandshake", 1, {"mechanism": "PLAIN"}, said)
+    response = {"error_code": 0, "mechanisms": ["PLAIN", "SCRAM-SHA-256"]}
+    talk.exchange("SaslHandshake", 1, {"mechanism": "PLAIN"}, response)
     async with playing(talk.rows) as played:
         client = await played.client()
         answer = await client.ask("SaslHandshake", 1, {"mechanism": "PLAIN"})
-        assert answer == said
-        assert (await client.ask("SaslAuthenticate", 2, {"auth_bytes": b"\0a\0wrong"}))["error_code"] == 0
+        assert answer == response
+        answer = await client.ask("SaslAuthenticate", 2, {"auth_bytes": b"\0a\0wrong"})
+        assert (answer["error_code"], answer["auth_bytes"]) == (0, b"")  # no proof of knowing the password
         old = await played.client()
         await old.ask("SaslHandshake", 0, {"mechanism": "PLAIN"})
         old.transport.write(b"\0\0\0\x08\0user\0pw")
@@ -187,8 +190,8 @@ async def test_bytes_that_are_no_request_close_their_connection_with_a_reason() 
             client = await played.client()
             client.transport.write(sent)
             assert await client.ended()
-            assert reason in played.said[-1]
-        assert all(line.startswith("a connection is closed: ") for line in played.said)
+            assert reason in played.log_lines[-1]
+        assert all(line.startswith("a connection is closed: ") for line in played.log_lines)
 
 
 @on_uvloop
@@ -235,8 +238,8 @@ async def test_after_a_change_comes_what_was_recorded_after_it_however_often_was
         metadata(talk, ["new"], unknown)
     made = {"topics": [{"name": "new", "error_code": 0}]}
     talk.exchange("CreateTopics", 4, {"topics": [topic], "timeout_ms": 9}, made)
-    for told in (unknown, known, known):
-        metadata(talk, ["new"], told)
+    for expected in (unknown, known, known):
+        metadata(talk, ["new"], expected)
     talk.exchange("DeleteTopics", 3, {"topic_names": ["new"]}, {"responses": made["topics"]})
     metadata(talk, ["new"], unknown)
     async with playing(talk.rows) as played:
@@ -244,8 +247,8 @@ async def test_after_a_change_comes_what_was_recorded_after_it_however_often_was
 
         async def codes(count: int) -> list[int]:
             asked = {"topics": [{"name": "new"}]}
-            told = [await client.ask("Metadata", 12, asked) for _ in range(count)]
-            return [answer["topics"][0]["error_code"] for answer in told]
+            expected = [await client.ask("Metadata", 12, asked) for _ in range(count)]
+            return [answer["topics"][0]["error_code"] for answer in expected]
 
         assert await codes(1) == [3]
         for _ in range(9):
@@ -260,9 +263,11 @@ def test_blank_records_are_said() -> None:
     whole = batch(0, "a", "b")
     blank = whole[:61] + bytes(len(whole) - 61)
     assert warnings(load(fetched(session(), "orders", 1, whole[:0]).rows)) == []
-    told = load(fetched(session(), "bills", 0, blank).rows)
-    assert warnings(told) == ["1 batches are blank in the capture: clients get as many records, of zeros"]
-    assert told.partitions["bills", 0].end == 2
+    recording = load(fetched(session(), "bills", 0, blank).rows)
+    assert warnings(recording) == [
+        "1 batches are blank in the capture: clients get as many records, of zeros"
+    ]
+    assert recording.partitions["bills", 0].end == 2
 
 
 @on_uvloop
@@ -285,8 +290,8 @@ async def test_an_answer_that_clients_did_not_get_is_not_served_and_a_changed_on
     talk = session()
     for name, error in (("withheld", 0), ("rewritten", 7)):
         talk.exchange("DescribeGroups", 5, {"groups": [name]}, {"groups": [group_row(name)]})
-        told = {"groups": [group_row(name) | {"error_code": error}]}
-        sent = Talk().exchange("DescribeGroups", 5, {}, told).rows[1].frame
+        response = {"groups": [group_row(name) | {"error_code": error}]}
+        sent = Talk().exchange("DescribeGroups", 5, {}, response).rows[1].frame
         assert sent is not None
         number = talk.rows[-1].correlation_id.to_bytes(4, "big")
         forwarded = number + sent[4:] if name == "rewritten" else None

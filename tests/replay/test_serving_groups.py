@@ -147,8 +147,8 @@ class Consumer:
 
     def beat(self, epoch: int | None = None, **asked: Any) -> Values:
         at = self.epoch if epoch is None else epoch
-        told = self.subscription if at == 0 else {}
-        values = {"group_id": "g", "member_id": self.name, "member_epoch": at, **told, **asked}
+        subscription_sent = self.subscription if at == 0 else {}
+        values = {"group_id": "g", "member_id": self.name, "member_epoch": at, **subscription_sent, **asked}
         answer = self.groups.heartbeat(values, "app", lambda: self.here)
         self.epoch = answer.get("member_epoch", self.epoch)
         return answer

@@ -122,10 +122,16 @@ def test_hashed_records_are_served_as_they_are() -> None:
 
 
 def test_aborted_transactions_are_told_from_their_first_offset_to_their_marker() -> None:
-    def said(first: int) -> bytes:
+    def of_transaction(first: int) -> bytes:
         return batch(first, is_transactional=True, producer_id=7, producer_epoch=0)
 
-    log = said(0), said(3), marker(6, 7, commits=False), said(7), marker(10, 7, commits=True)
+    log = (
+        of_transaction(0),
+        of_transaction(3),
+        marker(6, 7, commits=False),
+        of_transaction(7),
+        marker(10, 7, commits=True),
+    )
     partition = sealed(*log)
     assert partition.aborted == [Aborted(7, 0, 6)]
     assert partition.aborted_between(0, 3) == [Aborted(7, 0, 6)]
@@ -133,12 +139,12 @@ def test_aborted_transactions_are_told_from_their_first_offset_to_their_marker()
 
 
 def test_of_blank_markers_only_those_abort_that_a_broker_named() -> None:
-    said = [batch(o, is_transactional=True, producer_id=7, producer_epoch=0) for o in (0, 4)]
-    log = [said[0], marker(3, 7, commits=False), said[1], marker(7, 7, commits=True)]
+    data_batches = [batch(o, is_transactional=True, producer_id=7, producer_epoch=0) for o in (0, 4)]
+    log = [data_batches[0], marker(3, 7, commits=False), data_batches[1], marker(7, 7, commits=True)]
     partition = Partition()
     for data in log:
         partition.fetch(blanked(data))
-    partition.told_aborted.add((7, 0))
+    partition.known_aborted.add((7, 0))
     partition.seal()
     assert partition.aborted == [Aborted(7, 0, 3)]
     assert [one.is_control for one in batches(partition.read(0, MOST, 12)[0])] == [False, True, False, True]

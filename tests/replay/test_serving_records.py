@@ -75,8 +75,8 @@ async def test_offsets_are_listed_as_recorded_else_from_the_log() -> None:
             rows = [{"partition_index": index, "timestamp": timestamp}]
             values = {"replica_id": -1, "topics": [{**name, "partitions": rows}]}
             answer = await client.ask("ListOffsets", version, values)
-            told: Values = answer["topics"][0]["partitions"][0]
-            return told
+            partition_row: Values = answer["topics"][0]["partitions"][0]
+            return partition_row
 
         assert ((await listed(0, -1))["offset"], (await listed(0, -1))["leader_epoch"]) == (1, 4)
         assert [(await listed(1, at))["offset"] for at in (-1, -2, 1000, 5000, -3)] == [1, 0, 0, -1, 0]
@@ -90,27 +90,45 @@ async def test_producing_is_answered_with_recorded_offsets_and_those_after_them(
     part: Values = {"index": 0, "records": None}
     sent = {"acks": -1, "timeout_ms": 9, "topic_data": [{**topic, "partition_data": [part]}]}
     for code, offset in ((6, -1), (0, 40)):
-        said = {"index": 0, "error_code": code, "base_offset": offset}
-        talk.exchange("Produce", 9, sent, {"responses": [{**topic, "partition_responses": [said]}]})
+        partition_row = {"index": 0, "error_code": code, "base_offset": offset}
+        talk.exchange("Produce", 9, sent, {"responses": [{**topic, "partition_responses": [partition_row]}]})
     async with playing(talk.rows) as played:
         client = await played.client()
         part["records"] = batch(0, "x", "y")
-        told = []
+        answers = []
         for _ in range(4):
             answer = await client.ask("Produce", 9, sent)
             row = answer["responses"][0]["partition_responses"][0]
-            told.append((row["error_code"], row["base_offset"]))
-        assert told == [(6, -1), (0, 40), (0, 42), (0, 44)]
+            answers.append((row["error_code"], row["base_offset"]))
+        assert answers == [(6, -1), (0, 40), (0, 42), (0, 44)]
+        at_end = first_row(await client.ask("Fetch", 12, fetch("orders", 0, 3)))
+        assert (at_end["high_watermark"], at_end["records"]) == (3, b"")  # sent records are not kept
         client.send("Produce", 9, sent | {"acks": 0})
         assert (await client.ask("ApiVersions", 3))["error_code"] == 0  # nothing came before it
 
 
 @on_uvloop
+async def test_what_is_committed_in_a_transaction_is_not_kept() -> None:
+    talk = session()
+    row = {"partition_index": 0, "committed_offset": 2, "committed_metadata": ""}
+    of = {"transactional_id": "t", "group_id": "g", "producer_id": 7, "producer_epoch": 0}
+    sent = {**of, "topics": [{"name": "orders", "partitions": [row]}]}
+    done = [{"name": "orders", "partitions": [{"partition_index": 0, "error_code": 0}]}]
+    talk.exchange("TxnOffsetCommit", 2, sent, {"topics": done})
+    async with playing(talk.rows) as played:
+        client = await played.client()
+        assert (await client.ask("TxnOffsetCommit", 2, sent))["topics"] == done
+        asked = {"group_id": "g", "topics": [{"name": "orders", "partition_indexes": [0]}]}
+        [found] = (await client.ask("OffsetFetch", 5, asked))["topics"][0]["partitions"]
+        assert found["committed_offset"] == -1
+
+
+@on_uvloop
 async def test_what_a_group_commits_is_what_it_finds_again() -> None:
     talk = session()
-    told = {"partition_index": 0, "committed_offset": 2, "metadata": "", "error_code": 0}
+    partition_row = {"partition_index": 0, "committed_offset": 2, "metadata": "", "error_code": 0}
     asked = {"group_id": "g", "topics": [{"name": "orders", "partition_indexes": [0]}]}
-    talk.exchange("OffsetFetch", 6, asked, {"topics": [{"name": "orders", "partitions": [told]}]})
+    talk.exchange("OffsetFetch", 6, asked, {"topics": [{"name": "orders", "partitions": [partition_row]}]})
     async with playing(talk.rows) as played:
         client = await played.client()
 
@@ -135,9 +153,9 @@ async def test_what_a_group_commits_is_what_it_finds_again() -> None:
 async def test_an_empty_answer_is_given_when_the_client_would_not_wait_longer() -> None:
     waits: list[int] = []
 
-    async def waited(delay_ms: int, said: Values) -> Values:
+    async def waited(delay_ms: int, response: Values) -> Values:
         waits.append(delay_ms)
-        return said
+        return response
 
     with patch("klamm.replay.serving.records.waited", waited):
         async with playing(session().rows) as played:
@@ -163,8 +181,8 @@ async def test_every_epoch_ends_where_the_log_ends() -> None:
 @on_uvloop
 async def test_producers_have_the_recorded_ids_and_then_new_ones() -> None:
     asked = {"transactional_id": None, "transaction_timeout_ms": 9}
-    said = {"error_code": 0, "producer_id": 7, "producer_epoch": 0}
-    async with playing(session().exchange("InitProducerId", 4, asked, said).rows) as played:
+    response = {"error_code": 0, "producer_id": 7, "producer_epoch": 0}
+    async with playing(session().exchange("InitProducerId", 4, asked, response).rows) as played:
         client = await played.client()
         first, second, third = [
             (await client.ask("InitProducerId", 4, asked))["producer_id"] for _ in range(3)

@@ -39,7 +39,7 @@ async def test_what_is_played_has_the_layout_of_every_version(name: str) -> None
         client = await played.client()
         for version in range(api.versions.first, api.versions.last + 1):
             await client.ask(name, version, one_of_each(api.request, version))
-        assert not [line for line in played.said if "closed" in line or "failed" in line]
+        assert not [line for line in played.log_lines if "closed" in line or "failed" in line]
 
 
 @on_uvloop
@@ -47,14 +47,14 @@ async def test_what_was_recorded_at_one_version_is_told_at_every_other() -> None
     talk = session()
     for api in OTHERS:
         newest = api.versions.last
-        asked, said = one_of_each(api.request, newest), one_of_each(api.response, newest)
-        talk.exchange(api.name, newest, asked, said)
+        asked, response = one_of_each(api.request, newest), one_of_each(api.response, newest)
+        talk.exchange(api.name, newest, asked, response)
     async with playing(talk.rows) as played:
         client = await played.client()
         for api in OTHERS:
             await client.ask(api.name, api.versions.last, one_of_each(api.request, api.versions.last))
-        assert not played.said
+        assert not played.log_lines
         for api in OTHERS:
             for version in range(api.versions.first, api.versions.last):
                 await client.ask(api.name, version, one_of_each(api.request, version))
-        assert not [line for line in played.said if "closed" in line or "failed" in line]
+        assert not [line for line in played.log_lines if "closed" in line or "failed" in line]

@@ -40,19 +40,19 @@ def answers(request: Frame, values: dict[str, Any] | None = None, now: int = 0) 
 
 
 def acted(frame: Frame, action: str, /, *fields: Any, seed: int = 1, **named: Any) -> list[Order]:
-    """What an action asks for."""
+    """The orders of an action for a frame."""
     return list(ACTIONS[action](*fields, **named).act(frame, Draws(seed, 0)))
 
 
-def on_answer(said: list[Order], answer: Frame) -> list[Order]:
-    """What it asks for when the answer comes."""
-    (act,) = (order.act for order in said if isinstance(order, OnAnswer))
+def on_answer(orders: list[Order], answer: Frame) -> list[Order]:
+    """The orders of its only OnAnswer for the answer."""
+    (act,) = (order.act for order in orders if isinstance(order, OnAnswer))
     return list(act(answer))
 
 
-def edit(said: list[Order], frame: Frame) -> dict[str, Any]:
+def edit(orders: list[Order], frame: Frame) -> dict[str, Any]:
     """The values of the only edit, as they come back from the wire."""
-    (values,) = (order.values for order in said if isinstance(order, Edit))
+    (values,) = (order.values for order in orders if isinstance(order, Edit))
     key, version, side = frame.api.key, frame.version, frame.side
     return decode(encode(values, key, version, side), key, version, side)
 
@@ -79,8 +79,8 @@ def produces(version: int, *data: bytes, acks: int = -1, only: Only | None = Non
     )
 
 
-def produced(frame: Frame, said: list[Order]) -> list[bytes]:
-    return [row["records"] for row in edit(said, frame)["topic_data"][0]["partition_data"]]
+def produced(frame: Frame, orders: list[Order]) -> list[bytes]:
+    return [row["records"] for row in edit(orders, frame)["topic_data"][0]["partition_data"]]
 
 
 def fetched(version: int, *data: bytes) -> tuple[Frame, Frame]:

@@ -4,12 +4,12 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from tests import told
+from tests import summary_lines
 
 
 @dataclass
 class Injected:
-    """What Kafka's response classes saw: places by (API, version), and what was left out, with its reason."""
+    """The result of Kafka's response classes: places by (API, version), and those left out, with reasons."""
 
     places: dict[tuple[str, int], int] = field(default_factory=dict)
     left_out: list[str] = field(default_factory=list)
@@ -25,7 +25,7 @@ def injected() -> Injected:
 
 
 def _line() -> str | None:
-    """What `injected` collected."""
+    """A line about the places that `injected` collected."""
     if not _injected.places:
         return None
     count, layouts = sum(_injected.places.values()), len(_injected.places)
@@ -33,4 +33,4 @@ def _line() -> str | None:
     return f"errors injected at {count} places of {layouts} layouts; left out: {left_out}"
 
 
-told.tellers.append(_line)
+summary_lines.sources.append(_line)

@@ -59,7 +59,7 @@ def answered(api: Api | str, version: int, request: Values, code: int, *at: Any,
 Told = set[tuple[str, tuple[str, ...], int]]
 
 
-def told(api: Api, version: int, response: Values) -> Told:
+def told_parts(api: Api, version: int, response: Values) -> Told:
     """Every code with its place and what it is of."""
     found: Told = set()
     for place in places(api, version):

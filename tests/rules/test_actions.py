@@ -1,4 +1,4 @@
-"""What each action asks for: a frame in, orders out."""
+"""Each action: a frame in, orders out."""
 
 from dataclasses import replace
 from typing import Any
@@ -38,9 +38,9 @@ def test_every_action_has_its_name_its_sides_and_words_for_people() -> None:
 
 
 def test_a_delay_holds_the_answer_and_not_the_request() -> None:
-    said = acted(HEARTBEAT, "delay", 5 * MS)
-    assert on_answer(said, answers(HEARTBEAT)) == [Delay(5 * MS)]
-    assert len(said) == 1
+    orders = acted(HEARTBEAT, "delay", 5 * MS)
+    assert on_answer(orders, answers(HEARTBEAT)) == [Delay(5 * MS)]
+    assert len(orders) == 1
 
 
 @pytest.mark.parametrize("frame", [HEARTBEAT, SILENT], ids=["of request", "acks=0"])
@@ -57,7 +57,7 @@ def test_a_delay_is_distributed_as_it_says(distribution: str, mean: float, sprea
     jitter = 0 if distribution == "exponential" else {"uniform": 52, "normal": 20}[distribution]
     times = []
     for seed in range(3000):
-        (order,) = acted(frame, "delay", 100 * MS, jitter * MS, distribution, seed=seed * 10**15)  # type: ignore[misc]
+        (order,) = acted(frame, "delay", 100 * MS, jitter * MS, distribution, seed=seed * 10**15)
         assert isinstance(order, Delay)
         assert order.ns >= 0
         times.append(order.ns / MS)
@@ -82,11 +82,11 @@ def test_a_delay_is_distributed_as_it_says(distribution: str, mean: float, sprea
     ],
 )
 def test_a_connection_is_cut_where_it_is_said(fields: Any, now: Any, later: Any) -> None:
-    said = acted(HEARTBEAT, "disconnect", **fields)
+    orders = acted(HEARTBEAT, "disconnect", **fields)
     if now is not None:
-        assert said == now
+        assert orders == now
     else:
-        assert on_answer(said, answers(HEARTBEAT)) == later
+        assert on_answer(orders, answers(HEARTBEAT)) == later
 
 
 def test_a_connection_without_answers_is_cut_after_its_request() -> None:
@@ -138,20 +138,22 @@ def test_streams_are_shaped_in_one_direction_or_both(name: str, fields: Any, tra
 
 
 def test_a_throttle_is_told_where_the_answer_has_room_and_mutes_the_channel_for_every_version() -> None:
-    mute, told = acted(HEARTBEAT, "throttle", 250 * MS)
+    mute, on_answer_order = acted(HEARTBEAT, "throttle", 250 * MS)
     assert mute == MuteChannel(250 * MS)
-    assert edit(on_answer([told], answers(HEARTBEAT)), answers(HEARTBEAT))["throttle_time_ms"] == 250
+    assert (
+        edit(on_answer([on_answer_order], answers(HEARTBEAT)), answers(HEARTBEAT))["throttle_time_ms"] == 250
+    )
     oldest = asks("Heartbeat", 0)
-    mute, told = acted(oldest, "throttle", 250 * MS)
+    mute, on_answer_order = acted(oldest, "throttle", 250 * MS)
     assert mute == MuteChannel(250 * MS)
-    assert on_answer([told], answers(oldest)) == [MuteChannel(250 * MS)]
+    assert on_answer([on_answer_order], answers(oldest)) == [MuteChannel(250 * MS)]
 
 
 def test_a_throttle_of_an_answer_mutes_the_channel_too() -> None:
     answer = answers(HEARTBEAT)
-    said = acted(answer, "throttle", 250 * MS)
-    assert MuteChannel(250 * MS) in said
-    assert edit(said, answer)["throttle_time_ms"] == 250
+    orders = acted(answer, "throttle", 250 * MS)
+    assert MuteChannel(250 * MS) in orders
+    assert edit(orders, answer)["throttle_time_ms"] == 250
 
 
 def test_a_throttle_adds_nothing_to_a_longer_one_of_the_broker() -> None:
@@ -167,9 +169,11 @@ def waits(rate: Any, *frames: Any) -> list[int]:
     """Throttle times (ms) of these requests, in turn."""
     found = []
     for frame in frames:
-        said = list(rate.act(frame, lambda: 0.0))
+        orders = list(rate.act(frame, lambda: 0.0))
         edits = (
-            [order for order in on_answer(said, answers(frame)) if isinstance(order, Edit)] if said else []
+            [order for order in on_answer(orders, answers(frame)) if isinstance(order, Edit)]
+            if orders
+            else []
         )
         found.append(edits[0].values["throttle_time_ms"] if edits else 0)
     return found
@@ -255,10 +259,10 @@ def test_what_is_blocked_is_not_authorized(api: str, asked: dict[str, Any], erro
 
 
 def test_a_block_answers_resets_or_says_nothing() -> None:
-    (said,) = acted(HEARTBEAT, "block")
-    assert isinstance(said, Answer)
-    assert said.values is not None
-    assert said.values["error_code"] == ERRORS["GROUP_AUTHORIZATION_FAILED"].code
+    (order,) = acted(HEARTBEAT, "block")
+    assert isinstance(order, Answer)
+    assert order.values is not None
+    assert order.values["error_code"] == ERRORS["GROUP_AUTHORIZATION_FAILED"].code
     assert acted(HEARTBEAT, "block", "reset") == [Cut("rst")]
     assert acted(HEARTBEAT, "block", "silent") == [Silence()]
 
@@ -269,33 +273,33 @@ def test_what_is_asked_before_anybody_is_known_is_not_blocked(api: str) -> None:
 
 
 def test_a_denial_is_a_soft_error() -> None:
-    (said,) = acted(HEARTBEAT, "deny")
-    assert isinstance(said, Answer)
-    assert said.values is not None
-    assert said.values["error_code"] == ERRORS["POLICY_VIOLATION"].code
+    (order,) = acted(HEARTBEAT, "deny")
+    assert isinstance(order, Answer)
+    assert order.values is not None
+    assert order.values["error_code"] == ERRORS["POLICY_VIOLATION"].code
 
 
 def test_an_error_that_was_applied_is_told_instead_of_the_answer() -> None:
-    said = acted(HEARTBEAT, "error", 25, applied=True)
-    assert [type(order) for order in said] == [OnAnswer]
-    assert edit(on_answer(said, answers(HEARTBEAT)), answers(HEARTBEAT))["error_code"] == 25
+    orders = acted(HEARTBEAT, "error", 25, applied=True)
+    assert [type(order) for order in orders] == [OnAnswer]
+    assert edit(on_answer(orders, answers(HEARTBEAT)), answers(HEARTBEAT))["error_code"] == 25
 
 
 def test_an_error_in_part_of_a_produce_is_split_from_the_rest_and_comes_back_with_it() -> None:
     frame = produces(9, b"", b"", only=lambda part: part.get("partition") == 1)
-    said = acted(frame, "error", 6)
-    (left,) = edit(said, frame)["topic_data"]
+    orders = acted(frame, "error", 6)
+    (left,) = edit(orders, frame)["topic_data"]
     assert [row["index"] for row in left["partition_data"]] == [0]
     served = {"responses": [{"name": "orders", "partition_responses": [{"index": 0, "base_offset": 7}]}]}
     answer = answers(frame, served)
-    (topic,) = edit(on_answer(said, answer), answer)["responses"]
+    (topic,) = edit(on_answer(orders, answer), answer)["responses"]
     assert [(row["index"], row["error_code"]) for row in topic["partition_responses"]] == [(0, 0), (1, 6)]
 
 
 def test_an_error_in_part_of_a_produce_without_answer_leaves_that_part_out() -> None:
     frame = produces(9, b"", b"", acks=0, only=lambda part: part.get("partition") == 1)
-    (said,) = acted(frame, "error", 6)
-    assert isinstance(said, Edit)
+    (order,) = acted(frame, "error", 6)
+    assert isinstance(order, Edit)
 
 
 def test_twice_counted_and_logged() -> None:
@@ -340,14 +344,14 @@ def metadata(leader: int) -> tuple[Any, Any]:
 
 def leaders(action: Any, leader: int) -> list[tuple[int, int]]:
     request, answer = metadata(leader)
-    said = edit(on_answer(list(action.act(request, lambda: 0.0)), answer), answer)
+    values = edit(on_answer(list(action.act(request, lambda: 0.0)), answer), answer)
     return [
-        (row["leader_id"], row["leader_epoch"]) for topic in said["topics"] for row in topic["partitions"]
+        (row["leader_id"], row["leader_epoch"]) for topic in values["topics"] for row in topic["partitions"]
     ]
 
 
 def test_stale_metadata_names_the_former_leader_or_another_replica_under_the_current_epoch() -> None:
-    stale = ACTIONS["stale_metadata"]()  # type: ignore[call-arg]
+    stale = ACTIONS["stale_metadata"]()
     assert leaders(stale, 1) == [(2, 5), (2, 5)]
     assert leaders(stale, 3) == [(1, 5), (1, 5)]
     assert leaders(stale, 3) == [(1, 5), (1, 5)]
@@ -356,8 +360,8 @@ def test_stale_metadata_names_the_former_leader_or_another_replica_under_the_cur
 
 def test_stale_metadata_lacks_brokers_and_topics_and_then_leaves_leaders() -> None:
     request, answer = metadata(1)
-    said = acted(request, "stale_metadata", missing_brokers=(2,), missing_topics=("bills",))
-    values = edit(on_answer(said, answer), answer)
+    orders = acted(request, "stale_metadata", missing_brokers=(2,), missing_topics=("bills",))
+    values = edit(on_answer(orders, answer), answer)
     assert [row["node_id"] for row in values["brokers"]] == [1]
     assert [(topic["name"], topic["partitions"][0]["leader_id"]) for topic in values["topics"]] == [
         ("orders", 1)

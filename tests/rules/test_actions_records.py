@@ -99,8 +99,8 @@ def test_some_of_the_values_change_as_the_seed_says() -> None:
 def test_what_is_fetched_is_corrupted_in_the_answer_up_to_where_the_broker_cut_it() -> None:
     whole, cut = batch_of(b"a"), batch_of(b"b" * 100)[:80]
     request, answer = fetched(12, whole + cut, b"")
-    said = acted(request, "corrupt", what="value", size=3)
-    rows = edit(on_answer(said, answer), answer)["responses"][0]["partitions"]
+    orders = acted(request, "corrupt", what="value", size=3)
+    rows = edit(on_answer(orders, answer), answer)["responses"][0]["partitions"]
     data = rows[0]["records"]
     assert data.endswith(cut)
     assert len(data) == len(whole) + 3 + len(cut)
@@ -127,8 +127,8 @@ def test_a_field_gets_a_random_value_of_its_type() -> None:
     row = {"partition_index": 0, "leader_id": 1, "replica_nodes": [1]}
     answer = answers(request, {"topics": [{"name": "t", "partitions": [row, row]}]})
     for field, was in (("leader_id", 1), ("replica_nodes", [1]), ("leader_epoch", -1)):
-        said = acted(request, "corrupt", what="field", field=f"topics.partitions.{field}")
-        rows = edit(on_answer(said, answer), answer)["topics"][0]["partitions"]
+        orders = acted(request, "corrupt", what="field", field=f"topics.partitions.{field}")
+        rows = edit(on_answer(orders, answer), answer)["topics"][0]["partitions"]
         assert all(found[field] != was for found in rows)
 
 
@@ -137,15 +137,15 @@ def test_a_field_gets_a_random_value_of_its_type() -> None:
 )
 @pytest.mark.parametrize("seed", range(5))
 def test_any_field_can_be_random(api: str, seed: int) -> None:
-    from klamm.decoders.schema import walk
+    from klamm.decoders.schema import all_fields
 
     version = API[api].versions.last
     frame = asks(api, version)
     for side, fields in (("request", API[api].request), ("response", API[api].response)):
         on = frame if side == "request" else answers(frame)
-        for path, _ in walk(fields, version):
-            said = acted(on, "corrupt", what="field", field=".".join(path), seed=seed)
-            for order in said:
+        for path, _ in all_fields(fields, version):
+            orders = acted(on, "corrupt", what="field", field=".".join(path), seed=seed)
+            for order in orders:
                 if isinstance(order, Edit):
                     edit([order], on)
 
@@ -208,8 +208,8 @@ def test_an_idempotent_batch_with_duplicates_is_one_of_any_producer_and_a_transa
 
 def test_fetched_records_come_twice_at_their_own_offset() -> None:
     request, answer = fetched(12, batch_of(b"a", b"b"))
-    said = on_answer(acted(request, "duplicate", records=True), answer)
-    data = edit(said, answer)["responses"][0]["partitions"][0]["records"]
+    orders = on_answer(acted(request, "duplicate", records=True), answer)
+    data = edit(orders, answer)["responses"][0]["partitions"][0]["records"]
     ((batch, rows),) = read(data)
     assert [(row.offset, row.value) for row in rows] == [(100, b"a"), (100, b"a"), (101, b"b"), (101, b"b")]
     assert batch.last_offset == 101
@@ -235,9 +235,9 @@ def test_fields_of_request_and_answer_are_set_by_one_action() -> None:
     request = asks("Metadata", 9, {"topics": [{"name": "t"}]})
     row = {"partition_index": 0, "leader_id": 1}
     answer = answers(request, {"topics": [{"name": "t", "partitions": [row, row]}]})
-    said = assigned(request, allow_auto_topic_creation="false", topics__partitions__leader_id="-1")
-    assert edit(said, request)["allow_auto_topic_creation"] is False
-    rows = edit(on_answer(said, answer), answer)["topics"][0]["partitions"]
+    orders = assigned(request, allow_auto_topic_creation="false", topics__partitions__leader_id="-1")
+    assert edit(orders, request)["allow_auto_topic_creation"] is False
+    rows = edit(on_answer(orders, answer), answer)["topics"][0]["partitions"]
     assert [found["leader_id"] for found in rows] == [-1, -1]
 
 
@@ -272,13 +272,13 @@ def test_a_field_that_already_is_so_is_no_edit() -> None:
     ],
 )
 def test_text_is_read_by_the_type_of_its_field(api: str, path: str, text: str, value: Any) -> None:
-    from klamm.decoders.schema import walk
+    from klamm.decoders.schema import all_fields
 
     versions = API[api].versions
     found = [
         (field, version)
         for version in range(versions.first, versions.last + 1)
-        for at, field in walk(API[api].request, version)
+        for at, field in all_fields(API[api].request, version)
         if ".".join(at) == path and (text != "null" or version in field.null)
     ]
     field, version = found[-1]
@@ -333,11 +333,11 @@ def test_rules_with_fields_are_equal_and_can_be_told_apart() -> None:
 )
 def test_what_is_not_as_required_is_refused(policy: dict[str, Any], reason: str | None) -> None:
     frame = produces(9, batch_of(b"a" * 500, codec="gzip"), acks=1)
-    said = acted(frame, "require", **policy)
+    orders = acted(frame, "require", **policy)
     if reason is None:
-        assert said == []
+        assert orders == []
         return
-    log, answer = said
+    log, answer = orders
     assert isinstance(log, Log)
     size = {"110": str(len(batch_of(b"a" * 500, codec="gzip"))), "152": str(len(frame.body))}
     for text, actual in size.items():
@@ -356,5 +356,5 @@ def test_a_requirement_looks_at_the_partitions_in_question_and_not_at_what_says_
 
 def test_a_requirement_in_part_of_a_request_refuses_that_part() -> None:
     frame = produces(9, batch_of(b"a"), batch_of(b"b"), only=lambda part: part.get("partition") == 1)
-    said = acted(frame, "require", compression=("gzip",))
-    assert [type(order) for order in said] == [Log, Edit, OnAnswer]
+    orders = acted(frame, "require", compression=("gzip",))
+    assert [type(order) for order in orders] == [Log, Edit, OnAnswer]

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from klamm.proxy.session.effects import Send
+from klamm.proxy.session.effects import Send, Turn
 from klamm.proxy.session.session import Session
 from klamm.rules.actions import ACTIONS
 from klamm.rules.chance import Draws, stream
@@ -31,6 +31,8 @@ def refused(when: When, batch: int, beside: int = 0) -> list[int]:
             other.from_client(exchanges[0].request, 0)
         data = b"".join(one.request for one in exchanges)
         effects = session.from_client(data, 0)
+        while not isinstance(effects, bytes) and any(isinstance(each, Turn) for each in effects[-1:]):
+            effects = [*effects[:-1], *session.unmute(0)]
         sent = (
             data
             if effects is data

@@ -13,7 +13,7 @@ from klamm.rules.errors.documents import documented
 from tests.oracle.errors import Refusal, Report, refusals, reports
 from tests.oracle.messages import NEWEST_FIRST, Message, values_of, written
 from tests.rules.conftest import Injected
-from tests.rules.telling import answered, codes_at, request_of, response_of, told, versions
+from tests.rules.telling import answered, codes_at, request_of, response_of, told_parts, versions
 
 SEED = 5
 CODES = (-1, 29, 133, 32767)  # unknown, one with a text, the newest, one that nobody knows
@@ -97,9 +97,9 @@ def test_the_parts_of_any_request_get_the_code_where_kafka_puts_it(api: Api) -> 
             request = decode(data, api.key, version, "request")
             if kafka.data is None or api.name == "DescribeUserScramCredentials":
                 continue  # no answer to acks 0; an enumeration that Kafka does not know; DIFFERENT
-            theirs = told(api, version, decode(kafka.data, api.key, version, "response"))
+            theirs = told_parts(api, version, decode(kafka.data, api.key, version, "response"))
             if any(code for *_, code in theirs):
-                assert told(api, version, answered(api, version, request, 29)) == theirs, version
+                assert told_parts(api, version, answered(api, version, request, 29)) == theirs, version
             else:
                 with pytest.raises(NoPlace):
                     error_answer(api, version, request, 29)
@@ -225,7 +225,7 @@ def test_only_the_parts_in_question_are_in_the_answer() -> None:
     partition = request["topics"][1]["partitions"][0]["partition"]
     answer = answered("Fetch", 12, request, 1, only=lambda part: part["partition"] == partition)
     assert answer["error_code"] == 0
-    assert told(API["Fetch"], 12, answer) == {
+    assert told_parts(API["Fetch"], 12, answer) == {
         ("error_code", (), 0),
         ("responses.partitions.error_code", (topic, str(partition)), 1),
     }

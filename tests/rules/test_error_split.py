@@ -8,7 +8,7 @@ from klamm.decoders import API, encode
 from klamm.decoders.schema import Api
 from klamm.rules.errors.answers import NoPlace, places
 from klamm.rules.errors.split import SPLITS, merge_answers, partial, split_request
-from tests.rules.telling import answered, codes_at, request_of, told, versions
+from tests.rules.telling import answered, codes_at, request_of, told_parts, versions
 
 SPLIT = [(api, v) for api in API for v in versions(api) if partial(api, v) == "split"]
 
@@ -31,7 +31,9 @@ def test_a_split_request_and_the_merged_answers_lose_nothing(api: Api, version: 
     codes = codes_at(served, place.path) + codes_at(refusal, place.path)
     assert sorted(codes_at(merged, place.path)) == sorted(codes)
     whole = answered(api, version, request, 29, place)
-    assert {of for _, of, _ in told(api, version, merged)} == {of for _, of, _ in told(api, version, whole)}
+    assert {of for _, of, _ in told_parts(api, version, merged)} == {
+        of for _, of, _ in told_parts(api, version, whole)
+    }
     encode(rest, api.key, version, "request")
     encode(merged, api.key, version, "response")
 

@@ -32,18 +32,18 @@ def made(topic: str) -> Session:
 
 
 def asked(session: Session, version: int, epoch: int, topics: list[Any], answer: list[Any]) -> Any:
-    """What a client hears to a Fetch within session 5."""
+    """The response that a client gets to a Fetch within session 5."""
     request = {"session_id": 5 if epoch else 0, "session_epoch": epoch, "topics": topics}
     one = exchange("Fetch", version, request, {"session_id": 5, "responses": answer}, epoch + 1)
-    sent = session.from_client(one.request, 0)
+    sent: Any = session.from_client(one.request, 0)
     if sent is not one.request and sent[0].to == "client":
-        heard = sent[0].data
+        data = sent[0].data
     else:
         assert one.answer is not None
-        back = session.from_broker(one.answer, 0)
-        heard = one.answer if back is one.answer else b"".join(effect.data for effect in back)
+        back: Any = session.from_broker(one.answer, 0)
+        data = one.answer if back is one.answer else b"".join(effect.data for effect in back)
     start = 9 if version >= 12 else 8
-    return decode(heard[start:], "Fetch", version, "response")
+    return decode(data[start:], "Fetch", version, "response")
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -51,9 +51,9 @@ def test_an_error_is_heard_for_a_partition_of_which_the_answer_says_nothing(vers
     session = made("orders")
     topics = [{**names(version), "partitions": [{"partition": 0}, {"partition": 3}]}]
     for epoch, listed in ((0, topics), (1, []), (2, [])):
-        heard = asked(session, version, epoch, listed, [])
-        assert heard["session_id"] == 5
-        [row] = heard["responses"]
+        response = asked(session, version, epoch, listed, [])
+        assert response["session_id"] == 5
+        [row] = response["responses"]
         assert {name: row[name] for name in names(version)} == names(version)
         errors = {part["partition_index"]: part["error_code"] for part in row["partitions"]}
         assert errors == {0: STORAGE_ERROR, 3: STORAGE_ERROR}
@@ -69,8 +69,8 @@ def test_a_session_without_the_topic_is_left_alone(version: int) -> None:
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_session_that_began_unseen_is_begun_anew(version: int) -> None:
-    heard = asked(made("orders"), version, 4, [], [])
-    assert (heard["error_code"], heard["responses"]) == (NO_SESSION, [])
+    response = asked(made("orders"), version, 4, [], [])
+    assert (response["error_code"], response["responses"]) == (NO_SESSION, [])
 
 
 def test_a_fetch_that_cannot_be_read_goes_on_as_it_is() -> None:

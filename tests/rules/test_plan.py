@@ -1,4 +1,4 @@
-"""What each version of each API needs, decided before a frame of it is touched."""
+"""Plans: the treatment of each version of each API, decided before its first frame is read."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from klamm.decoders import API
-from klamm.decoders.schema import ERROR, HOST, PARTITION, TOPIC, TOPIC_ID, Api, marked
+from klamm.decoders.schema import ERROR, HOST, PARTITION, TOPIC, TOPIC_ID, Api, all_fields, marked
 from klamm.rules.plan import Plan, Planner, Wishes, bears_addresses, endpoints
 
 HEADER, FULL, LOGGED = Planner(Wishes("header")), Planner(Wishes("full")), Planner(Wishes("header", None))
@@ -80,6 +80,21 @@ def test_with_header_metering_only_what_decides_the_path_of_frames_is_read() -> 
     }
 
 
+def test_nothing_reads_records_where_no_rule_asks_for_them() -> None:
+    found = 0
+    for api, version in every_version():
+        sides = (api.request, api.response)
+        held = [
+            {path for path, field in all_fields(side, version) if field.kind == "records"} for side in sides
+        ]
+        found += sum(map(len, held))
+        for planner in (FULL, Planner(Wishes("full", None))):
+            plan = planner.plan(api.key, version)
+            for picked, records in zip((plan.request, plan.response), held, strict=True):
+                assert picked is None or not records & set(picked.paths), (api.name, version)
+    assert found > 0
+
+
 def test_with_full_metering_every_topic_asked_for_and_every_error_is_read() -> None:
     for api, version in every_version():
         plan = FULL.plan(api.key, version)
@@ -133,11 +148,11 @@ def test_an_unknown_key_passes(key: int) -> None:
 
 
 def test_header_layouts_follow_the_version() -> None:
-    assert not FULL.plan(7, 0).has_client_id  # ControlledShutdown v0
-    assert FULL.plan(7, 1).has_client_id
-    assert [FULL.plan(3, version).request_tags for version in (8, 9)] == [False, True]
+    assert FULL.plan(7, 0).request_header == 0  # ControlledShutdown v0
+    assert FULL.plan(7, 1).request_header == 1
+    assert [FULL.plan(3, version).request_header for version in (8, 9)] == [1, 2]
     assert [FULL.plan(3, version).response_tags for version in (8, 9)] == [False, True]
-    assert FULL.plan(18, 3).request_tags
+    assert FULL.plan(18, 3).request_header == 2
     assert not FULL.plan(18, 3).response_tags
 
 

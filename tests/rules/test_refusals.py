@@ -63,10 +63,10 @@ def test_blocked_clients_hear_of_the_brokers_and_that_their_topics_are_not_their
     assert edit(orders, request)["topics"] == []
     brokers = [{"node_id": 1, "host": "b", "port": 9092}]
     answer = answers(request, {"brokers": brokers})
-    told = edit(on_answer(orders, answer), answer)
-    assert [broker["node_id"] for broker in told["brokers"]] == [1]
-    assert [(topic["name"], topic["error_code"]) for topic in told["topics"]] == [("orders", 29)]
-    assert told.get("error_code", 0) == 0
+    values = edit(on_answer(orders, answer), answer)
+    assert [broker["node_id"] for broker in values["brokers"]] == [1]
+    assert [(topic["name"], topic["error_code"]) for topic in values["topics"]] == [("orders", 29)]
+    assert values.get("error_code", 0) == 0
 
 
 def test_a_blocked_client_that_asks_for_all_topics_hears_of_none_and_for_none_as_always() -> None:

@@ -92,7 +92,7 @@ def test_where_on_connections_refuses_what_a_connection_has_not_said_yet(
 ) -> None:
     assert mistakes(tmp_path, f"{{event: connect, where: {where}, down: true}}") == [
         f"2:{column}: rules[0].where: {name} is not known as a connection opens, only cluster, broker, "
-        "client, client_port, connection are: ask for it on frames, without event: connect"
+        "client, client_port, connection, principal are: ask for it on frames, without event: connect"
     ]
 
 
@@ -100,18 +100,25 @@ def test_where_on_connections_refuses_what_a_connection_has_not_said_yet(
     "client", ["orders-*", "'!orders-*'", "'10.0.0.7, orders-*'", "billing", "app-10.0.0.7"]
 )
 def test_a_client_id_on_connections_is_refused_with_what_to_write(tmp_path: Path, client: str) -> None:
-    (said,) = mistakes(tmp_path, f"{{event: connect, client: {client}, down: true}}")
+    (mistake,) = mistakes(tmp_path, f"{{event: connect, client: {client}, down: true}}")
     pattern = client.strip("'").rpartition(", ")[2]
-    assert said.endswith(
+    assert mistake.endswith(
         f"rules[0].client: {pattern!r} is no address, and a connection that opens has not said its client "
         "id: leave event: connect out, and the rule acts on the client's first request; or write an address, "
         "such as 10.0.0.7"
     )
 
 
+@pytest.mark.parametrize("client", ["10.0.0.0/8", "'!10.0.0.7/16'", "'2001:db8::/32'"])
+def test_a_network_on_connections_is_refused_with_what_to_write(tmp_path: Path, client: str) -> None:
+    (mistake,) = mistakes(tmp_path, f"{{event: connect, client: {client}, refuse: true}}")
+    told = f"{client.strip(chr(39))!r} is a network: write patterns of its addresses, such as 10.1.*"
+    assert mistake.endswith(f"rules[0].client: {told}")
+
+
 def test_a_client_id_with_an_action_for_connections_alone_is_told_of_another_action(tmp_path: Path) -> None:
-    (said,) = mistakes(tmp_path, "{client: orders-*, refuse: true}")
-    assert said.endswith(
+    (mistake,) = mistakes(tmp_path, "{client: orders-*, refuse: true}")
+    assert mistake.endswith(
         "has not said its client id: write down: true or disconnect: {when: before} in place of refuse, "
         "without event: connect, and the rule acts on the client's first request; or write an address, such "
         "as 10.0.0.7"
@@ -132,8 +139,8 @@ def test_an_address_of_ipv6_is_that_without_brackets(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("per", ["client", "topic", "group"])
 def test_connections_that_open_are_not_counted_per_what_they_have_not_said(tmp_path: Path, per: str) -> None:
-    (said,) = mistakes(tmp_path, f"{{event: connect, per: {per}, times: 1, down: true}}")
-    assert said.endswith(
+    (mistake,) = mistakes(tmp_path, f"{{event: connect, per: {per}, times: 1, down: true}}")
+    assert mistake.endswith(
         f"rules[0].per: a connection that opens has no {per} yet: leave it out, or count per connection"
     )
 
@@ -146,7 +153,7 @@ CLUSTERS = {
 
 
 @pytest.mark.parametrize(
-    ("rule", "known", "said"),
+    ("rule", "known", "messages"),
     [
         ("{broker: 2, cluster: a, down: true}", CLUSTERS, []),
         ("{broker: 2, cluster: '*', down: true}", CLUSTERS, []),
@@ -179,7 +186,56 @@ CLUSTERS = {
     ],
 )
 def test_what_no_cluster_has_is_told_where_it_is_known(
-    tmp_path: Path, rule: str, known: Known, said: list[str]
+    tmp_path: Path, rule: str, known: Known, messages: list[str]
 ) -> None:
     (made,) = loaded(tmp_path, rule).rules
-    assert [reason for _, reason in unmet(made, known)] == said
+    assert [reason for _, reason in unmet(made, known)] == messages
+
+
+ORDERS = "User:CN=orders,O=Example"
+
+
+@pytest.mark.parametrize(
+    ("principal", "wanted"),
+    [
+        (f"'{ORDERS}'", {ORDERS}),
+        ("'User:CN=orders,*'", {ORDERS, "User:CN=orders,O=Other"}),
+        (f"['{ORDERS}', 'User:CN=a']", {ORDERS, "User:CN=a"}),
+        ("'*'", {ORDERS, "User:CN=orders,O=Other", "User:CN=a"}),
+        (f"'!{ORDERS}'", {"User:CN=orders,O=Other", "User:CN=a", None}),
+        ("User:CN=orders", set()),
+    ],
+)
+@pytest.mark.parametrize("more", [0, 20], ids=["one rule", "many rules"])
+def test_a_rule_with_a_principal_is_for_its_clients_alone(
+    tmp_path: Path, principal: str, wanted: set[str | None], more: int
+) -> None:
+    others = [f"{{api: Heartbeat, client: other-{n}, delay: 1ms}}" for n in range(more)]
+    made = engine(tmp_path, f"{{api: Heartbeat, principal: {principal}, delay: 1ms}}", *others)
+    found = set()
+    for one in (ORDERS, "User:CN=orders,O=Other", "User:CN=a", None):
+        peer = made.peer("a", "2", "10.0.0.7:5000", 1, one)
+        if made.concerned(API[HEARTBEAT], 3, "request", peer, "shop"):
+            found.add(one)
+    assert found == wanted
+
+
+def test_a_connection_is_refused_by_its_principal_as_it_opens(tmp_path: Path) -> None:
+    for rule in (
+        f"{{event: connect, principal: '{ORDERS}', down: true}}",
+        f"{{event: connect, where: 'principal == \"{ORDERS}\"', down: true}}",
+    ):
+        made = engine(tmp_path, rule)
+        for principal, is_refused in ((ORDERS, True), ("User:CN=a", False), (None, False)):
+            peer = made.peer("a", "2", "10.0.0.7:5000", 1, principal)
+            frame = Frame(API["ApiVersions"], 0, "request", b"", None, peer, 0)
+            assert bool(Gate(made, peer, lambda _: None).connecting(frame, 0)) is is_refused
+
+
+def test_a_principal_is_explained_and_one_that_is_none_is_a_mistake(tmp_path: Path) -> None:
+    found = loaded(tmp_path, f"{{principal: ['{ORDERS}', 'User:CN=a'], down: true}}")
+    assert f"of the principal {ORDERS} or User:CN=a" in "\n".join(explain(found))
+    assert mistakes(tmp_path, "{principal: 'CN=orders,O=Example', down: true}") == [
+        "2:17: rules[0].principal: 'CN=orders,O=Example' is no principal: "
+        "write it as Kafka's log does, User:CN=orders,O=Example"
+    ]

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from tests.brokers.jars import ROOT, java
+from tests.brokers.jars import ROOT, compiled, java
 from tests.brokers.kraft import VERSION, Cluster
 from tests.brokers.processes import Process, wait_for
 from tests.e2e.klamm_process import COMMAND, Klamm, klamm_in_front_of
@@ -26,7 +26,8 @@ LEADERS = [[1, 2, 3], [2, 3, 1], [3, 1, 2]]
 
 def _java() -> list[str]:
     logging = f"-Dlog4j2.configurationFile={ROOT}/tests/clients/java/reactions.properties"
-    return java(VERSION, str(FOLDER / "Workload.java"), options=(logging,), heap_mb=128)
+    classes = compiled(VERSION, FOLDER / "Workload.java")
+    return java(VERSION, "Workload", options=(logging,), heap_mb=128, classes=classes)
 
 
 WORKLOADS: Mapping[str, Callable[[], list[str]]] = {
@@ -39,7 +40,7 @@ class Outcome(NamedTuple):
     """A scenario that was played: exit code, what was printed, and the report."""
 
     code: int
-    said: str
+    output: str
     report: dict[str, Any]
 
     @property
@@ -77,8 +78,8 @@ def played(kafka: Cluster, client: str, scenario: str, speed: float, directory: 
 def _works(klamm: Klamm, api: str) -> bool:
     """Whether it produces, reads, and has settled in its group."""
     counted: dict[str, int] = {}
-    for lane in klamm.counters()["lanes"]:
-        counted[lane["api"]] = counted.get(lane["api"], 0) + lane["responses"]
+    for row in klamm.counters()["requests"]:
+        counted[row["api"]] = counted.get(row["api"], 0) + row["responses"]
     return all(counted.get(name, 0) > least for name, least in ((api, 20), ("Heartbeat", 3), ("Fetch", 3)))
 
 

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from klamm.scenarios.samples import Lane, Sample, Tally
+from klamm.scenarios.samples import CounterKey, Counters, Sample
 
-PRODUCE: Lane = ("Produce", "billing", "2", "kafka")
+PRODUCE: CounterKey = ("Produce", "billing", "2", "kafka")
 BOUNDS_S = [0.1, 1.0, 5.0, 10.0]
 
 
@@ -14,22 +14,22 @@ def at(
     answers: int = 0,
     errors: int = 0,
     *,
-    lane: Lane = PRODUCE,
+    key: CounterKey = PRODUCE,
     slow: int = 0,
     opened: int = 0,
     hits: int = 0,
 ) -> Sample:
     """Counts since the beginning; `slow` answers took more than 5 s, `hits` are of the rule "moved"."""
     buckets = ((0.1, answers - slow), (10.0, slow))
-    tally = Tally(requests, answers, errors, 0, buckets)
-    return Sample(at_s, {lane: tally}, {"kafka": opened}, {"moved": hits})
+    counters = Counters(requests, answers, errors, 0, buckets)
+    return Sample(at_s, {key: counters}, {"kafka": opened}, {"moved": hits})
 
 
 def counters(
     requests: int = 0, responses: int = 0, hits: dict[str, int] | None = None, opened: int = 0
 ) -> dict[str, Any]:
     """/v1/counters, as far as scenarios read it."""
-    lane = {
+    row = {
         "api": "Produce",
         "client_id": "billing",
         "broker": "2",
@@ -44,7 +44,7 @@ def counters(
     }
     return {
         "bounds_s": BOUNDS_S,
-        "lanes": [lane],
+        "requests": [row],
         "connections": [{"cluster": "kafka", "broker": "2", "open": 1, "opened": opened}],
         "rules": [{"name": name, "matches": count, "hits": count} for name, count in (hits or {}).items()],
     }

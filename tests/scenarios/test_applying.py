@@ -48,8 +48,8 @@ def test_too_few_brokers_are_told_once_each_with_the_parameters() -> None:
 
 
 def test_a_node_id_of_two_clusters_needs_one_of_them() -> None:
-    (said, parameters) = refusals(scenario("slow-broker"), TWO)
-    assert said.startswith(
+    (refusal, parameters) = refusals(scenario("slow-broker"), TWO)
+    assert refusal.startswith(
         "the rule 'slow' of the phase 'slow': broker 2 is in the clusters a and b: choose with"
     )
     assert parameters.startswith("its parameters are broker=2: ")
@@ -68,8 +68,8 @@ def test_a_cluster_that_a_rule_or_an_expectation_names_stays() -> None:
 
 
 def test_sasl_that_no_broker_asks_for_is_told() -> None:
-    (said,) = refusals(scenario("expired-sasl-session"), THREE)[:1]
-    assert said == "the phase 'expiry' expects SaslAuthenticate requests, and brokers here want no SASL"
+    (answer,) = refusals(scenario("expired-sasl-session"), THREE)[:1]
+    assert answer == "the phase 'expiry' expects SaslAuthenticate requests, and brokers here want no SASL"
     for sasl in (True, None):
         assert refusals(scenario("expired-sasl-session"), THREE._replace(sasl={"kafka": sasl})) == []
     assert refusals(scenario("expired-sasl-session").on("a"), TWO) != []

@@ -36,22 +36,22 @@ def runs(
 ) -> Iterator[Runs]:
     """The runs that were selected: both clients side by side, each taking one scenario after another."""
     wanted = [
-        (item.callspec.params["scenario"], item.callspec.params["client"])
+        (str(item.callspec.params["scenario"]), str(item.callspec.params["client"]))
         for item in request.session.items
         if isinstance(item, pytest.Function) and item.originalname == TEST.__name__
     ]
     directory = tmp_path_factory.mktemp("scenarios")
     with ExitStack() as stack:
-        lanes = {client: stack.enter_context(ThreadPoolExecutor(1)) for client in WORKLOADS}
+        queues = {client: stack.enter_context(ThreadPoolExecutor(1)) for client in WORKLOADS}
         yield {
-            (scenario, client): lanes[client].submit(played, kafka, client, scenario, SPEED, directory)
+            (scenario, client): queues[client].submit(played, kafka, client, scenario, SPEED, directory)
             for scenario, client in wanted
         }
 
 
 @pytest.fixture(scope="module")
 def seen() -> Iterator[dict[tuple[str, str], Outcome]]:
-    """What was played, for the document, which is written where that is asked for."""
+    """The outcomes of all runs. With KLAMM_WRITE_DOCS they are written into the document."""
     made: dict[tuple[str, str], Outcome] = {}
     yield made
     if os.environ.get("KLAMM_WRITE_DOCS"):
@@ -68,7 +68,7 @@ def document(made: Mapping[tuple[str, str], Outcome]) -> Iterator[str]:
     yield f"| scenario | {' | '.join(WORKLOADS)} |\n| --- | {' | '.join('---' for _ in WORKLOADS)} |"
     for name in ready.names():
         yield f"| `{name}` | {' | '.join(verdict(name, client, made) for client in WORKLOADS)} |"
-    yield "\nWhat was expected, and measured:\n"
+    yield "\nExpectations and measurements:\n"
     yield f"| scenario | phase | expectation | {' | '.join(WORKLOADS)} |"
     yield f"| --- | --- | --- | {' | '.join('---' for _ in WORKLOADS)} |"
     for name in ready.names():
@@ -82,9 +82,9 @@ def document(made: Mapping[tuple[str, str], Outcome]) -> Iterator[str]:
 def verdict(name: str, client: str, made: Mapping[tuple[str, str], Outcome]) -> str:
     """A cell of the table."""
     missed = made[name, client].missed
-    said = "; ".join(f"{phase}: {text} ({measured})" for (phase, text), measured in missed.items())
+    misses = "; ".join(f"{phase}: {text} ({measured})" for (phase, text), measured in missed.items())
     why = f": {WHY[name, client]}" if (name, client) in WHY else ""
-    return f"**not met**{why}. {said}" if missed else "met"
+    return f"**not met**{why}. {misses}" if missed else "met"
 
 
 @pytest.mark.brokers
@@ -94,7 +94,7 @@ def test_a_client_takes_a_scenario_as_it_is_known_to(
 ) -> None:
     outcome = runs[scenario, client].result(timeout=290)
     known = KNOWN_TO_MISS.get((scenario, client), set())
-    assert set(outcome.missed) == known, outcome.said
+    assert set(outcome.missed) == known, outcome.output
     assert outcome.code == bool(known)
     seen[scenario, client] = outcome
 
@@ -105,11 +105,13 @@ TEST = test_a_client_takes_a_scenario_as_it_is_known_to
 def test_the_document_has_the_verdicts_that_are_known() -> None:
     if os.environ.get("KLAMM_WRITE_DOCS"):
         pytest.skip("the document is written at the end of this run")
-    table = DOCUMENT.read_text().partition(BEGIN)[2].partition("What was expected")[0].splitlines()
-    said = {}
-    for row in table:
+    rows = DOCUMENT.read_text().partition(BEGIN)[2].partition("Expectations and measurements")[0]
+    verdicts = {}
+    for row in rows.splitlines():
         if row.startswith("| `"):
             name, *cells = (cell.strip() for cell in row.strip("|").split("|"))
-            said |= {(name.strip("`"), client): cell for client, cell in zip(WORKLOADS, cells, strict=True)}
-    assert said.keys() == {(name, client) for name in ready.names() for client in WORKLOADS}
-    assert {key for key, cell in said.items() if cell != "met"} == KNOWN_TO_MISS.keys()
+            verdicts |= {
+                (name.strip("`"), client): cell for client, cell in zip(WORKLOADS, cells, strict=True)
+            }
+    assert verdicts.keys() == {(name, client) for name in ready.names() for client in WORKLOADS}
+    assert {key for key, cell in verdicts.items() if cell != "met"} == KNOWN_TO_MISS.keys()

@@ -94,20 +94,20 @@ def klamm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Klamm]:
 
 def _address(log: Path) -> str | None:
     """The line with the mock cluster's addresses; librdkafka logs beside it."""
-    said = log.read_text().splitlines()
-    return next((line for line in said if re.fullmatch(r"(127\.0\.0\.1:\d+,?)+", line)), None)
+    lines = log.read_text().splitlines()
+    return next((line for line in lines if re.fullmatch(r"(127\.0\.0\.1:\d+,?)+", line)), None)
 
 
 def _produced(klamm: Klamm) -> int:
-    return sum(lane["responses"] for lane in klamm.counters()["lanes"] if lane["api"] == "Produce")
+    return sum(row["responses"] for row in klamm.counters()["requests"] if row["api"] == "Produce")
 
 
 def test_a_scenario_whose_expectations_are_met_ends_with_0(klamm: Klamm, tmp_path: Path) -> None:
     file = tmp_path / "refused.yaml"
     file.write_text(MET)
     outcome = run(klamm, str(file), 2.0, tmp_path / "report.json")
-    assert outcome.code == 0, outcome.said
-    assert outcome.said.endswith("\nrefused: met, all 8 expectations\n")
+    assert outcome.code == 0, outcome.output
+    assert outcome.output.endswith("\nrefused: met, all 8 expectations\n")
     assert outcome.report["verdict"] == "met"
     events = [event["what"] for event in outcome.report["phases"][1]["events"]]
     assert events == ["added refused", "off refused", "on refused", "removed refused"]
@@ -119,7 +119,7 @@ def test_every_kind_of_expectation_is_not_met_in_a_run_that_deserves_it(klamm: K
     file.write_text(NOT_MET)
     outcome = run(klamm, str(file), 2.0, tmp_path / "report.json")
     assert outcome.code == 1
-    assert outcome.said.endswith("\nin-vain: not met, 8 of 8 expectations\n"), outcome.said
+    assert outcome.output.endswith("\nin-vain: not met, 8 of 8 expectations\n"), outcome.output
     expectations = [each for phase in outcome.report["phases"] for each in phase["expectations"]]
     assert {each["kind"] for each in expectations} == set(KINDS)
     assert [each for each in expectations if each["met"]] == []
@@ -173,7 +173,7 @@ def test_a_scenario_that_cannot_apply_says_so_before_it_starts(
 ) -> None:
     monkeypatch.setenv("KLAMM_ADMIN", klamm.admin)
     for command in ("run", "check"):
-        for words, said in (
+        for words, message in (
             (["slow-broker", "--set", "broker=9"], "there is no broker 9: kafka has 1, 2 and 3"),
             (["slow-broker", "--cluster", "eu"], "there is no cluster 'eu': klamm knows kafka"),
             (["expired-sasl-session"], "expects SaslAuthenticate requests, and brokers here want no SASL"),
@@ -181,7 +181,7 @@ def test_a_scenario_that_cannot_apply_says_so_before_it_starts(
             assert main(["scenario", command, *words]) == 2
             found = capsys.readouterr()
             assert (found.out, f"klamm scenario: {words[0]} cannot be played: " in found.err) == ("", True)
-            assert said in found.err
+            assert message in found.err
     assert klamm.counters()["rules"] == []
 
 
@@ -222,7 +222,7 @@ def test_without_a_klamm_the_exit_code_is_2(capsys: pytest.CaptureFixture[str]) 
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["run", "leader-electio"], "did you mean leader-election?"),
         (["run", "missing.yaml"], "cannot read missing.yaml: No such file or directory"),
@@ -241,10 +241,10 @@ def test_without_a_klamm_the_exit_code_is_2(capsys: pytest.CaptureFixture[str]) 
     ],
 )
 def test_wrong_usage_ends_with_2_and_a_reason(
-    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+    words: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["scenario", *words]) == 2
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 def test_mistakes_of_a_file_are_printed_and_nothing_is_played(
@@ -265,9 +265,9 @@ def test_list_and_show_tell_what_there_is(capsys: pytest.CaptureFixture[str]) ->
     for name in ready.names():
         assert f"  {name} " in listed
         assert main(["scenario", "show", name]) == 0
-        shown = capsys.readouterr().out
-        assert ready.page(name) in shown
-        assert ready.text(name) in shown
+        printed = capsys.readouterr().out
+        assert ready.page(name) in printed
+        assert ready.text(name) in printed
     assert main(["scenario", "show", "full-disk", "--yaml"]) == 0
     assert capsys.readouterr().out == ready.text("full-disk")
 

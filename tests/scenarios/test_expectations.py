@@ -83,8 +83,8 @@ def test_every_kind_is_seen_to_be_met_and_not_to_be() -> None:
     }
 
 
-UPPER = [Requests(at_most=5), Rate(at_most=5), Connections(at_most=5)]
-NEEDS = [
+UPPER: list[Any] = [Requests(at_most=5), Rate(at_most=5), Connections(at_most=5)]
+NEEDS: list[Any] = [
     Errors(below=0.5), Errors(above=0.5), Answered(), Requests(at_least=1), Rate(at_least=1), Resumes(),
     Pause(), Connections(at_least=1), Hits("moved"), Hits("moved", at_most=5),
 ]  # fmt: skip
@@ -99,13 +99,13 @@ def test_where_nothing_happened_nothing_is_met_but_upper_bounds() -> None:
 def test_what_is_left_out_of_an_expectation_is_what_the_guide_says() -> None:
     guide = (ROOT / "docs" / "scenarios.md").read_text()
     parameters = dict(re.findall(r"^\| `(\w+)` \| (.+?) \|", guide.partition("| kind |")[2], re.M))
-    said = {
+    defaults_of_guide = {
         (kind, name): default
         for kind, text in parameters.items()
         if kind in KINDS
         for name, default in re.findall(r"`(\w+)` \((\w+)\)", text)
     }
-    assert said == {
+    assert defaults_of_guide == {
         ("answered", "within"): "5s",
         ("resumes", "within"): "5s",
         ("pause", "at_most"): "5s",
@@ -129,18 +129,24 @@ def test_an_expectation_has_words(kind: str) -> None:
 
 
 def test_a_sample_takes_answers_of_klamm_and_errors_of_both() -> None:
-    said = counters(requests=7, responses=4)
-    said["lanes"][0] |= {"own_answers": 2, "errors": {"X": 1}, "own_errors": {"Y": 2}, "one_way": 1}
-    (tally,) = sample(said, 1.0, {}, {}).lanes.values()
-    assert (tally.requests, tally.answers, tally.errors, tally.due, tally.good) == (7, 6, 3, 6, 3)
+    document = counters(requests=7, responses=4)
+    document["requests"][0] |= {"own_answers": 2, "errors": {"X": 1}, "own_errors": {"Y": 2}, "one_way": 1}
+    (counted,) = sample(document, 1.0, {}, {}).counters.values()
+    assert (counted.requests, counted.answers, counted.errors, counted.due, counted.good) == (
+        7,
+        6,
+        3,
+        6,
+        3,
+    )
 
 
 def test_versions_of_an_api_are_counted_together() -> None:
-    said = counters(requests=3, responses=3)
-    said["lanes"] *= 2
-    (tally,) = sample(said, 1.0, {}, {}).lanes.values()
-    assert tally.requests == 6
-    assert tally.slower == ((0.1, 6),)
+    document = counters(requests=3, responses=3)
+    document["requests"] *= 2
+    (counted,) = sample(document, 1.0, {}, {}).counters.values()
+    assert counted.requests == 6
+    assert counted.slower == ((0.1, 6),)
 
 
 def test_hits_of_rules_that_are_gone_are_kept_and_those_that_came_again_count_on() -> None:

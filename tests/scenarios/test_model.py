@@ -56,6 +56,15 @@ def test_parameters_are_set_from_outside() -> None:
     assert scenario.parameters == {"topic": "payments", "share": "30%"}
 
 
+@pytest.mark.parametrize("value", ["*-orders", "!orders", "[ab]-orders"])
+def test_a_parameter_is_filled_in_before_yaml_is_read(value: str) -> None:
+    scenario, mistakes = read_scenario(GOOD, "file", "leaders", {"topic": value})
+    assert not mistakes
+    assert scenario is not None
+    assert scenario.phases[1].rules[0]["topic"] == value
+    assert read_scenario(GOOD.replace('"$topic"', "$topic"), "file", "leaders", {"topic": value})[1]
+
+
 MISTAKES = [
     ("for: 10s", "for: 10", "file:5:10: phases[0].for: 10 of what? write 10ms or 10s"),
     ("for: 10s", "for: 0s", "file:5:10: phases[0].for: a phase takes time"),
@@ -110,12 +119,12 @@ MISTAKES = [
 ]
 
 
-@pytest.mark.parametrize(("right", "wrong", "said"), MISTAKES)
-def test_a_mistake_is_told_with_its_place(right: str, wrong: str, said: str) -> None:
+@pytest.mark.parametrize(("right", "wrong", "message"), MISTAKES)
+def test_a_mistake_is_told_with_its_place(right: str, wrong: str, message: str) -> None:
     assert GOOD.count(right) == 1
     scenario, mistakes = read_scenario(GOOD.replace(right, wrong), "file", "leaders")
     assert scenario is None
-    assert any(str(mistake).startswith(said) for mistake in mistakes), "\n".join(map(str, mistakes))
+    assert any(str(mistake).startswith(message) for mistake in mistakes), "\n".join(map(str, mistakes))
 
 
 def test_all_mistakes_of_a_file_are_told_at_once() -> None:

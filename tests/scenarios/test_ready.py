@@ -7,6 +7,8 @@ import pytest
 from klamm.scenarios import ready
 from klamm.scenarios.expectations import KINDS, Hits
 from klamm.scenarios.model import Scenario, read_scenario
+from tests.scenarios.ground import KINDS as KINDS_OF_WORK
+from tests.scenarios.ground import LEADERS
 
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "scenarios.md"
 ASKED_FOR = {
@@ -55,3 +57,20 @@ def test_the_guide_names_every_scenario_and_every_kind_of_expectation() -> None:
     guide = GUIDE.read_text()
     assert [name for name in ASKED_FOR if f"`{name}`" not in guide] == []
     assert [kind for kind in KINDS if f"| `{kind}` |" not in guide] == []
+
+
+def test_the_workloads_do_what_the_guide_says() -> None:
+    folder = Path(__file__).parent
+    python = (folder / "librdkafka_workload.py").read_text()
+    java = (folder / "Workload.java").read_text()
+    guide = " ".join(GUIDE.read_text().split())
+    assert "produce 40 records a second to three partitions on three brokers" in guide
+    assert len(LEADERS) == 3
+    assert f"PAUSE_S = {1 / 40}" in python
+    assert f"Thread.sleep({1000 // 40});" in java
+    assert "PARTITIONS = 3" in python
+    assert "PARTITIONS = 3" in java
+    assert "Request timeouts are 4 s in both" in guide
+    assert '"socket.timeout.ms": 4000' in python
+    assert '"request.timeout.ms", 4000' in java
+    assert [name for name, kind in KINDS_OF_WORK.items() if kind == "transactions"] == ["fenced-producer"]

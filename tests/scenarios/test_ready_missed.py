@@ -56,10 +56,10 @@ class Fleet:
         hits = {
             name: round((self.now - since) * self.behaviour.requests) for name, since in self.rules.items()
         }
-        said = counters(count, count, hits, opened)
-        (lane,) = said["lanes"]
-        said["lanes"] = [{**lane, "api": api, "errors": {"X": errors}} for api in self.apis]
-        return said
+        document = counters(count, count, hits, opened)
+        (row,) = document["requests"]
+        document["requests"] = [{**row, "api": api, "errors": {"X": errors}} for api in self.apis]
+        return document
 
 
 def scenario(name: str) -> Scenario:

@@ -226,9 +226,9 @@ def test_all_rules_are_taken_out_where_one_cannot_be() -> None:
 
 
 def test_the_report_says_what_happened_and_when() -> None:
-    said = as_json(played(FakeKlamm()), 1_700_000_000.0)
-    assert (said["scenario"], said["verdict"], said["complete"]) == ("leaders", "met", True)
-    moving = said["phases"][1]
+    document = as_json(played(FakeKlamm()), 1_700_000_000.0)
+    assert (document["scenario"], document["verdict"], document["complete"]) == ("leaders", "met", True)
+    moving = document["phases"][1]
     assert (moving["name"], moving["began_s"], moving["lasted_s"]) == ("moving", 10, 10)
     assert moving["events"] == [
         {"at_s": 10, "what": "added moved"},
@@ -243,9 +243,9 @@ def test_the_report_says_what_happened_and_when() -> None:
             "measured": "10 hits",
         }
     ]
-    assert len(said["samples"]) == 120
-    assert sum(each["apis"]["Produce"]["requests"] for each in said["samples"]) == 300
-    assert sum(each["hits"].get("moved", 0) for each in said["samples"]) == 10
+    assert len(document["samples"]) == 120
+    assert sum(each["apis"]["Produce"]["requests"] for each in document["samples"]) == 300
+    assert sum(each["hits"].get("moved", 0) for each in document["samples"]) == 10
 
 
 def test_the_table_shows_phases_expectations_and_traffic_as_they_stand() -> None:

@@ -52,12 +52,14 @@ def test_on_a_terminal_it_names_each_package_on_one_line(checkout: Path) -> None
     ours, theirs = pty.openpty()
     subprocess.run(["tools/venv.sh", "demo"], cwd=checkout, stderr=theirs, timeout=30, check=True)
     os.close(theirs)
-    said = os.read(ours, 10_000).decode()
+    terminal_output = os.read(ours, 10_000).decode()
     os.close(ours)
-    shown = [
-        line.strip() for line in said.replace("\x1b[K", "").replace("\n", "\r").split("\r") if line.strip()
+    drawn = [
+        line.strip()
+        for line in terminal_output.replace("\x1b[K", "").replace("\n", "\r").split("\r")
+        if line.strip()
     ]
-    assert shown[1:] == [
+    assert drawn[1:] == [
         "1  Collecting aiohttp>=3.9.5",
         "2  Collecting rich>=13.7",
         "unpacking 2 packages",

@@ -54,7 +54,7 @@ def checked(folder: Path, *schemas: Json, errors: list[tuple[int, str, bool]] = 
     return check(read_schemas(jar), errors)
 
 
-def told(report: Report) -> list[str]:
+def finding_lines(report: Report) -> list[str]:
     return [f"{finding.side} {finding.versions} {finding.text}" for finding in report.findings]
 
 
@@ -115,7 +115,7 @@ def test_the_page_of_early_access_is_read_by_release(kafka: str, apis: set[str])
 
 def test_a_schema_like_the_table_is_no_difference(tmp_path: Path) -> None:
     report = checked(tmp_path, REQUEST, RESPONSE)
-    assert (told(report), report.apis, report.layouts, report.compared) == ([], 1, 10, 10)
+    assert (finding_lines(report), report.apis, report.layouts, report.compared) == ([], 1, 10, 10)
     assert "Metadata" in report.ours_only
     assert "Heartbeat" not in report.ours_only
 
@@ -156,7 +156,7 @@ def test_a_change_of_a_schema_is_told_with_its_place(
     changed = deepcopy(REQUEST)
     change(changed)
     report = checked(tmp_path, changed, RESPONSE)
-    assert expected in [line.removeprefix("request").strip() for line in told(report)]
+    assert expected in [line.removeprefix("request").strip() for line in finding_lines(report)]
     assert {(x.key, x.title, x.file) for x in report.findings} == {
         (12, "Heartbeat", "decoders/apis/groups.py")
     }
@@ -181,7 +181,7 @@ def test_a_new_version_is_told_with_the_fields_that_it_adds(tmp_path: Path) -> N
     changed = deepcopy(REQUEST)
     changed["validVersions"] = "0-5"
     changed["fields"].append(f("Rack", "string", "5+", nullableVersions="5+", default="null"))
-    assert told(checked(tmp_path, changed, RESPONSE)) == [
+    assert finding_lines(checked(tmp_path, changed, RESPONSE)) == [
         "request none missing version 5; the table has 0-4",
         "request 5 rack missing: string null default null, after group_instance_id",
     ]
@@ -190,7 +190,7 @@ def test_a_new_version_is_told_with_the_fields_that_it_adds(tmp_path: Path) -> N
 def test_a_new_header_version_is_told(tmp_path: Path) -> None:
     fields = [f("CorrelationId", "int32"), f("Sender", "int32", "2+")]
     header = {"name": "ResponseHeader", "type": "header", "validVersions": "0-2", "flexibleVersions": "1+"}
-    assert told(checked(tmp_path, header | {"fields": fields})) == [
+    assert finding_lines(checked(tmp_path, header | {"fields": fields})) == [
         "header none missing version 2; klamm knows 0-1",
         "header 2 sender missing: int32, after correlation_id",
     ]
@@ -199,7 +199,7 @@ def test_a_new_header_version_is_told(tmp_path: Path) -> None:
 def test_errors_that_are_new_renamed_or_changed_are_told(tmp_path: Path) -> None:
     errors = [(0, "NONE", False), (1, "OFFSET_GONE", False), (6, "NOT_LEADER_FOR_PARTITION", True)]
     errors += [(7, "REQUEST_TIMED_OUT", False), (999, "NEW_ONE", True)]
-    assert told(checked(tmp_path, REQUEST, RESPONSE, errors=errors)) == [
+    assert finding_lines(checked(tmp_path, REQUEST, RESPONSE, errors=errors)) == [
         " none 1 OFFSET_OUT_OF_RANGE is called OFFSET_GONE: add the alias",
         " none 6 NOT_LEADER_OR_FOLLOWER is called NOT_LEADER_FOR_PARTITION",
         " none 7 REQUEST_TIMED_OUT is not retriable in Kafka",

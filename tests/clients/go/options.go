@@ -2,13 +2,18 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"os"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/sasl"
+	"github.com/twmb/franz-go/pkg/sasl/oauth"
 	"github.com/twmb/franz-go/pkg/sasl/plain"
+	"github.com/twmb/franz-go/pkg/sasl/scram"
 )
 
 // options are the key=value words of the command line.
@@ -71,11 +76,50 @@ func (o options) client(more ...kgo.Opt) *kgo.Client {
 		kgo.MetadataMinAge(100 * time.Millisecond),
 	}
 	if user, ok := o.values["username"]; ok {
-		settings = append(settings, kgo.SASL(plain.Auth{User: user, Pass: o.text("password", "")}.AsMechanism()))
+		settings = append(settings, kgo.SASL(o.mechanism(user, o.text("password", ""))))
+	}
+	if file, ok := o.values["token"]; ok {
+		token, err := os.ReadFile(file)
+		if err != nil {
+			panic(err)
+		}
+		settings = append(settings, kgo.SASL(oauth.Auth{Token: string(token)}.AsMechanism()))
+	}
+	if ca, ok := o.values["ca"]; ok {
+		settings = append(settings, kgo.DialTLSConfig(o.tls(ca)))
 	}
 	client, err := kgo.NewClient(append(settings, more...)...)
 	if err != nil {
 		panic(err)
 	}
 	return client
+}
+
+// mechanism is the one of the option mechanism, or PLAIN.
+func (o options) mechanism(user, password string) sasl.Mechanism {
+	switch o.text("mechanism", "PLAIN") {
+	case "SCRAM-SHA-256":
+		return scram.Auth{User: user, Pass: password}.AsSha256Mechanism()
+	case "SCRAM-SHA-512":
+		return scram.Auth{User: user, Pass: password}.AsSha512Mechanism()
+	}
+	return plain.Auth{User: user, Pass: password}.AsMechanism()
+}
+
+// tls trusts the certificates in a PEM file, and shows the one in the file of the option cert.
+func (o options) tls(ca string) *tls.Config {
+	trusted, err := os.ReadFile(ca)
+	if err != nil {
+		panic(err)
+	}
+	config := &tls.Config{RootCAs: x509.NewCertPool()}
+	config.RootCAs.AppendCertsFromPEM(trusted)
+	if file, ok := o.values["cert"]; ok {
+		own, err := tls.LoadX509KeyPair(file, file)
+		if err != nil {
+			panic(err)
+		}
+		config.Certificates = []tls.Certificate{own}
+	}
+	return config
 }

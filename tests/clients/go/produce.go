@@ -40,6 +40,7 @@ func produce(o options) {
 	defer cancel()
 	for index := 0; index < o.number("n", 1) && ctx.Err() == nil; index++ {
 		started := time.Now()
+		time.Sleep(time.Duration(o.number("pause_ms", 0)) * time.Millisecond)
 		if err := send(ctx, client, o.topic, index); err != nil {
 			failed := failure(started, "produce", err)
 			failed["i"] = index

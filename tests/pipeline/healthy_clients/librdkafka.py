@@ -51,10 +51,10 @@ class Statistics:
         self.count += 1
 
     def of_brokers(self) -> dict[str, dict[str, int]]:
-        """What it sent and received, by node id."""
+        """Counts of sent and received bytes, by node id."""
         names = {"tx": "requests", "txbytes": "request_bytes", "rx": "responses", "rxbytes": "response_bytes"}
         return {
-            str(broker["nodeid"]): {told: broker[name] for name, told in names.items()}
+            str(broker["nodeid"]): {label: broker[name] for name, label in names.items()}
             for broker in self.last["brokers"].values()
             if broker["nodeid"] >= 0
         }
@@ -189,7 +189,7 @@ def main(bootstrap: str, seconds: float) -> int:
     now = time.monotonic()
     end = now + seconds
     total: Future[int] = Future()
-    work = [
+    work: list[tuple[Any, tuple[Any, ...]]] = [
         (produce, (bootstrap, end, total)),
         (transact, (bootstrap, end)),
         (read, (bootstrap, end, total)),

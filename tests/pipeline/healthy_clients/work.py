@@ -1,4 +1,4 @@
-"""What healthy clients work on, and how they say what they did."""
+"""The work of the healthy clients, and their reports."""
 
 import json
 import sys
@@ -15,6 +15,7 @@ PARTITIONS = {ORDERS: 6, INVOICES: 3, PAYMENTS: 3, CLICKS: 3, QUIET: 1, SHIPMENT
 BURST_S = 0.5
 PATIENCE_S = 40.0  # beyond the end
 KEYS = 500
+_saying = threading.Lock()
 
 
 def record(index: int) -> tuple[bytes, bytes]:
@@ -40,7 +41,9 @@ def goes_on(end: float, done: object) -> bool:
 
 
 def say(client_id: str, **what: Any) -> None:
-    print(json.dumps({"client_id": client_id, **what}), flush=True)
+    """Report as a line of JSON. The lock keeps lines of threads whole: unbuffered, print writes twice."""
+    with _saying:
+        print(json.dumps({"client_id": client_id, **what}), flush=True)
 
 
 def together(work: Sequence[tuple[Callable[..., None], Sequence[Any]]]) -> int:

@@ -1,4 +1,4 @@
-"""One misbehaving client: python -m tests.pipeline.misbehaviour NAME BOOTSTRAP SECONDS."""
+"""One misbehaving client: python -m tests.pipeline.misbehaviour MODULE BOOTSTRAP SECONDS."""
 
 import sys
 from importlib import import_module
@@ -7,4 +7,4 @@ if __name__ == "__main__":
     if len(sys.argv) != 4:
         sys.exit(__doc__)
     name, bootstrap, seconds = sys.argv[1:]
-    import_module(f"{__package__}.{name}").run(bootstrap, float(seconds))
+    import_module(name).run(bootstrap, float(seconds))

@@ -9,11 +9,18 @@ PATIENCE_S = 30.0
 
 
 def create(
-    bootstrap: str, client_id: str, *topics: str, partitions: int = 3, replicas: int = 3, **config: str
+    bootstrap: str,
+    client_id: str,
+    *topics: str,
+    partitions: int = 3,
+    replicas: int = 3,
+    config: dict[str, str] | None = None,
 ) -> None:
     """Return when every partition has a leader."""
     admin = AdminClient({"bootstrap.servers": bootstrap, "client.id": client_id})
-    made = admin.create_topics([NewTopic(topic, partitions, replicas, config=config) for topic in topics])
+    made = admin.create_topics(
+        [NewTopic(topic, partitions, replicas, config=config or {}) for topic in topics]
+    )
     for topic in topics:
         made[topic].result(PATIENCE_S)
     deadline = time.monotonic() + PATIENCE_S

@@ -1,0 +1,86 @@
+"""The web inspector in a real Chromium."""
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import Browser, ConsoleMessage, Dialog, Page, sync_playwright
+
+from tests.brokers.processes import Process, free_ports, wait_for
+from tests.e2e.klamm_process import COMMAND, get
+
+ROOT = Path(__file__).parents[3]
+AXE = ROOT / ".js" / "node_modules" / "axe-core" / "axe.min.js"
+OPTIONS = ["--no-sandbox", "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost"]
+PATIENCE_MS = 60_000
+SIZE = {"width": 1280, "height": 800}
+
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    """The system's Chromium, which can reach this machine only."""
+    program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    assert program, "chromium is missing: install the package chromium"
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=OPTIONS)
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+@contextmanager
+def inspector(log: Path, *words: str) -> Iterator[str]:
+    """`klamm web` with these words; the address of its page."""
+    at = f"127.0.0.1:{free_ports()}"
+    process = Process([str(COMMAND), "web", *words, "--listen", at], log)
+    try:
+        wait_for(lambda: get(f"http://{at}/healthz") == "ok\n", "klamm web", [process])
+        yield f"http://{at}"
+    finally:
+        assert process.stop() == 0, process.tail()
+
+
+@contextmanager
+def opened(browser: Browser, address: str, **context: Any) -> Iterator[Page]:
+    """A page at this address. What its console says, reports of its Content-Security-Policy included, is a
+    failure; but for the statuses of refusals, which Chromium reports as errors.
+    """
+    said: list[str] = []
+
+    def listen(message: ConsoleMessage) -> None:
+        if "the server responded with a status of 4" not in message.text:
+            said.append(f"{message.type}: {message.text}")
+
+    def dismiss(dialog: Dialog) -> None:
+        said.append(f"dialog: {dialog.message}")
+        dialog.dismiss()
+
+    made = browser.new_context(**{"viewport": SIZE, **context})
+    made.set_default_timeout(PATIENCE_MS)
+    page = made.new_page()
+    page.on("console", listen)
+    page.on("pageerror", lambda problem: said.append(str(problem)))
+    page.on("dialog", dismiss)
+    try:
+        page.goto(address)
+        yield page
+        assert not said, said
+    finally:
+        made.close()
+
+
+def violations(page: Page) -> list[str]:
+    """What axe-core finds in the page as it is now."""
+    assert AXE.exists(), "axe-core is missing; run: make .js/package-lock.json"
+    page.evaluate(AXE.read_text())
+    found = page.evaluate("axe.run()")
+    return [f"{one['id']}: {one['nodes'][0]['html'][:200]}" for one in found["violations"]]
+
+
+def filtered(page: Page, text: str) -> None:
+    """Types a filter."""
+    page.get_by_role("combobox", name="filter", exact=True).fill(text)
+    page.keyboard.press("Enter")

@@ -1,0 +1,54 @@
+"""The page while klamm is away, and when it is back."""
+
+import signal
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.brokers.kraft import Cluster
+from tests.brokers.processes import Process, free_block, free_ports, wait_for
+from tests.e2e.conversation import ask
+from tests.e2e.klamm_process import COMMAND, Klamm
+from tests.e2e.web.inspector import PATIENCE_MS, chromium, filtered, inspector, opened
+
+pytestmark = pytest.mark.brokers
+
+
+def test_an_open_page_says_that_klamm_is_away_and_goes_on_when_it_is_back(
+    kafka: Cluster, tmp_path: Path
+) -> None:
+    host, port, admin = "127.0.0.1", free_block("127.0.0.1"), f"127.0.0.1:{free_ports()}"
+    words = [str(COMMAND), "run", kafka.bootstrap(), "--listen", f"{host}:{port}-{port + 99}"]
+    words += ["--admin", admin, "--state", "none"]
+
+    def started(number: int) -> Klamm:
+        klamm = Klamm(Process(words, tmp_path / f"klamm-{number}.log"), host, port, admin)
+        wait_for(klamm.ready, "klamm", [klamm.process])
+        return klamm
+
+    klamm = started(1)
+    try:
+        with (
+            inspector(tmp_path / "web.log", "--admin", admin) as address,
+            chromium() as browser,
+            opened(browser, address) as page,
+        ):
+            filtered(page, "api == Metadata")
+            rows = page.locator('.row[data-api="Metadata"]')
+
+            def seen(more: int) -> bool:
+                ask(klamm.address, "Metadata", 12, {"topics": []})
+                return rows.count() >= more
+
+            wait_for(lambda: seen(1), "a row")
+            klamm.process.child.send_signal(signal.SIGKILL)
+            klamm.process.child.wait()
+            expect(page.locator("#source.away")).to_contain_text("no klamm answers", timeout=PATIENCE_MS)
+            shown = rows.count()
+            assert shown >= 1
+            klamm = started(2)
+            expect(page.locator("#source")).to_have_text(f"klamm at {admin}", timeout=PATIENCE_MS)
+            wait_for(lambda: seen(shown + 1), "one more row")
+    finally:
+        klamm.process.stop()

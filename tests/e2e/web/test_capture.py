@@ -1,0 +1,59 @@
+"""The inspector over a capture: of another machine, of a colleague, of a test run."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from tests.captures.rows import Talk, written
+from tests.e2e.web.inspector import PATIENCE_MS, chromium, filtered, inspector, opened, violations
+
+expect.set_options(timeout=PATIENCE_MS)
+MANY = 60_000
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as found:
+        yield found
+
+
+def test_a_capture_is_read_filtered_and_its_exchanges_have_links(browser: Browser, tmp_path: Path) -> None:
+    capture = written(tmp_path / "a.arrow", Talk().opened().metadata().produce().fetch().heartbeat(27).rows)
+    with inspector(tmp_path / "web.log", str(capture)) as address:
+        with opened(browser, address) as page:
+            rows = page.locator(".row[data-api]")
+            expect(rows).to_have_count(4)
+            expect(page.locator("#source")).to_contain_text(f"capture {capture}")
+            views = ["exchanges", "traffic", "groups", "producers", "sessions", "captures"]
+            expect(page.get_by_role("navigation", name="views").get_by_role("link")).to_have_text(views)
+            filtered(page, "error != NONE")
+            expect(rows).to_have_count(1)
+            rows.click()
+            error = page.locator('.side.answer .field[data-field="error_code"]')
+            expect(error).to_contain_text("27 REBALANCE_IN_PROGRESS")
+            expect(page).to_have_url(re.compile(r"#exchanges\?where=.*&exchange=\d+-\d+-1-\d+$"))
+            link = page.url
+            assert violations(page) == []
+        with opened(browser, link) as page:
+            expect(page.locator('.side.answer .field[data-field="error_code"]')).to_contain_text("27 ")
+            expect(page.locator(".row[data-api]")).to_have_count(1)
+            page.get_by_role("button", name="close").click()
+            expect(page.locator(".detail")).to_be_hidden()
+
+
+def test_more_than_a_page_holds_is_told_and_scrolled_through(browser: Browser, tmp_path: Path) -> None:
+    talk = Talk().opened()
+    for _ in range(MANY):
+        talk.heartbeat(0)
+    capture = written(tmp_path / "a.arrow", talk.rows)
+    with inspector(tmp_path / "web.log", str(capture)) as address, opened(browser, address) as page:
+        expect(page.locator(".count")).to_contain_text("the first 50,000 are shown")
+        assert page.locator(".row[data-api]").count() < 100
+        page.get_by_role("grid").focus()
+        page.keyboard.press("End")
+        expect(page.locator('.row.chosen[data-number="49999"]')).to_be_visible()
+        page.keyboard.press("Home")
+        expect(page.locator('.row.chosen[data-number="0"]')).to_be_visible()

@@ -1,0 +1,208 @@
+"""Every view of the inspector over a running klamm, in front of a real cluster, with real clients."""
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import pytest
+from confluent_kafka.admin import AdminClient
+from playwright.sync_api import Browser, Page, expect
+
+from klamm.client import Klamm as Client
+from klamm.decoders import ERRORS
+from tests.brokers.kraft import Cluster
+from tests.brokers.processes import wait_for
+from tests.e2e.klamm_process import Klamm
+from tests.e2e.light_traffic import (
+    BILLING,
+    COMMON,
+    LEADER,
+    PATIENCE_S,
+    PROBE,
+    SHOP,
+    Shop,
+    leader,
+    probing,
+    shop_behind_klamm,
+)
+from tests.e2e.web.inspector import PATIENCE_MS, chromium, filtered, inspector, opened, violations
+
+pytestmark = pytest.mark.brokers
+expect.set_options(timeout=PATIENCE_MS)
+REFUSED = "POLICY_VIOLATION"
+
+
+class Ground(NamedTuple):
+    """A klamm at work, and the address of its inspector."""
+
+    klamm: Klamm
+    shop: Shop
+    address: str
+    browser: Browser
+
+
+@pytest.fixture(scope="module")
+def ground(kafka: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
+    folder = tmp_path_factory.mktemp("web")
+    with (
+        shop_behind_klamm(kafka, folder / "klamm.log") as (klamm, shop),
+        inspector(folder / "web.log", "--admin", klamm.admin) as address,
+        chromium() as browser,
+    ):
+        yield Ground(klamm, shop, address, browser)
+
+
+@pytest.fixture
+def page(ground: Ground) -> Iterator[Page]:
+    with opened(ground.browser, ground.address) as found:
+        yield found
+    Client(ground.klamm.admin).rules_off()
+
+
+def of(client: str, api: str) -> str:
+    return f'.row[data-client="{client}"][data-api="{api}"]'
+
+
+def choose(page: Page, row: str) -> None:
+    """A row of a list that stands still: Playwright looks for it and presses it in two steps."""
+    page.locator(row).first.wait_for()
+    page.get_by_role("button", name="freeze").click()
+    page.locator(row).first.click()
+
+
+def test_exchanges_come_as_rows_and_a_filter_chooses_among_them(page: Page) -> None:
+    page.locator(of(SHOP, "Produce")).first.wait_for()
+    page.locator(of(BILLING, "Fetch")).first.wait_for()
+    filtered(page, f'client_id == "{SHOP}" and api == Produce')
+    page.locator(of(SHOP, "Produce")).nth(2).wait_for()
+    assert page.locator(f'.row[data-api]:not([data-client="{SHOP}"])').count() == 0
+    assert page.locator('.row[data-api]:not([data-api="Produce"])').count() == 0
+    address = page.url
+    page.reload()
+    page.locator(of(SHOP, "Produce")).first.wait_for()
+    assert page.url == address
+    assert page.get_by_role("combobox", name="filter", exact=True).input_value().endswith("api == Produce")
+
+
+def test_a_filter_that_cannot_be_read_is_explained_where_it_stands(page: Page) -> None:
+    filtered(page, "acsk == 1")
+    expect(page.get_by_role("alert").filter(has_text="did you mean acks?")).to_be_visible()
+
+
+def test_names_are_completed_while_one_types(page: Page) -> None:
+    field = page.get_by_role("combobox", name="filter", exact=True)
+    field.press_sequentially("api == HeartB")
+    expect(page.get_by_role("option", name="Heartbeat", exact=True)).to_be_visible()
+    field.press("Tab")
+    assert field.input_value() == "api == Heartbeat"
+
+
+def test_a_field_is_lit_in_the_tree_and_in_the_bytes(page: Page) -> None:
+    filtered(page, f'client_id == "{SHOP}" and api == Produce')
+    choose(page, of(SHOP, "Produce"))
+    request = page.locator(".side.request")
+    request.locator('.field[data-field="acks"]').hover()
+    expect(request.locator(".hex mark")).to_have_text(["ff", "ff", ".", "."])
+    box = request.locator(".hex .line").first.bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + box["width"] * 7.5 / 72, box["y"] + box["height"] / 2)
+    expect(request.locator(".field.lit")).to_contain_text("transactional_id")
+    expect(request.locator(".hex mark").first).to_have_text("00")
+    answer = page.locator(".side.answer")
+    expect(answer.locator('.field[data-field="error_code"]')).to_contain_text("0 NONE")
+
+
+def test_keys_go_from_row_to_row(page: Page) -> None:
+    page.locator(of(SHOP, "Produce")).nth(2).wait_for()
+    page.get_by_role("button", name="freeze").click()
+    page.get_by_role("grid").focus()
+    page.keyboard.press("End")
+    expect(page.locator(".row.chosen")).to_have_count(1)
+    number = int(page.locator(".row.chosen").get_attribute("data-number") or "")
+    page.keyboard.press("ArrowUp")
+    expect(page.locator(f'.row.chosen[data-number="{number - 1}"]')).to_be_visible()
+    page.keyboard.press("/")
+    expect(page.get_by_role("combobox", name="filter", exact=True)).to_be_focused()
+
+
+def test_a_rule_out_of_an_exchange_fails_the_next_ones_of_a_real_client(page: Page, ground: Ground) -> None:
+    choose(page, of(SHOP, "Produce"))
+    filtered(page, f'client_id == "{SHOP}" and error != NONE')
+    page.get_by_role("button", name="go on").click()
+    page.get_by_text("fail the next ones like this").click()
+    page.get_by_label("error", exact=True).fill(REFUSED)
+    page.get_by_label("times").fill("20")
+    make = page.get_by_role("button", name="make the rule")
+
+    def click() -> None:
+        make.click()
+        page.locator("#message", has_text="is in force").wait_for()
+
+    assert ground.shop.errors(3, click) == [REFUSED] * 3
+    page.locator(f'.row[data-error="{REFUSED}"]').first.click()
+    expect(page.locator("dd.meaning")).to_contain_text(ERRORS[REFUSED].meaning)
+    page.get_by_role("link", name="rules").click()
+    rule = page.locator("tr[data-rule]")
+    expect(rule).to_contain_text("over")
+    rule.get_by_role("button", name="remove").click()
+    expect(page.get_by_text("no rules")).to_be_visible()
+
+
+def test_a_paused_answer_is_edited_and_the_client_sees_the_edit(page: Page, ground: Ground) -> None:
+    rule = {"api": "Metadata", "client": PROBE, "side": "response", "pause": "60s"}
+    page.goto(f"{ground.address}/#paused")
+    with probing(ground.klamm.bootstrap) as ask_for:
+        Client(ground.klamm.admin).add_rule(rule)
+        answer = ask_for(ground.shop.topic)
+        page.get_by_role("button", name="Metadata").first.click()
+        editor = page.get_by_label("The fields of the chosen frame")
+        expect(editor).to_have_value(re.compile(f'"leader_id": {LEADER},'))
+        written = editor.input_value()
+        editor.fill(written.replace(f'"leader_id": {LEADER},', '"leeder_id": 3,'))
+        page.get_by_role("button", name="resume as edited").click()
+        expect(page.locator("#message")).to_contain_text("no field 'leeder_id'")
+        editor.fill(written.replace(f'"leader_id": {LEADER},', '"leader_id": 3,'))
+        page.get_by_role("button", name="resume as edited").click()
+        assert leader(answer.result(PATIENCE_S), ground.shop.topic) == 3
+
+
+def test_names_from_the_wire_are_text_in_every_view(page: Page, ground: Ground) -> None:
+    name = "<img src=x onerror=alert(1)><script>alert(2)</script>"
+    page.locator(".row[data-api]").first.wait_for()
+    client = AdminClient({**COMMON, "bootstrap.servers": ground.klamm.bootstrap, "client.id": name})
+    filtered(page, f'client_id == "{name}"')
+    rows = page.locator(f".row[data-client='{name}']")
+    wait_for(lambda: client.list_topics(timeout=PATIENCE_S) and rows.count(), "a row of the client")
+    choose(page, f".row[data-client='{name}']")
+    expect(page.locator("dd.client")).to_have_text(name)
+    page.get_by_role("link", name="clusters").click()
+    expect(page.get_by_role("cell", name=name).first).to_be_visible()
+    assert page.locator("td img, dd img, .row img").count() == 0
+    Client(ground.klamm.admin).add_rule(
+        {"name": "<b>bold</b>", "api": "Fetch", "client": "nobody", "delay": "1ms"}
+    )
+    page.get_by_role("link", name="rules").click()
+    expect(page.get_by_role("cell", name="<b>bold</b>", exact=True)).to_be_visible()
+
+
+@pytest.mark.parametrize("view", ["exchanges", "rules", "paused", "clusters"])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_nothing_hinders_people_who_use_other_means(view: str, scheme: str, ground: Ground) -> None:
+    with opened(ground.browser, f"{ground.address}/#{view}", color_scheme=scheme) as page:
+        if view == "exchanges":
+            choose(page, of(SHOP, "Produce"))
+            page.locator(".side.request .field").first.wait_for()
+        else:
+            page.get_by_role("heading", level=2).first.wait_for()
+        assert violations(page) == []
+
+
+def test_a_phone_can_show_an_exchange(ground: Ground) -> None:
+    size = {"width": 400, "height": 800}
+    with opened(ground.browser, ground.address, viewport=size, has_touch=True) as page:
+        page.locator(of(SHOP, "Produce")).first.wait_for()
+        page.get_by_role("button", name="freeze").tap()
+        page.get_by_role("grid").evaluate("list => list.scrollTo(0, 0)")
+        page.locator(of(SHOP, "Produce")).first.tap()
+        page.locator(".side.request .field").first.wait_for()
+        assert page.evaluate("document.documentElement.scrollWidth") <= size["width"]

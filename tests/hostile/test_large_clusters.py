@@ -1,0 +1,189 @@
+"""Clusters of thousands of nodes: what klamm does for each does not grow with their number."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from klamm.proxy.cluster.conversation import Way
+from klamm.proxy.cluster.nodes.state_file import Kept, KeptNode, read, write
+from klamm.proxy.cluster.own_requests import probe
+from klamm.proxy.cluster.own_requests.broker_watch import AT_ONCE, SHOWN, BrokerWatch
+from klamm.proxy.cluster.own_requests.dialling import Dialler
+from klamm.proxy.config import Address
+from klamm.proxy.session.rewriting.topology import MAX_CHANGES, Node, NodeKey, Topology
+from tests.fakes.broker import Broker, Cluster
+from tests.fakes.edge import Lines, cluster, edge
+from tests.fakes.waiting import on_uvloop
+
+SLOTS = 20_000
+
+
+def steps(work: Callable[[], object]) -> int:
+    """How many lines of Python run, and how many functions in C are called."""
+    counted = 0
+
+    def line(frame: Any, event: str, _: Any) -> Any:
+        nonlocal counted
+        counted += event == "line"
+        return line
+
+    def call(frame: Any, event: str, _: Any) -> None:
+        nonlocal counted
+        counted += event == "c_call"
+
+    sys.setprofile(call)
+    sys.settrace(line)
+    try:
+        work()
+    finally:
+        sys.settrace(None)
+        sys.setprofile(None)
+    return counted
+
+
+def named(count: int, node_id: Callable[[int], int], before: int = 0) -> Topology:
+    """All have their ports; so many others are remembered of the run before."""
+    topology = Topology(20_000, 20_000 + SLOTS)
+    for number in range(before):
+        key = NodeKey("broker", 1_000_000 + number)
+        topology.remember(Node(key, "old", 9092, 20_001 + number))
+    for number in range(count):
+        topology.learn("broker", node_id(number), f"kafka-{number}", 9092)
+    for node in topology.unbound():
+        topology.bound(node, topology.port_for(node.key))
+    return topology
+
+
+@pytest.mark.parametrize(
+    ("node_id", "remembered"),
+    [
+        (lambda number: number, False),
+        (lambda number: number * SLOTS, False),  # all want the first port
+        (lambda number: number, True),
+        (lambda number: number * SLOTS, True),
+    ],
+    ids=["in the range", "beyond it", "others remembered", "beyond it, others remembered"],
+)
+def test_ports_for_twice_as_many_nodes_take_some_two_times_the_work(
+    node_id: Callable[[int], int], remembered: bool
+) -> None:
+    few, twice = (steps(lambda n=count: named(n, node_id, n if remembered else 0)) for count in (500, 1000))
+    assert twice < 2.5 * few
+    topology = named(1000, node_id, 1000 if remembered else 0)
+    assert len({node.listen_port for node in topology.nodes.values()}) == 1000
+
+
+def test_ports_are_given_as_one_by_one_looking_gives_them() -> None:
+    """Free ports are kept in order: the next one is the port that a search over the range would find."""
+    topology = Topology(100, 110)
+    topology.remember(Node(NodeKey("broker", 50), "old", 1, 103))
+    for node_id in (2, 12, 22, 7):
+        topology.learn("broker", node_id, "kafka", node_id)
+    topology.learn("controller", 7, "kafka", 9)
+    for node in topology.unbound():
+        topology.bound(node, topology.port_for(node.key))
+    ports = {str(node.key): node.listen_port for node in topology.nodes.values()}
+    assert ports == {"2": 104, "7": 108, "controller 7": 102, "12": 105, "22": 106}
+    topology.bound(topology.nodes[NodeKey("broker", 12)], None, "its port is taken")
+    assert topology.port_for(NodeKey("broker", 12)) == ports["12"]
+
+
+def test_a_node_that_still_has_no_port_changes_nothing() -> None:
+    topology = Topology(100, 101)
+    for node_id in (1, 2):
+        topology.learn("broker", node_id, "kafka", 1)
+    without = topology.unbound()[-1]
+    topology.bound(without, None, "no port is left")
+    before = topology.revision
+    topology.bound(without, None, "no port is left")
+    assert topology.revision == before
+
+
+@on_uvloop
+async def test_only_some_nodes_are_dialled_at_one_time_and_only_some_are_told_one_by_one() -> None:
+    topology, log = Topology(0, 0), Lines()
+    for number in range(500):
+        topology.learn("broker", number, f"kafka-{number}", 9092)
+    watch = BrokerWatch("kafka", topology, Dialler(Way(1.0), {}), log)  # type: ignore[arg-type]
+    under_way = most = asked = 0
+
+    async def dead(address: Address) -> None:
+        nonlocal under_way, most, asked
+        under_way, asked = under_way + 1, asked + 1
+        most = max(most, under_way)
+        await asyncio.sleep(0)
+        under_way -= 1
+        raise OSError(f"{address} refuses connections")
+
+    await watch.meet(dead, dead)
+    assert (asked, most) == (500, AT_ONCE)
+    told = [line.message for line in log.of("broker_unreachable")]
+    assert len(told) == SHOWN + 1
+    assert told[-1] == "450 more nodes cannot be reached: klamm_broker_up is 0 for each"
+
+
+@on_uvloop
+async def test_three_thousand_nodes_are_found_at_once_and_greeted_not_asked_for_one_another(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(probe, "PROBE_S", 3600.0)  # a probe asks for API versions too
+    async with Broker(Cluster(), 1).listening() as broker:
+        broker.cluster.nodes.update(dict.fromkeys(range(2, 3001), ("127.0.0.1", broker.port)))
+        async with edge(broker) as klamm:
+            assert len(broker.requests("Metadata")) == 1
+            assert len(broker.requests("ApiVersions")) == 3001
+            assert len(klamm.log.of("topology")) == MAX_CHANGES + 1
+            more = f"{3000 - MAX_CHANGES} more nodes found or moved: /v1/brokers lists them"
+            assert klamm.log.of("topology")[-1].message == more
+            states = klamm.proxied.state().nodes
+            assert (len(states), {state.up for state in states}) == (3000, {True})
+            assert klamm.proxied.state().nodes is states
+            candidates = klamm.proxied.leading.candidates()
+            assert next(candidates) == (broker.host, broker.port)
+
+
+@on_uvloop
+async def test_the_loop_gets_turns_while_ports_are_opened() -> None:
+    made = 0
+
+    async def turn() -> None:
+        nonlocal made
+        while True:
+            made += 1
+            await asyncio.sleep(0)
+
+    async with cluster() as (klamm, _):
+        topology, ports = klamm.proxied.topology, klamm.proxied.ports
+        for number in range(2, 202):
+            topology.learn("broker", number, "127.0.0.1", 9)
+        turning = asyncio.create_task(turn())
+        before = made
+        await ports.open_for_all(topology.unbound())
+        turning.cancel()
+        assert made - before >= 10
+        assert len(ports.by_port) == 202
+
+
+@on_uvloop
+async def test_where_the_range_is_too_small_for_most_nodes_one_line_tells_of_the_rest() -> None:
+    async with cluster() as (klamm, _):
+        topology = klamm.proxied.topology
+        topology.first, topology.last = 1, 1
+        for number in range(2, 202):
+            topology.learn("broker", number, "127.0.0.1", 9)
+        await klamm.proxied.ports.open_for_all(topology.unbound())
+        told = klamm.log.of("unbindable")
+        assert len(told) == 51
+        assert told[-1].message == "150 more nodes have no listener; choose a larger range with --listen"
+
+
+def test_thirty_thousand_nodes_are_remembered(tmp_path: Any) -> None:
+    nodes = [KeptNode("broker", n, f"kafka-{n}.example.org", 9092, 20_000 + n) for n in range(30_000)]
+    kept = Kept(cluster="kafka", cluster_id="x", bootstrap=["kafka:9092"], nodes=nodes)
+    write(tmp_path / "kafka.json", kept)
+    assert read(tmp_path / "kafka.json") == kept

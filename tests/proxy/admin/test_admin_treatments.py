@@ -1,0 +1,172 @@
+"""What klamm and its rules did to an exchange, as /v1/live and /v1/exchanges tell it."""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from typing import Any
+
+import pytest
+
+from klamm.client.types import Body, Exchange
+from klamm.decoders import decode
+from klamm.decoders.schema import Side
+from tests.fakes.waiting import eventually, on_uvloop
+from tests.proxy.admin.admin_api import Api, api
+from tests.proxy.admin.test_admin_live import BEAT, next_of
+
+LATE = {"name": "late", "api": "Heartbeat", "delay": "20ms"}
+TOLD = {
+    "name": "told",
+    "api": "Heartbeat",
+    "versions": "1+",
+    "side": "response",
+    "set": {"throttle_time_ms": 5},
+}
+ANOTHER = {"name": "another", "api": "Heartbeat", "set": {"generation_id": 9}}
+
+
+async def beat(it: Api, bodies: str = "none", *rules: dict[str, Any]) -> Exchange:
+    """A heartbeat while these rules are in force, as a reader of /v1/live is told of it."""
+    for rule in rules:
+        await it.klamm.add_rule(rule)
+    client = await it.edge.client()
+    async with it.klamm.live(None, bodies) as lines:
+        await client.ask("Heartbeat", 3, BEAT)
+        found = (await next_of(lines)).exchange
+    assert found is not None
+    return found
+
+
+def values(text: str | None, side: Side, api: str = "Heartbeat", version: int = 3) -> dict[str, Any]:
+    assert text is not None
+    return decode(b64decode(text), api, version, side)
+
+
+@pytest.mark.parametrize("bodies", ["none", "values", "raw"])
+@on_uvloop
+async def test_the_rules_that_acted_and_their_delays_are_told(bodies: str) -> None:
+    async with api() as it:
+        found = await beat(it, bodies, LATE, TOLD)
+        assert found.rules == ["late", "told"]
+        assert (found.request_delay_ms, found.response_delay_ms) == (0.0, 20.0)
+
+
+@on_uvloop
+async def test_a_request_that_waited_for_a_rule_is_told_apart_from_an_answer_that_did() -> None:
+    async with api() as it:
+        found = await beat(it, "none", {**LATE, "delay": {"time": "20ms", "of": "request"}})
+        assert (found.request_delay_ms, found.response_delay_ms) == (20.0, 0.0)
+
+
+@on_uvloop
+async def test_an_exchange_on_which_no_rule_acts_has_none() -> None:
+    async with api() as it:
+        found = await beat(it, "none", {**LATE, "client": "nobody"})
+        assert (found.rules, found.response_delay_ms) == ([], 0.0)
+
+
+@pytest.mark.parametrize("bodies", [False, True])
+@on_uvloop
+async def test_the_newest_exchanges_have_them_too(bodies: bool) -> None:
+    async with api() as it:
+        await it.klamm.add_rule(LATE)
+        await it.klamm.exchanges(bodies=bodies)
+        client = await it.edge.client()
+        await client.ask("Heartbeat", 3, BEAT)
+        (found,) = (await it.klamm.exchanges()).exchanges
+        assert (found.rules, found.response_delay_ms) == (["late"], 20.0)
+
+
+@on_uvloop
+async def test_bodies_are_told_as_they_came_and_as_rules_made_them() -> None:
+    async with api() as it:
+        found = await beat(it, "raw", ANOTHER, TOLD)
+        assert found.request is not None
+        assert found.response is not None
+        assert values(found.request.raw, "request")["generation_id"] == 1
+        assert values(found.request.sent, "request")["generation_id"] == 9
+        assert values(found.response.raw, "response")["throttle_time_ms"] == 0
+        assert values(found.response.sent, "response")["throttle_time_ms"] == 5
+        assert (found.request.came, found.response.came) == (None, None)
+
+
+@on_uvloop
+async def test_a_request_that_a_person_has_edited_is_told_as_it_was_sent() -> None:
+    async with api() as it:
+        await it.klamm.add_rule({"name": "wait", "api": "Heartbeat", "pause": "60s"})
+        client = await it.edge.client()
+        async with it.klamm.live(None, "raw") as lines:
+            client.send("Heartbeat", 3, BEAT)
+            await eventually(lambda: len(it.control.intercept.waiting) == 1)
+            (paused,) = await it.klamm.paused()
+            await it.klamm.resolve(paused.id, "resume", values={**BEAT, "generation_id": 7})
+            await client.frame()
+            found = (await next_of(lines)).exchange
+        assert found is not None
+        assert found.request is not None
+        assert found.rules == ["wait"]
+        assert values(found.request.raw, "request")["generation_id"] == 1
+        assert values(found.request.sent, "request")["generation_id"] == 7
+
+
+@on_uvloop
+async def test_an_answer_that_waits_for_a_person_is_told_before_the_decision() -> None:
+    async with api() as it:
+        await it.klamm.add_rule({"name": "wait", "api": "Heartbeat", "side": "response", "pause": "60s"})
+        client = await it.edge.client()
+        async with it.klamm.live(None, "raw") as lines:
+            client.send("Heartbeat", 3, BEAT)
+            found = (await next_of(lines)).exchange
+            await eventually(lambda: len(it.control.intercept.waiting) == 1)
+        assert found is not None
+        assert found.response is not None
+        assert (found.rules, found.response.sent) == (["wait"], None)
+
+
+@on_uvloop
+async def test_a_filter_judges_bodies_before_rules_change_them() -> None:
+    async with api() as it:
+        await it.klamm.add_rule(ANOTHER)
+        client = await it.edge.client()
+        async with it.klamm.live("generation_id == 1", "raw") as lines:
+            await client.ask("Heartbeat", 3, BEAT)
+            found = (await next_of(lines)).exchange
+        assert found is not None
+        assert found.rules == ["another"]
+
+
+@on_uvloop
+async def test_what_goes_on_as_it_came_is_told_once() -> None:
+    async with api() as it:
+        found = await beat(it, "raw")
+        for body in (found.request, found.response):
+            assert body is not None
+            assert body == Body(body.bytes, raw=body.raw)
+
+
+@on_uvloop
+async def test_addresses_are_told_as_the_broker_wrote_them_beside_those_of_klamm() -> None:
+    async with api() as it:
+        client = await it.edge.client()
+        async with it.klamm.live("api == Metadata", "raw") as lines:
+            told = await client.ask("Metadata", 9, {"topics": []})
+            found = (await next_of(lines)).exchange
+        assert found is not None
+        assert found.response is not None
+        before = values(found.response.came, "response", "Metadata", 9)
+        after = values(found.response.raw, "response", "Metadata", 9)
+        assert after == told
+        ports = [[node["port"] for node in each["brokers"]] for each in (before, after)]
+        assert ports[0] == [each.port for each in it.brokers] != ports[1]
+        assert found.response.sent is None
+
+
+@on_uvloop
+async def test_a_request_that_klamm_answers_itself_is_withheld() -> None:
+    async with api() as it:
+        rule = {"name": "refused", "api": "Heartbeat", "error": "REBALANCE_IN_PROGRESS"}
+        found = await beat(it, "raw", rule)
+        assert found.request is not None
+        assert found.response is not None
+        assert (found.rules, found.origin) == (["refused"], "klamm")
+        assert (found.request.withheld, found.response.withheld) == (True, False)

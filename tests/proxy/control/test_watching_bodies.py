@@ -1,0 +1,146 @@
+"""Listeners that take bodies, of exchanges that the request alone decides: both frames whole, and the bytes
+that pass are the same as without them.
+"""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import pytest
+
+from klamm.decoders import API, decode
+from klamm.decoders.headers import request_header_version, response_header_version
+from klamm.decoders.schema import Side
+from klamm.proxy.control.exchange import Seen, body, exchange_of
+from klamm.proxy.session.effects import Exchange
+from klamm.rules.expressions import parse
+from klamm.rules.frame import Frame
+from klamm.rules.plan import ListenerWish, Wishes
+from tests.proxy.control.test_watching import RARE, Heard, stream
+from tests.proxy.ruling.ruled import act, rule, ruled
+from tests.proxy.traffic import (
+    ADVERTISE,
+    Cutting,
+    Exchanged,
+    Outcome,
+    at_random,
+    byte_by_byte,
+    metadata,
+    play,
+    produce,
+    whole,
+)
+
+AT = {"cluster": "kafka", "broker": "1", "connection": "10.0.0.7:5000"}  # the edge adds it
+
+
+def seen_by(listener: Heard, outcome: Outcome) -> list[Seen]:
+    """What it was given."""
+    told = [e for e in outcome.events if isinstance(e, Exchange) and listener in e.listeners]
+    return [Seen(0.0, {**AT, **one.fields}, *one.fields["frames"]) for one in told]
+
+
+def sent(frame: bytes, side: Side, name: str, version: int) -> bytes:
+    """The body of a frame with the client id "app", and without tagged fields in its header."""
+    if side == "request":
+        tagged = request_header_version(API[name], version) == 2
+        return frame[12 + 2 + len("app") + tagged :]
+    return frame[8 + (response_header_version(API[name], version) == 1) :]
+
+
+def watched(*rules: Any, where: str | None = None, **settings: Any) -> tuple[Any, Heard]:
+    listener = Heard(bodies=True)
+    wish = ListenerWish(None if where is None else parse(where), listener)
+    return ruled(*rules, wishes=Wishes("full", frozenset(), (wish,)), **settings), listener
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_both_bodies_are_there_whole_however_the_stream_is_cut(seed: int) -> None:
+    exchanges, rare = stream(Random(seed))
+    plain = play(exchanges, whole, batch=20)
+    for cut in (whole, at_random(Random(seed), 700), at_random(Random(seed), 40), byte_by_byte):
+        at, listener = watched(where=RARE)
+        outcome = play(exchanges, cut, at, batch=20)
+        found = seen_by(listener, outcome)
+        assert [one.fields["correlation_id"] for one in found] == sorted(rare)
+        for one in found:
+            came = exchanges[one.fields["correlation_id"] - 1]
+            assert one.request is not None
+            assert one.request.body == sent(came.request, "request", "Produce", 9)
+            assert one.response is not None
+            assert came.answer is not None
+            assert one.response.body == sent(came.answer, "response", "Produce", 9)
+            assert one.response.request is one.request
+        assert (outcome.broker, outcome.client) == (plain.broker, plain.client)
+        assert at.held.now == 0
+
+
+@pytest.mark.parametrize("cut", [whole, at_random(Random(3), 90), byte_by_byte])
+def test_those_without_an_answer_have_the_request(cut: Cutting) -> None:
+    at, listener = watched()
+    exchanges = [produce(9, number, 0) for number in range(1, 6)]
+    found = seen_by(listener, play(exchanges, cut, at))
+    assert [one.response for one in found] == [None] * 5
+    assert all(one.request is not None and one.request.values["acks"] == 0 for one in found)
+
+
+def test_addresses_are_shown_as_clients_get_them_beside_what_came() -> None:
+    at, listener = watched()
+    outcome = play([metadata(12)], whole, at)
+    (one,) = seen_by(listener, outcome)
+    assert one.response is not None
+    assert one.response.came is not None
+    hosts = [
+        {broker["host"] for broker in decode(each, "Metadata", 12, "response")["brokers"]}
+        for each in (one.response.came, one.response.body)
+    ]
+    assert hosts == [{"kafka-1.internal", "kafka-2.internal", "::1"}, {ADVERTISE}]
+    assert one.response.body == sent(outcome.client, "response", "Metadata", 12)
+
+
+@pytest.mark.parametrize("cut", [whole, byte_by_byte])
+def test_rules_that_acted_are_named_and_their_answer_is_shown(cut: Cutting) -> None:
+    failing = rule(act("error", 6), api="Produce", name="fails")
+    at, listener = watched(failing)
+    (one,) = seen_by(listener, play([produce(9)], cut, at))
+    shown = exchange_of(one)
+    assert (shown.rules, shown.origin) == (["fails"], "klamm")
+    assert shown.errors == {"NOT_LEADER_OR_FOLLOWER": 1}
+    assert one.request is not None
+    assert one.request.body == sent(produce(9).request, "request", "Produce", 9)
+    assert body(one.request, raw=True).withheld
+
+
+def test_an_answer_that_a_rule_changes_is_shown_as_it_came_and_as_it_was_sent() -> None:
+    changing = rule(act("error", 6), api="Produce", name="changes", side="response")
+    at, listener = watched(changing)
+    outcome = play([produce(9)], whole, at)
+    (one,) = seen_by(listener, outcome)
+    assert one.response is not None
+    shown = body(one.response, raw=True)
+    answer = produce(9).answer
+    assert answer is not None
+    assert one.response.body == sent(answer, "response", "Produce", 9)
+    assert shown.sent is not None
+    assert exchange_of(one).rules == ["changes"]
+
+
+def test_a_frame_that_may_not_be_held_passes_and_is_told_without_its_body() -> None:
+    large = produce(9, size=5000)
+    at, _ = watched(held_limit=1000)
+    outcome = play([large, produce(9, 2)], at_random(Random(1), 300), at, batch=1)
+    first, second = (e.fields for e in outcome.events if isinstance(e, Exchange))
+    assert "frames" not in first
+    assert isinstance(second["frames"][0], Frame)
+    assert outcome.broker == large.request + produce(9, 2).request
+    assert at.held.now == 0
+
+
+def test_one_without_room_costs_no_frame() -> None:
+    listener = Heard(room=0, bodies=True)
+    at = ruled(wishes=Wishes("full", frozenset(), (ListenerWish(None, listener),)))
+    exchanges: list[Exchanged] = [produce(9, number, size=500) for number in range(1, 20)]
+    outcome = play(exchanges, at_random(Random(2), 300), at)
+    assert listener.lost == len(exchanges)
+    assert not [e for e in outcome.events if isinstance(e, Exchange)]

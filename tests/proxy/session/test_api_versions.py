@@ -1,0 +1,119 @@
+"""The ApiVersions answers that clients get through klamm."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import pytest
+
+from klamm.decoders import API, DecodeError, decode, encode
+from klamm.decoders.headers import refuses_version
+from klamm.proxy.session.rewriting.api_versions import clamped, unsupported
+from klamm.rules.plan import bears_addresses
+from tests.fakes.messages import values_of
+
+Row = tuple[int, int, int]
+BEARING = {
+    "Produce",
+    "Fetch",
+    "Metadata",
+    "FindCoordinator",
+    "DescribeQuorum",
+    "DescribeCluster",
+    "ShareFetch",
+}
+BEARING |= {"ShareAcknowledge"}
+
+
+def answer(rows: list[Row], version: int = 3, **more: Any) -> bytes:
+    keys = [{"api_key": key, "min_version": first, "max_version": last} for key, first, last in rows]
+    return encode({"api_keys": keys, **more}, "ApiVersions", version, "response")
+
+
+def kept(rows: list[Row], allow_unknown: bool = False, version: int = 3) -> list[Row]:
+    values = decode(
+        clamped(answer(rows, version), version, allow_unknown), "ApiVersions", version, "response"
+    )
+    return [(row["api_key"], row["min_version"], row["max_version"]) for row in values["api_keys"]]
+
+
+def test_the_apis_with_addresses_are_these() -> None:
+    known = {api.name for api in API if bears_addresses(api)}
+    assert known >= BEARING
+    assert not {"ListOffsets", "Heartbeat", "JoinGroup", "ApiVersions", "DescribeAcls"} & known
+
+
+@pytest.mark.parametrize("name", sorted(BEARING))
+@pytest.mark.parametrize("version", range(5))
+def test_an_api_with_addresses_is_offered_up_to_what_klamm_knows(name: str, version: int) -> None:
+    key, last = API[name].key, API[name].versions.last
+    assert kept([(key, 0, last)], version=version) == [(key, 0, last)]
+    assert kept([(key, 0, last + 1)], version=version) == [(key, 0, last)]
+    assert kept([(key, last, 32767)], version=version) == [(key, last, last)]
+    assert kept([(key, last + 1, last + 2)], version=version) == []
+
+
+def test_another_api_keeps_versions_that_klamm_does_not_know() -> None:
+    assert kept([(12, 0, 99)]) == [(12, 0, 99)]
+
+
+@pytest.mark.parametrize("version", range(5))
+def test_api_versions_itself_is_offered_up_to_what_klamm_answers(version: int) -> None:
+    last = API["ApiVersions"].versions.last
+    assert kept([(18, 0, last)], version=version) == [(18, 0, last)]
+    assert kept([(18, 0, last + 1)], version=version) == [(18, 0, last)]
+    assert kept([(18, 0, last + 1)], allow_unknown=True, version=version) == [(18, 0, last)]
+
+
+def test_an_unknown_api_is_left_out_unless_it_is_allowed() -> None:
+    rows = [(3, 0, 12), (999, 0, 1), (10000, 0, 0), (32767, 0, 0)]
+    assert kept(rows) == [(3, 0, 12)]
+    assert kept(rows, allow_unknown=True) == rows
+
+
+@pytest.mark.parametrize("version", range(5))
+def test_an_answer_that_needs_no_change_is_the_same_object(version: int) -> None:
+    body = answer([(api.key, *api.versions) for api in API if api.versions.last >= 0], version)
+    assert clamped(body, version, False) is body
+
+
+@pytest.mark.parametrize("version", [3, 4])
+def test_features_and_unknown_tags_stay(version: int) -> None:
+    random = Random(1)
+    for _ in range(30):
+        values = values_of(API[18].response, version, random)
+        values |= {"error_code": 0, "unknown_tagged_fields": [(99, b"x")]}
+        values["api_keys"] = [{"api_key": 9999, "min_version": 0, "max_version": 1}]
+        values["api_keys"] += [{"api_key": 12, "min_version": 0, "max_version": 4}]
+        body = encode(values, "ApiVersions", version, "response")
+        after = decode(clamped(body, version, False), "ApiVersions", version, "response")
+        before = decode(body, "ApiVersions", version, "response")
+        assert after == {**before, "api_keys": before["api_keys"][1:]}
+
+
+def test_an_answer_that_refuses_the_version_passes_in_layout_0() -> None:
+    body = encode(
+        {"error_code": 35, "api_keys": [{"api_key": 18, "min_version": 0, "max_version": 2}]},
+        18,
+        0,
+        "response",
+    )
+    assert refuses_version(body)
+    assert clamped(body, 4, False) is body
+
+
+def test_an_answer_that_does_not_decode_is_refused() -> None:
+    body = answer([(3, 0, 12)])
+    for end in range(len(body)):
+        with pytest.raises(DecodeError):
+            clamped(body[:end], 3, False)
+
+
+def test_klamms_own_answer_offers_its_range_in_layout_0() -> None:
+    assert refuses_version(unsupported())
+    last = API["ApiVersions"].versions.last
+    assert decode(unsupported(), "ApiVersions", 0, "response") == {
+        "error_code": 35,
+        "api_keys": [{"api_key": 18, "min_version": 0, "max_version": last}],
+    }
