@@ -23,14 +23,11 @@ help:  ## list the targets
 demo: .venv/demo.installed  ## three brokers, klamm in front, and what it sees (needs Python only)
 	@exec .venv/bin/klamm demo
 
-test: test-packages .venv/test.installed .venv/gssapi.installed $(JARS) .go/reactions .go/compose-spec.json .js/package-lock.json  ## unit tests, and tests against real Kafka brokers
-	@.venv/bin/python -m pytest tests/pipeline -q -m "not long and alone"
-	@.venv/bin/python -m pytest tests -q -m "not long and not alone" -n 3 --no-loadscope-reorder
-	@$(MAKE) test-compiled
+test: test-packages .venv/test.installed .venv/gssapi.installed $(JARS) .go/reactions .go/compose-spec.json .js/package-lock.json .venv/compiled  ## unit tests, and tests against real Kafka brokers
+	@.venv/bin/python -m tools.run_tests
 
 test-compiled: .venv/compiled
-	@PYTHONPATH=.venv/compiled .venv/bin/klamm --version | grep compiled
-	@PYTHONPATH=.venv/compiled .venv/bin/python -m pytest tests/proxy tests/hostile -q -m "not long and not brokers" -n 2
+	@.venv/bin/python -m tools.run_tests compiled
 
 test-long: test-packages .venv/test.installed $(JARS) .go/reactions .go/compose-spec.json .js/package-lock.json  ## the tests that take minutes
 	@.venv/bin/python -m pytest tests -q -m long

@@ -8,4 +8,5 @@ wheels=$(mktemp -d)
 trap 'rm -rf "$wheels"' EXIT
 KLAMM_COMPILE=1 .venv/bin/python -m pip wheel --disable-pip-version-check --quiet --no-deps --wheel-dir "$wheels" .
 .venv/bin/python -m pip install --disable-pip-version-check --quiet --no-deps --target "$1" "$wheels"/*.whl
+PYTHONPATH="$1" .venv/bin/klamm --version | grep compiled >&2
 touch "$1"

@@ -1,0 +1,86 @@
+"""tools/run_tests.py, with a project of a few tests: what it calls green, red and unsteady."""
+
+from pathlib import Path
+
+import pytest
+
+from tools.run_tests import Phase, run_tests
+
+PROJECT = """
+[pytest]
+markers = long
+addopts = -p no:asyncio -p no:klamm -p no:schemathesis -p no:hypothesispytest
+"""
+STEADY = "def test_steady(): pass\n"
+BROKEN = "def test_broken(): assert False\n"
+NOT_AT_FIRST = """
+from pathlib import Path
+def test_second_time():
+    ran = Path(__file__).with_suffix(".ran")
+    first, _ = not ran.exists(), ran.touch()
+    assert not first
+"""
+FIXTURE_AT_FIRST = """
+import pytest
+from pathlib import Path
+@pytest.fixture(scope="session")
+def shared():
+    ran = Path(__file__).with_suffix(".ran")
+    first, _ = not ran.exists(), ran.touch()
+    assert not first
+@pytest.mark.parametrize("n", range(9))
+def test_shared(shared, n): pass
+"""
+
+
+def run(root: Path, workers: int = 0, **files: str) -> int:
+    (root / "pytest.ini").write_text(PROJECT)
+    for name, text in files.items():
+        (root / f"test_{name}.py").write_text(text)
+    return run_tests({"first": Phase((".",), "not long", workers)}, root)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_test_that_passes_alone_is_named_and_the_run_is_green(
+    workers: int, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert run(tmp_path, workers, steady=STEADY, moody=NOT_AT_FIRST) == 0
+    printed = capfd.readouterr().out
+    assert printed.splitlines()[-1] == "unsteady: test_moody.py::test_second_time (phase first)"
+    assert "1 failed, 1 passed" in printed
+    assert "slowest" in printed
+
+
+def test_a_test_that_fails_twice_makes_the_run_red(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert run(tmp_path, steady=STEADY, broken=BROKEN, moody=NOT_AT_FIRST) == 1
+    assert "unsteady" not in capfd.readouterr().out
+
+
+def test_tests_whose_common_fixture_failed_run_again(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert run(tmp_path, shared=FIXTURE_AT_FIRST) == 0
+    assert capfd.readouterr().out.count("unsteady: ") == 9
+
+
+def test_where_all_pass_nothing_runs_again(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert run(tmp_path, steady=STEADY) == 0
+    printed = capfd.readouterr().out
+    assert printed.count("phase first") == 1
+    assert "unsteady" not in printed
+
+
+@pytest.mark.parametrize(
+    ("text", "code"), [("import nothing_of_that_name", 2), ("def helper(): pass", 5)], ids=["error", "none"]
+)
+def test_tests_that_cannot_run_make_it_red_at_once(
+    text: str, code: int, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert run(tmp_path, broken=text) == code
+    assert "once more" not in capfd.readouterr().out
+
+
+def test_what_an_older_run_left_is_forgotten(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert run(tmp_path, broken=BROKEN) == 1
+    assert run(tmp_path, broken=STEADY) == 0
+    assert "unsteady" not in capfd.readouterr().out

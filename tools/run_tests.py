@@ -1,0 +1,78 @@
+"""Run the phases of `make test`, and what failed in them once more, alone: python -m tools.run_tests [PHASE]
+
+A test that fails, and passes when it runs again with nothing beside it, is unsteady: the run is green, and a
+line names the test, so that it gets mended. What fails twice makes the run red. Each phase prints its seconds
+and its slowest tests.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parent.parent
+CACHES = ".pytest_cache/phases"
+SLOWEST = 20
+GIVE_UP = 5  # failures of the second run: so many are no accident
+TESTS_FAILED = 1  # pytest's exit code; others say that it could not run them
+
+
+class Phase(NamedTuple):
+    """Tests that one call of pytest runs."""
+
+    paths: tuple[str, ...]
+    marks: str
+    workers: int  # processes of pytest-xdist; 0 for none
+    package: str = ""  # a folder with klamm in it; the tree itself unless told
+
+
+PHASES = {
+    "alone": Phase(("tests/pipeline",), "not long and alone", 0),
+    "all": Phase(("tests",), "not long and not alone", 3),
+    "compiled": Phase(("tests/proxy", "tests/hostile"), "not long and not brokers", 2, ".venv/compiled"),
+}
+
+
+def run_tests(phases: Mapping[str, Phase], root: Path = ROOT) -> int:
+    """Exit code 0: each test has passed, in its phase or in its second run; otherwise pytest's."""
+    shutil.rmtree(root / CACHES, ignore_errors=True)
+    for name, phase in phases.items():
+        code = _pytest(root, name, phase, f"--durations={SLOWEST}", "-n", str(phase.workers))
+        if code not in (0, TESTS_FAILED) or (code and not _failed(root, name)):
+            return code
+    failed = {name: tests for name in phases if (tests := _failed(root, name))}
+    for name in failed:
+        print(f"\nphase {name}: what failed runs once more, alone", flush=True)
+        options = ("--last-failed", "--last-failed-no-failures=none", f"--maxfail={GIVE_UP}")
+        code = _pytest(root, name, phases[name], *options)
+        if code or _failed(root, name):
+            return code or TESTS_FAILED
+    for name, tests in failed.items():
+        for test in tests:
+            print(f"unsteady: {test} (phase {name})")
+    return 0
+
+
+def _pytest(root: Path, name: str, phase: Phase, *options: str) -> int:
+    command = [sys.executable, "-m", "pytest", *phase.paths, "-q", "-m", phase.marks]
+    command += ["--no-loadscope-reorder", "-o", f"cache_dir={CACHES}/{name}", *options]
+    package = {"PYTHONPATH": phase.package} if phase.package else {}
+    began = time.monotonic()
+    code = subprocess.run(command, cwd=root, env={**os.environ, **package}, check=False).returncode
+    print(f"phase {name}: {time.monotonic() - began:.0f} s", flush=True)
+    return code
+
+
+def _failed(root: Path, name: str) -> list[str]:
+    """The tests that failed when the phase ran last."""
+    file = root / CACHES / name / "v" / "cache" / "lastfailed"
+    return list(json.loads(file.read_text())) if file.exists() else []
+
+
+if __name__ == "__main__":
+    sys.exit(run_tests({name: PHASES[name] for name in sys.argv[1:] or PHASES}))
