@@ -200,6 +200,7 @@ export class Exchanges {
     this.acted.clear();
     this.apis.clear();
     this.trying.clear();
+    this.list.draw();
     this._say();
   }
 

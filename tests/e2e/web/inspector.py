@@ -81,6 +81,12 @@ def violations(page: Page) -> list[str]:
 
 
 def filtered(page: Page, text: str) -> None:
-    """Types a filter."""
+    """Types a filter; what has been there before is gone then."""
     page.get_by_role("combobox", name="filter", exact=True).fill(text)
     page.keyboard.press("Enter")
+    drawn(page)
+
+
+def drawn(page: Page) -> None:
+    """Wait until the page has drawn what it knows: it does at its next frame."""
+    page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")

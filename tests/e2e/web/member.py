@@ -1,5 +1,5 @@
-"""A member of a consumer group, as a program: LIBRARY BOOTSTRAP TOPIC GROUP CLIENT_ID. It reads until
-SIGTERM, and then leaves.
+"""A member of a consumer group, as a program: LIBRARY BOOTSTRAP TOPIC GROUP CLIENT_ID SESSION_MS. It reads
+until SIGTERM, and then leaves.
 """
 
 import asyncio
@@ -7,18 +7,19 @@ import signal
 import sys
 from typing import Any
 
-SESSION_MS, HEARTBEAT_MS, COMMIT_MS = 6000, 1000, 1000
+SESSION_MS = 6000  # the shortest that brokers allow
+HEARTBEAT_MS, COMMIT_MS = 1000, 1000
 ended: list[int] = []
 
 
-def librdkafka(bootstrap: str, topic: str, group: str, client_id: str) -> None:
+def librdkafka(bootstrap: str, topic: str, group: str, client_id: str, session_ms: int) -> None:
     from confluent_kafka import Consumer
 
     settings: dict[str, Any] = {
         "bootstrap.servers": bootstrap,
         "client.id": client_id,
         "group.id": group,
-        "session.timeout.ms": SESSION_MS,
+        "session.timeout.ms": session_ms,
         "heartbeat.interval.ms": HEARTBEAT_MS,
         "auto.commit.interval.ms": COMMIT_MS,
         "auto.offset.reset": "earliest",
@@ -30,14 +31,14 @@ def librdkafka(bootstrap: str, topic: str, group: str, client_id: str) -> None:
     consumer.close()
 
 
-def kafka_python(bootstrap: str, topic: str, group: str, client_id: str) -> None:
+def kafka_python(bootstrap: str, topic: str, group: str, client_id: str, session_ms: int) -> None:
     from kafka import KafkaConsumer
 
     consumer = KafkaConsumer(
         bootstrap_servers=bootstrap,
         client_id=client_id,
         group_id=group,
-        session_timeout_ms=SESSION_MS,
+        session_timeout_ms=session_ms,
         heartbeat_interval_ms=HEARTBEAT_MS,
     )
     consumer.partitions_for_topic(topic)
@@ -47,11 +48,11 @@ def kafka_python(bootstrap: str, topic: str, group: str, client_id: str) -> None
     consumer.close()
 
 
-def aiokafka(bootstrap: str, topic: str, group: str, client_id: str) -> None:
+def aiokafka(bootstrap: str, topic: str, group: str, client_id: str, session_ms: int) -> None:
     from aiokafka import AIOKafkaConsumer
 
     async def read() -> None:
-        settings = {"session_timeout_ms": SESSION_MS, "heartbeat_interval_ms": HEARTBEAT_MS}
+        settings = {"session_timeout_ms": session_ms, "heartbeat_interval_ms": HEARTBEAT_MS}
         consumer = AIOKafkaConsumer(
             topic, bootstrap_servers=bootstrap, client_id=client_id, group_id=group, **settings
         )
@@ -65,4 +66,6 @@ def aiokafka(bootstrap: str, topic: str, group: str, client_id: str) -> None:
 
 if __name__ == "__main__":
     signal.signal(signal.SIGTERM, lambda *_: ended.append(1))
-    {"librdkafka": librdkafka, "kafka-python": kafka_python, "aiokafka": aiokafka}[sys.argv[1]](*sys.argv[2:])
+    {"librdkafka": librdkafka, "kafka-python": kafka_python, "aiokafka": aiokafka}[sys.argv[1]](
+        *sys.argv[2:6], int(sys.argv[6])
+    )
