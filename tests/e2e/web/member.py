@@ -66,6 +66,6 @@ def aiokafka(bootstrap: str, topic: str, group: str, client_id: str, session_ms:
 
 if __name__ == "__main__":
     signal.signal(signal.SIGTERM, lambda *_: ended.append(1))
-    {"librdkafka": librdkafka, "kafka-python": kafka_python, "aiokafka": aiokafka}[sys.argv[1]](
-        *sys.argv[2:6], int(sys.argv[6])
-    )
+    library, bootstrap, topic, group, client_id, session_ms = sys.argv[1:]
+    read = {"librdkafka": librdkafka, "kafka-python": kafka_python, "aiokafka": aiokafka}[library]
+    read(bootstrap, topic, group, client_id, int(session_ms))
