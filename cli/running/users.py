@@ -11,11 +11,10 @@ from getpass import getpass
 from pathlib import Path
 from typing import Any
 
+from klamm.proxy.sasl.scram import DIGESTS, MOST_ITERATIONS
 from klamm.proxy.sasl.users import (
-    DIGESTS,
     FEWEST,
     ITERATIONS,
-    MOST,
     UNKNOWN_USERS,
     credential_of,
     line_of,
@@ -70,7 +69,7 @@ def add_parser(subparsers: Any) -> None:
         if name == "set":
             text = f"{' or '.join(DIGESTS)}; repeatable [both]"
             command.add_argument("--mechanism", action="append", choices=list(DIGESTS), help=text)
-            text = f"of the hash, {FEWEST} to {MOST} [{ITERATIONS}]"
+            text = f"of the hash, {FEWEST} to {MOST_ITERATIONS} [{ITERATIONS}]"
             command.add_argument("--iterations", type=int, default=ITERATIONS, metavar="N", help=text)
 
 
@@ -90,8 +89,8 @@ def _set(arguments: argparse.Namespace) -> None:
     why = why_no_name(name)
     if why is not None:
         raise Unusable(f"the name of the user {why}")
-    if not FEWEST <= arguments.iterations <= MOST:
-        raise Unusable(f"--iterations: {arguments.iterations} is not {FEWEST} to {MOST}")
+    if not FEWEST <= arguments.iterations <= MOST_ITERATIONS:
+        raise Unusable(f"--iterations: {arguments.iterations} is not {FEWEST} to {MOST_ITERATIONS}")
     if file.exists():
         text = _text(file)
     else:

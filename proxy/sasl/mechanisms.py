@@ -8,14 +8,14 @@ worded as Kafka's brokers do.
 from __future__ import annotations
 
 import binascii
-import hashlib
 import hmac
 from base64 import b64decode, b64encode
 from functools import partial
 from typing import Protocol
 
+from klamm.proxy.sasl.scram import attributes_of, client_key, combined, salted, signature, stored_key
 from klamm.proxy.sasl.tokens import BadToken, Verifier
-from klamm.proxy.sasl.users import DIGESTS, Users, salted, stored_key
+from klamm.proxy.sasl.users import Users
 from klamm.proxy.sasl.verdicts import Challenge, Check, Failed, KnownPassword, Proven, Verdict
 
 PLAIN_FAILED = "Authentication failed: Invalid username or password"
@@ -71,7 +71,8 @@ class Plain:
 
     def _check(self, identity: str, name: str, password: bytes) -> Proven | Failed:
         mechanism, credential, known = self.users.of_plain(name)
-        found = stored_key(mechanism, salted(mechanism, password, credential.salt, credential.iterations))
+        salted_password = salted(mechanism, password, credential.salt, credential.iterations)
+        found = stored_key(mechanism, client_key(mechanism, salted_password))
         if not (hmac.compare_digest(found, credential.stored_key) and known):
             return Failed(PLAIN_FAILED, NO_CREDENTIALS, name)
         if identity not in ("", name):
@@ -98,7 +99,7 @@ class Scram:
     def _first(self, text: str) -> Verdict:
         """Raises ValueError and KeyError."""
         binding, identity, bare = text.split(",", 2)
-        attributes = _attributes(bare)
+        attributes = attributes_of(bare)
         self.header, self.name = f"{binding},{identity},", _name(attributes["n"])
         theirs = attributes["r"]
         if binding != "n" or "m" in attributes or not self.name or not theirs or len(theirs) > LONGEST:
@@ -115,27 +116,17 @@ class Scram:
     def _final(self, text: str) -> Verdict:
         """Raises ValueError, KeyError and binascii.Error."""
         bare, mark, proof_text = text.rpartition(",p=")
-        attributes, proof = _attributes(bare), b64decode(proof_text, validate=True)
+        attributes, proof = attributes_of(bare), b64decode(proof_text, validate=True)
         if not mark or attributes["c"] != b64encode(self.header.encode()).decode():
             raise ValueError(text)
-        digest = DIGESTS[self.mechanism]
         credential, known = self.users.of_scram(self.name, self.mechanism)
         signed = f"{self.first},{bare}".encode()
-        signature = hmac.digest(credential.stored_key, signed, digest)
-        if len(proof) != len(signature):
-            raise ValueError(text)
-        client_key = bytes(one ^ other for one, other in zip(proof, signature, strict=True))
-        same = hmac.compare_digest(hashlib.new(digest, client_key).digest(), credential.stored_key)
-        ours = hmac.digest(credential.server_key, signed, digest)
+        key = combined(proof, signature(self.mechanism, credential.stored_key, signed))
+        same = hmac.compare_digest(stored_key(self.mechanism, key), credential.stored_key)
+        ours = signature(self.mechanism, credential.server_key, signed)
         if not (same and known and attributes["r"] == self.nonce) or self.of_token:
             return Failed(SCRAM_FAILED + self.mechanism, NO_CREDENTIALS, self.name[:LONGEST])
         return Proven(self.name, b"v=" + b64encode(ours))
-
-
-def _attributes(message: str) -> dict[str, str]:
-    """Raises ValueError."""
-    parts = [part.partition("=") for part in message.split(",")]
-    return {name: value for name, mark, value in parts if mark}
 
 
 def _name(escaped: str) -> str:

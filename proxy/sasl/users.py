@@ -18,8 +18,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-DIGESTS = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
-FEWEST, MOST = 4096, 1 << 20  # iterations: Kafka's minimum; more keep a client busy for a second
+from klamm.proxy.sasl.scram import DIGESTS, MOST_ITERATIONS, client_key, salted, server_key, stored_key
+
+FEWEST = 4096  # iterations: Kafka's minimum
 ITERATIONS = 16_384  # Kafka's maximum: RFC 7677 asks for 15,000 at least
 LONGEST_NAME = 255  # characters
 LEAST_SALT, MOST_SALT = 8, 64  # bytes
@@ -27,7 +28,6 @@ UNKNOWN_USERS = "unknown-users"
 SHOWN = 10  # mistakes of a file
 FORM = "NAME MECHANISM salt=...,stored_key=...,server_key=...,iterations=N"
 WRITTEN_BY = "write it with klamm users set"
-CLIENT_KEY, SERVER_KEY = b"Client Key", b"Server Key"
 
 
 class ScramCredential(NamedTuple):
@@ -112,21 +112,11 @@ class Users:
         return shape.mechanism, credential
 
 
-def salted(mechanism: str, password: bytes, salt: bytes, iterations: int) -> bytes:
-    """The salted password: the work that takes long."""
-    return hashlib.pbkdf2_hmac(DIGESTS[mechanism], password, salt, iterations)
-
-
-def stored_key(mechanism: str, salted_password: bytes) -> bytes:
-    digest = DIGESTS[mechanism]
-    return hashlib.new(digest, hmac.digest(salted_password, CLIENT_KEY, digest)).digest()
-
-
 def credential_of(mechanism: str, password: str, salt: bytes, iterations: int) -> ScramCredential:
     """The credential to keep of a password, which is hashed as Kafka does: its UTF-8 bytes as they are."""
     salted_password = salted(mechanism, password.encode(), salt, iterations)
-    server_key = hmac.digest(salted_password, SERVER_KEY, DIGESTS[mechanism])
-    return ScramCredential(salt, stored_key(mechanism, salted_password), server_key, iterations)
+    stored = stored_key(mechanism, client_key(mechanism, salted_password))
+    return ScramCredential(salt, stored, server_key(mechanism, salted_password), iterations)
 
 
 def line_of(name: str, mechanism: str, credential: ScramCredential) -> str:
@@ -210,8 +200,8 @@ def _parse_credential(mechanism: str, values: str) -> ScramCredential:
     if not LEAST_SALT <= len(salt) <= MOST_SALT:
         raise ValueError(f"the salt has {len(salt)} bytes: it takes {LEAST_SALT} to {MOST_SALT}")
     iterations = int(parts["iterations"]) if parts["iterations"].isdecimal() else 0
-    if not FEWEST <= iterations <= MOST:
-        raise ValueError(f"iterations are a number from {FEWEST:,} to {MOST:,}")
+    if not FEWEST <= iterations <= MOST_ITERATIONS:
+        raise ValueError(f"iterations are a number from {FEWEST:,} to {MOST_ITERATIONS:,}")
     return ScramCredential(salt, stored, server, iterations)
 
 

@@ -13,8 +13,9 @@ from klamm.decoders import API, decode, encode
 from klamm.decoders.headers import request_frame, response_header_version
 from klamm.proxy import config
 from klamm.proxy.sasl.realm import Realm
+from klamm.proxy.sasl.scram import DIGESTS, salted
 from klamm.proxy.sasl.tokens import Verifier
-from klamm.proxy.sasl.users import DIGESTS, Users, credential_of, line_of, salted
+from klamm.proxy.sasl.users import Users, credential_of, line_of
 
 PASSWORD = "planted-password-of-alice"
 FEW = 4096

@@ -5,7 +5,6 @@ KIP-255).
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import hmac
 import secrets
 from base64 import b64decode, b64encode
@@ -18,12 +17,20 @@ from klamm.proxy.cluster.conversation import Conversation, Credentials, Unanswer
 from klamm.proxy.cluster.own_sasl.kerberos import kerberos
 from klamm.proxy.cluster.own_sasl.msk_iam import msk_iam
 from klamm.proxy.config import Address
+from klamm.proxy.sasl.scram import (
+    MOST_ITERATIONS,
+    attributes_of,
+    client_key,
+    combined,
+    salted,
+    server_key,
+    signature,
+    stored_key,
+)
 
 SASL_HANDSHAKE, SASL_AUTHENTICATE = 17, 36
 HANDSHAKE_VERSION, AUTHENTICATE_VERSION = 1, 0
-MOST_ITERATIONS = 1 << 20  # a server that asks for more wants klamm to be busy
 OWN = {"GSSAPI": "the ticket", "AWS_MSK_IAM": "the identity at AWS"}
-HASHES = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 
 # The client's messages, each for the server's message before it. Raises ValueError on nonsense.
 Exchange = Generator[bytes, bytes, None]
@@ -35,30 +42,29 @@ def plain(credentials: Credentials) -> Exchange:
 
 def scram(credentials: Credentials, nonce: str | None = None) -> Exchange:
     """`nonce` is made up unless a test tells it."""
-    digest = HASHES[credentials.mechanism]
+    mechanism = credentials.mechanism
     nonce = nonce or secrets.token_urlsafe(24)
     name = credentials.username.replace("=", "=3D").replace(",", "=2C")
     first = f"n={name},r={nonce}"
     challenge = (yield f"n,,{first}".encode()).decode()
-    attributes = _attributes(challenge)
+    attributes = attributes_of(challenge)
     count = int(attributes["i"])
     if not attributes["r"].startswith(nonce) or not 0 < count <= MOST_ITERATIONS:
         raise ValueError("the server's first message is not an answer to klamm's")
-    salted = _salted(digest, credentials.secret, attributes["s"], count)
+    salted_password = _salted(mechanism, credentials.secret, attributes["s"], count)
     final = f"c=biws,r={attributes['r']}"
     signed = f"{first},{challenge},{final}".encode()
-    key = hmac.digest(salted, b"Client Key", digest)
-    signature = hmac.digest(hashlib.new(digest, key).digest(), signed, digest)
-    proof = b64encode(bytes(one ^ other for one, other in zip(key, signature, strict=True))).decode()
-    verdict = _attributes((yield f"{final},p={proof}".encode()).decode())
-    expected = hmac.digest(hmac.digest(salted, b"Server Key", digest), signed, digest)
+    key = client_key(mechanism, salted_password)
+    proof = combined(key, signature(mechanism, stored_key(mechanism, key), signed))
+    verdict = attributes_of((yield f"{final},p={b64encode(proof).decode()}".encode()).decode())
+    expected = signature(mechanism, server_key(mechanism, salted_password), signed)
     if not hmac.compare_digest(b64decode(verdict["v"]), expected):
         raise ValueError("the server does not know the password either")
 
 
 @lru_cache(16)  # the brokers of a cluster share salt and count
-def _salted(digest: str, password: str, salt: str, count: int) -> bytes:
-    return hashlib.pbkdf2_hmac(digest, password.encode(), b64decode(salt), count)
+def _salted(mechanism: str, password: str, salt: str, count: int) -> bytes:
+    return salted(mechanism, password.encode(), b64decode(salt), count)
 
 
 def oauthbearer(credentials: Credentials) -> Exchange:
@@ -66,10 +72,6 @@ def oauthbearer(credentials: Credentials) -> Exchange:
     refusal = yield "\x01".join(parts).encode()
     if refusal:
         yield b"\x01"  # the broker says its error once more, as an error
-
-
-def _attributes(message: str) -> dict[str, str]:
-    return {part[0]: part[2:] for part in message.split(",") if part[1:2] == "="}
 
 
 EXCHANGES: dict[str, Callable[[Credentials], Exchange]] = {

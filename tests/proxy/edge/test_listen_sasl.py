@@ -347,9 +347,10 @@ async def test_hashing_a_password_holds_up_nobody(tmp_path: Path, monkeypatch: p
     """While a hash is made, which here waits for the other client, that one is served."""
     import threading
 
-    from klamm.proxy.sasl import mechanisms, users
+    from klamm.proxy.sasl import mechanisms
+    from klamm.proxy.sasl.scram import salted
 
-    served_meanwhile, hashed = threading.Event(), users.salted
+    served_meanwhile, hashed = threading.Event(), salted
 
     def slow(*parts: Any) -> bytes:
         assert served_meanwhile.wait(20)

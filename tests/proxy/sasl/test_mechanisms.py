@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from klamm.proxy.sasl.mechanisms import Mechanism, Plain, Scram
-from klamm.proxy.sasl.users import DIGESTS, Users, credential_of
+from klamm.proxy.sasl.scram import DIGESTS
+from klamm.proxy.sasl.users import Users, credential_of
 from klamm.proxy.sasl.verdicts import Challenge, Check, Failed, Proven, Verdict
 from tests.proxy.sasl_ground import ALICE, FEW, PASSWORD, SALT, ScramClient, plain, realm, users_of
 

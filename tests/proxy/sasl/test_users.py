@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from klamm.proxy.sasl.users import DIGESTS, Users, credential_of, line_of, load_users, parse_users
+from klamm.proxy.sasl.scram import DIGESTS
+from klamm.proxy.sasl.users import Users, credential_of, line_of, load_users, parse_users
 from tests.proxy.sasl_ground import ALICE, FEW, PASSWORD, SALT
 
 LINE = line_of("alice", "SCRAM-SHA-256", credential_of("SCRAM-SHA-256", PASSWORD, SALT, FEW))
