@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from tests.captures.rows import Talk, connection, in_time, written
-from tests.e2e.web.inspector import PATIENCE_MS, chromium, inspector, opened
+from tests.e2e.web.inspector import PATIENCE_MS, chromium, filtered, inspector, opened
 
 expect.set_options(timeout=PATIENCE_MS)
 
@@ -27,12 +27,10 @@ def test_a_part_of_a_capture_and_a_filter_choose_what_counts(browser: Browser, t
         opened(browser, f"{address}/#traffic") as page,
     ):
         expect(page.locator(".traffic .count")).to_contain_text("4 exchanges")
-        page.get_by_role("combobox", name="filter", exact=True).fill("error != NONE")
-        page.keyboard.press("Enter")
+        filtered(page, "error != NONE")
         expect(page.locator(".traffic .count")).to_contain_text("· 1 exchange")
         expect(page).to_have_url(re.compile("where=error"))
-        page.get_by_role("combobox", name="filter", exact=True).fill("acsk == 1")
-        page.keyboard.press("Enter")
+        filtered(page, "acsk == 1")
         expect(page.get_by_role("alert").filter(has_text="did you mean acks?")).to_be_visible()
         page.goto(f"{address}/#traffic?until=1700000000.0015")
         expect(page.locator(".traffic .count")).to_contain_text("· 1 exchange")
