@@ -12,7 +12,7 @@ from klamm.decoders.schema import Api, Side
 
 
 class Treatment:
-    """What rules have done to a frame: the names of those that acted, and the time for which they held it.
+    """The record of rules on a frame: the names of those that acted, and the time for which they held it.
     `withheld`: nothing of it went on.
     """
 

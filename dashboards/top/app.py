@@ -31,7 +31,7 @@ ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Asking:
-    """What klamm answered so far: counters, and what the shown table needs besides."""
+    """Asks klamm for its counters and for the data of the shown table, and keeps the answers."""
 
     def __init__(self, klamm: AsyncKlamm, interval_s: float) -> None:
         self.klamm, self.interval_s = klamm, interval_s
@@ -153,7 +153,7 @@ class Top:
         return 128 + self.ended_by if self.ended_by else 0
 
     def draw(self) -> None:
-        """What there is, as large as the terminal is now."""
+        """Draw the screen in the size that the terminal has now."""
         self.terminal.measure()
         notice = self.asking.notice(self.state)
         self.screen = screen(self.state, self.data, self.terminal.console, notice)

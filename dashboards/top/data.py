@@ -42,7 +42,7 @@ class Data:
 
     @cached_property
     def window(self) -> Window:
-        """What changed between the two answers."""
+        """The changes between the previous answer of klamm and this one."""
         return window(self.previous, self.current)
 
     @property

@@ -16,7 +16,7 @@ NAMES = {
     "\x0c": "redraw",  # Ctrl-L
 }
 
-# What terminals send after ESC, in their normal and application modes.
+# The characters that terminals send after ESC for a key, in their normal and application modes.
 SEQUENCES = {
     "[A": "up",
     "OA": "up",

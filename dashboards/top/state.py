@@ -1,4 +1,6 @@
-"""What is shown and what is chosen; `press` says what a key makes of it. Nothing here draws or waits."""
+"""The state of the screen: the table that is shown, and the row that is chosen. `press` gives the state after
+a key. Nothing here draws or waits.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What the screen has now: the keys of all rows in their order, how many fit, the headings, the order,
+    """The contents of the screen: the keys of all rows in their order, how many fit, the headings, the order,
     the expression for the exchanges of the chosen row (empty where there is none), and the lines of a page
     that are below the screen.
     """

@@ -141,7 +141,7 @@ def _listed(topics: str, partition: str, *values: str) -> Column:
 
 
 def _there(where: str) -> Column:
-    """That of this place in an array of structs."""
+    """The struct of this topic and partition in an array."""
     return F.expr(f"get(filter({where}, one -> one.place = at.place AND one.partition = at.partition), 0)")
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class HttpServers:
-    """Those that the settings want. aiohttp takes 12 MB, so it is imported only if there is one."""
+    """The HTTP servers that are configured. aiohttp takes 12 MB, so it is imported only if there is one."""
 
     def __init__(self) -> None:
         self.admin: HttpServer | None = None

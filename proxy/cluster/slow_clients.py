@@ -37,7 +37,7 @@ class Due(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """What was due at a time (s), and how many bytes had moved by then."""
+    """The bytes that were due on a connection at a time (s), and the bytes that had moved by then."""
 
     at: float
     due: Due

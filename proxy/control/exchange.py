@@ -64,7 +64,7 @@ def seen(request: Frame, response: Frame | None) -> Seen:
 
 
 def treatments_of(one: Seen) -> Treatments:
-    """What rules did to the request and to the answer."""
+    """The treatments of the request and of the response by rules; None for a frame without one."""
     if one.request is None:
         found: Treatments = one.fields.get("treatments", (None, None))
         return found

@@ -22,14 +22,14 @@ MOST_HEADERS = 100  # of a record
 
 
 class Carried(NamedTuple):
-    """What the records of an exchange tell: how many they are, and the different traces of the first ones."""
+    """The number of records of an exchange, and the different traces in the headers of the first ones."""
 
     records: int
     carriers: list[Carrier]
 
 
 def carried(*frames: Frame | None) -> Carried:
-    """What the records of these frames tell. Batches that cannot be read tell nothing."""
+    """Reads the records of these frames. Batches that cannot be read are left out."""
     found = [batch for frame in frames if frame is not None for batch in _batches(frame)]
     different: dict[str, Carrier] = {}
     for carrier in islice(_carriers(found), MOST_RECORDS):
@@ -61,7 +61,7 @@ def _batches(frame: Frame) -> Iterator[Batch]:
 
 
 def _carriers(found: list[Batch]) -> Iterator[Carrier | None]:
-    """That of each record; None where it has none."""
+    """The trace headers of each record; None for a record without."""
     for batch in found:
         try:
             for record in records(batch, MOST_BYTES, MOST_HEADERS):

@@ -62,7 +62,7 @@ def maker() -> Callable[[list[Any]], tuple[list[ReadableSpan], int]]:
 
 
 def _resource() -> Resource:
-    """What OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES say, and klamm's own where they say nothing."""
+    """The attributes in OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES; klamm's own for missing ones."""
     found = Resource.create()
     own = {
         "service.version": product_version(),

@@ -20,7 +20,7 @@ def nodes_of(topology: Topology, bootstrap_port: int, found: bool) -> Nodes:
 
 
 def take_nodes(topology: Topology, nodes: Nodes) -> None:
-    """Those of the lead: its addresses and ports hold."""
+    """Takes over the nodes of the lead: its addresses and ports replace those of this process."""
     topology.cluster_id = nodes.cluster_id
     for each in nodes.nodes:
         node = topology.learn(each.key.kind, each.key.node_id, each.host, each.port)
@@ -32,7 +32,7 @@ def take_nodes(topology: Topology, nodes: Nodes) -> None:
 
 
 def take_learned(topology: Topology, learned: Learned) -> bool:
-    """What another process has learned. True if a topic has got a name by it."""
+    """Takes over the nodes and topics that another process has learned. True if a topic got its name so."""
     for key, host, port in learned.nodes:
         topology.learn(key.kind, key.node_id, host, port)
     new = [topology.learn_topic(topic_id, name) for topic_id, name in learned.topics]

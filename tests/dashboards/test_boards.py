@@ -20,7 +20,7 @@ MOST_BYTES = 200_000
 UNITS = {"none", "short", "ops", "reqps", "Bps", "bytes", "s", "percentunit", "dateTimeFromNow"}
 OF_GRAFANA = {"__range": "5m", "__rate_interval": "1m"}
 
-# What no panel and no rule asks for.
+# Metrics that no panel and no rule asks for, and why.
 LEFT_OUT = {
     "klamm_client_instances_total": "of clients that are newer than Kafka 4.4",
     "klamm_cluster_state": "klamm_cluster_ready, klamm_broker_up and klamm_draining say it",

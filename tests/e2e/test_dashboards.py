@@ -31,7 +31,7 @@ SETTINGS = {
 TIMES = {"__range": "5m", "__rate_interval": "1m"}  # as Grafana fills them in, for a short history
 LABEL_VALUES = re.compile(r"label_values\((.+), (\w+)\)")
 
-# What does not happen in these minutes: the panel says 0. All others show something.
+# Panels that show 0, for nothing of their kind happens in these minutes. All others show something.
 NOTHING = {
     "faults: Paused frames",
     "faults: Rule file rejected",

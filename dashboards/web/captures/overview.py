@@ -1,4 +1,4 @@
-"""What a capture holds, and when: told at once as far as the ends of its segments say it, then counted."""
+"""Sums up a capture over time. First comes the sum in the ends of its segments, then the exact one."""
 
 from __future__ import annotations
 

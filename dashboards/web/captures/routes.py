@@ -1,4 +1,4 @@
-"""What a page asks about captures as a whole; about a running klamm's, only for their files."""
+"""Routes for whole captures: overview, analysis, exports. Of a running klamm's, only the files are had."""
 
 from __future__ import annotations
 
@@ -73,11 +73,11 @@ class _OfCaptures:
         self.exporting.close()
 
     async def overview(self, request: web.Request) -> web.StreamResponse:
-        """What the capture holds, ever more of it."""
+        """Streams overviews of the capture, each of more of it."""
         return await told(request, _in_thread(overviews(self.source.paths)))
 
     async def findings(self, _: web.Request) -> web.Response:
-        """Those of the last analysis that came to its end."""
+        """The findings of the last analysis that has ended by itself."""
         return answer(self.analysis.found)
 
     async def state(self, _: web.Request) -> web.Response:

@@ -21,8 +21,8 @@ SIDES: tuple[Side, Side] = ("request", "response")
 
 
 class Differences(Struct, frozen=True):
-    """What differs: in the facts about two exchanges, and in the fields of their bodies. A side that one of
-    them lacks, or whose bytes are gone, has a reason in `unknown`.
+    """The differences of two exchanges: in the facts about them, and in the fields of their bodies. A side
+    that one of them lacks, or whose bytes are gone, has a reason in `unknown`.
     """
 
     facts: list[Change]
@@ -41,7 +41,7 @@ class LayoutChange(Struct, frozen=True):
 
 
 class Versions(Struct, frozen=True):
-    """What the layout of version `to` has other than that of `version`; klamm knows `first` to `last`."""
+    """The changes of the layout from `version` to version `to`; klamm knows versions `first` to `last`."""
 
     version: int
     to: int

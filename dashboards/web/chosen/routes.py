@@ -55,7 +55,7 @@ class ChosenPages:
             raise Refused(422, str(why)) from None
 
     async def differences(self, request: web.Request) -> web.Response:
-        """What differs in another exchange."""
+        """Compares an exchange with another one."""
         names = ("key", "other")
         one, other = [await self._found(request.match_info[name]) for name in names]
         return answer(await asyncio.to_thread(differences, one, other))

@@ -1,4 +1,4 @@
-"""What members are assigned, and what of it is new."""
+"""Reads the assignments of group members, and compares each with the one before."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ TASKS = {"active_tasks": "", "standby_tasks": "standby ", "warmup_tasks": "warmu
 
 
 def of_classic(kind: str, assignment: bytes) -> Listed | None:
-    """What a SyncGroup answers: topics, or the connectors of Connect; None where it is of another kind, or
-    not what it claims to be.
+    """Reads the assignment in a SyncGroup response: topics, or the connectors of Connect. None where it is of
+    another kind, or cannot be read.
     """
     try:
         found = group_payload(kind, "assignment", assignment)
@@ -31,7 +31,7 @@ def of_classic(kind: str, assignment: bytes) -> Listed | None:
 
 
 def of_tasks(answer: Values) -> Listed | None:
-    """What an answer assigns to a member of a Streams group: subtopologies; None for no change."""
+    """Reads the subtopologies that a response assigns to a member of a Streams group. None for no change."""
     if all(answer.get(kind) is None for kind in TASKS):
         return None
     return {

@@ -171,7 +171,7 @@ def _instance(member: Member, request: Values) -> dict[str, str]:
 
 
 def _sent(request: Values, subscribed: str | None) -> str:
-    """What a join has sent, for people."""
+    """The settings in a JoinGroup request, as text."""
     parts = [f"session.timeout.ms {setting(request['session_timeout_ms'])}"]
     if subscribed is not None:
         parts.insert(0, f"subscribes to {subscribed or 'nothing'}")

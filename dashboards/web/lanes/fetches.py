@@ -150,7 +150,7 @@ def _place(told: Told, session: int) -> str:
 
 
 def _words(request: Values, kind: str, epoch: int) -> str:
-    """What a request asks for, for people."""
+    """The kind of a Fetch request, its session, and its number of partitions, as text."""
     asked = sum(len(topic["partitions"]) for topic in request["topics"])
     forgotten = sum(len(topic["partitions"]) for topic in request.get("forgotten_topics_data") or ())
     session = f" of session {request['session_id']}" if request["session_id"] else ""

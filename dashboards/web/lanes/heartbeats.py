@@ -123,7 +123,7 @@ def _subscribed(request: Values) -> str | None:
 
 
 def _sent(request: Values) -> str:
-    """What else a join has sent."""
+    """The other settings in a join, as text."""
     parts = []
     if request.get("rebalance_timeout_ms", -1) > 0:
         parts.append(f"rebalance timeout {setting(request['rebalance_timeout_ms'])}")
@@ -134,6 +134,6 @@ def _sent(request: Values) -> str:
 
 
 def _status(answer: Values) -> str:
-    """What a coordinator of Streams groups says beside its answer."""
+    """The status codes in a response of a Streams group's coordinator, as text."""
     codes = [str(one["status_code"]) for one in answer.get("status") or ()]
     return f"status {listed(codes)}" if codes else ""

@@ -85,7 +85,7 @@ class Group:
         return "generation" if self.protocol == CLASSIC else "epoch"
 
     def present(self) -> Iterator[Member]:
-        """Those of whom nothing says that they are gone."""
+        """The members that have an id and have not left or been removed, as far as the traffic shows it."""
         return (one for one in self.members.values() if not one.gone and one.id)
 
     def holder(self, instance: str, but: Member | None = None) -> Member | None:

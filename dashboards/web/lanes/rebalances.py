@@ -110,7 +110,7 @@ def cause(causes: list[Cause], time: float, text: str) -> None:
 
 
 def without(board: Board, group: Group, present: frozenset[str], told: Told) -> None:
-    """Those that are in the newest generation no more, though they said nothing."""
+    """Marks as out the members that did not leave, and are missing in the newest generation."""
     group.checked = True
     for member in list(group.present()):
         if member.epoch < group.epoch and member.id not in present and member.epoch >= 0:

@@ -171,7 +171,7 @@ class Producers:
         self.board.ended(one.span, at, text=words, error=error)
 
     def why(self, producer: Producer, told: Told) -> str:
-        """Who fenced it, or what else has made its epoch old."""
+        """The reason for the producer's old epoch: another producer that fenced it, or a timeout."""
         if producer.fenced:
             return f"fenced by {producer.fenced} {seconds(max(0.0, told.end - producer.fenced_at))} before"
         one, limit = producer.transaction, producer.timeout_ms / 1000

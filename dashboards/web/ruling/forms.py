@@ -48,8 +48,9 @@ class ActionForm(Struct, frozen=True):
 
 
 class Checked(Struct, frozen=True):
-    """What klamm makes of a rule: `yaml` is a rule file with it, `words` (title and text) what it selects and
-    does; empty where it has `mistakes`. `warnings` are what is allowed, and probably not meant.
+    """A rule as klamm reads it. `yaml` is a rule file with it; `words` (title and text) explain which frames
+    it selects and how it acts; both are empty where it has `mistakes`. `warnings`: allowed, but probably not
+    meant.
     """
 
     yaml: str
@@ -98,7 +99,7 @@ def read(written: Mapping[str, Any]) -> RuleFile:
 
 
 def checked(written: Mapping[str, Any]) -> Checked:
-    """What klamm makes of it."""
+    """The rule as klamm reads it, with its explanation or its mistakes."""
     found = read(written)
     if found.mistakes:
         return Checked("", mistakes=_told(found.mistakes), warnings=_told(found.warnings))

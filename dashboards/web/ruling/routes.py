@@ -78,12 +78,12 @@ class RulingPages:
         return answer({"hits": {one.name: one.hits for one in rules}})
 
     async def check(self, request: web.Request) -> web.Response:
-        """What klamm makes of a rule."""
+        """Reads a rule of the form: its YAML, its explanation, its mistakes."""
         written: dict[str, Any] = await read_body(request, dict[str, Any])
         return answer(await asyncio.to_thread(checked, written))
 
     async def trial(self, request: web.Request) -> web.Response:
-        """What a rule would have done to the exchanges of the list."""
+        """Tries a rule on the exchanges of the list."""
         asked: TrialWish = await read_body(request, TrialWish)
         wish = Wish(asked.where or None, True, asked.since, asked.until, asked.hide, past=True)
         try:

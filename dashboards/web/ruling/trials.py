@@ -1,4 +1,4 @@
-"""What a rule would have done to exchanges that are over: those of the list, in the order of their ends."""
+"""Tries a rule on exchanges that have ended: those of the list, in the order of their ends."""
 
 from __future__ import annotations
 

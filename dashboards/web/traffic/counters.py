@@ -1,4 +1,4 @@
-"""What klamm counted between two answers of /v1/counters, and its connections now, as cells."""
+"""The changes between two answers of /v1/counters, and the connections of now, as cells."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ class Read(NamedTuple):
     columns: tuple[Any, ...]
 
     def topics(self) -> list[str]:
-        """Those that it names, each once."""
+        """The topics that the body names, each once."""
         return topics_named(self.picked, self.columns, self.frame.names)[0]
 
     def errors(self) -> Errors:
