@@ -69,7 +69,11 @@ def test_what_a_person_makes_of_a_request_is_what_the_cluster_does(klamm: Front,
     klamm.api.resolve(one.id, values={**one.values, "topics": [{**row, "num_partitions": 3}]})
     made.result(PATIENCE_S)
     direct = AdminClient({"bootstrap.servers": kafka.bootstrap()})
-    assert len(direct.list_topics(name, timeout=PATIENCE_S).topics[name].partitions) == 3
+    partitions = wait_for(
+        lambda: direct.list_topics(name, timeout=PATIENCE_S).topics[name].partitions,
+        "a broker that knows the topic",
+    )
+    assert len(partitions) == 3
 
 
 def test_a_record_that_is_answered_with_an_error_never_comes_to_the_broker(
