@@ -10,22 +10,24 @@ import pytest
 from hypothesis import settings
 from xdist.scheduler import LoadScopeScheduling
 
-from tests import summary_lines
+from tests import sampling, summary_lines
 from tests.brokers.kraft import Cluster, kraft_cluster
 
-# Files that share what takes long to start. Each room runs in one worker of pytest-xdist, in this order.
-# Three rooms have a cluster each, because together they would take longer than all others. A file belongs to
-# the first room that names it.
+# Files that share what takes long to start. Each room runs in one worker of pytest-xdist; they begin in this
+# order, the longest first. A worker that runs rooms with a cluster starts it once. A file belongs to the
+# first room that names it; a file that none names is a room of its own.
 ROOMS = {
-    "faults": (
-        "tests/e2e/reactions/*",
-        "tests/e2e/clusters/test_failover.py",
-        "tests/e2e/clusters/test_restart.py",
-        "tests/e2e/clusters/test_two*.py",
-        "tests/e2e/captures/test_rep*.py",
-        "tests/e2e/test_fixture.py",
-        "tests/scenarios/test_clients.py",
+    "sidecar": (
+        "tests/e2e/clusters/test_drain.py",
+        "tests/e2e/clusters/test_handover.py",
+        "tests/e2e/clusters/test_kerberos.py",
+        "tests/e2e/clusters/test_own_sessions.py",
+        "tests/e2e/clusters/test_readiness.py",
+        "tests/e2e/clusters/test_reload.py",
+        "tests/e2e/clusters/test_socket_activation.py",
+        "tests/e2e/workers/*",
     ),
+    "pages": ("tests/docs/test_commands.py", "tests/docs/test_python.py"),
     "brokers": (
         "tests/e2e/captures/*",
         "tests/e2e/commands/*",
@@ -38,9 +40,22 @@ ROOMS = {
         "tests/e2e/test_prometheus.py",
         "tests/e2e/test_s*.py",
     ),
-    "sidecar": ("tests/e2e/*",),
+    "web": ("tests/e2e/web/*", "tests/e2e/test_dashboards.py"),
+    "listening": (
+        "tests/e2e/test_listen*.py",
+        "tests/e2e/test_names.py",
+        "tests/e2e/test_proxy_protocol.py",
+        "tests/e2e/test_tra*.py",
+    ),
+    "faults": (
+        "tests/e2e/reactions/*",
+        "tests/e2e/clusters/test_failover.py",
+        "tests/e2e/clusters/test_restart.py",
+        "tests/e2e/clusters/test_two*.py",
+        "tests/e2e/test_fixture.py",
+        "tests/scenarios/test_clients.py",
+    ),
     "spark": ("tests/pipeline/*",),
-    "pages": ("tests/docs/test_commands.py", "tests/docs/test_python.py"),
 }
 LISTENERS = ("PLAINTEXT", "SASL_PLAINTEXT", "SASL_SSL")
 
@@ -70,8 +85,16 @@ def pytest_configure() -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Function]) -> None:
-    """The rooms come first, in their order: they take longest."""
+def pytest_report_header() -> str:
+    return f"sample: {sampling.text()}" if sampling.text() else "sample: all cases"
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Function]) -> None:
+    """The rooms come first, in their order: they take longest. Of sampled tests some cases stay."""
+    unwanted = set(sampling.left_out(items))
+    if unwanted:
+        config.hook.pytest_deselected(items=list(unwanted))
+        items[:] = [item for item in items if item not in unwanted]
     order = {room: number for number, room in enumerate(ROOMS)}
     items.sort(key=lambda item: order.get(room_of(item.nodeid), len(order)))
     for item in items:
@@ -80,7 +103,7 @@ def pytest_collection_modifyitems(items: list[pytest.Function]) -> None:
 
 
 def room_of(nodeid: str) -> str:
-    """The room of a test; a file that is in none is a room of its own."""
+    """The room of a test."""
     return _room_of_file(nodeid.partition("::")[0])
 
 

@@ -3,6 +3,9 @@
 A test that fails, and passes when it runs again with nothing beside it, is unsteady: the run is green, and a
 line names the test, so that it gets mended. What fails twice makes the run red. Each phase prints its seconds
 and its slowest tests.
+
+Of tests with many cases some run, chosen by the commit (tests/sampling.py). KLAMM_SAMPLE=TEXT chooses others,
+KLAMM_SAMPLE= all.
 """
 
 import json
@@ -33,14 +36,16 @@ class Phase(NamedTuple):
 
 PHASES = {
     "alone": Phase(("tests/pipeline",), "not long and alone", 0),
-    "all": Phase(("tests",), "not long and not alone", 3),
-    "compiled": Phase(("tests/proxy", "tests/hostile"), "not long and not brokers", 2, ".venv/compiled"),
+    "all": Phase(("tests",), "not long and not alone", 4),
+    "compiled": Phase(("tests/proxy", "tests/hostile"), "not long and not brokers", 4, ".venv/compiled"),
 }
 
 
 def run_tests(phases: Mapping[str, Phase], root: Path = ROOT) -> int:
     """Exit code 0: each test has passed, in its phase or in its second run; otherwise pytest's."""
     shutil.rmtree(root / CACHES, ignore_errors=True)
+    os.environ.setdefault("KLAMM_SAMPLE", _commit(root))
+    print(f"KLAMM_SAMPLE={os.environ['KLAMM_SAMPLE']}", flush=True)
     for name, phase in phases.items():
         code = _pytest(root, name, phase, f"--durations={SLOWEST}", "-n", str(phase.workers))
         if code not in (0, TESTS_FAILED) or (code and not _failed(root, name)):
@@ -66,6 +71,16 @@ def _pytest(root: Path, name: str, phase: Phase, *options: str) -> int:
     code = subprocess.run(command, cwd=root, env={**os.environ, **package}, check=False).returncode
     print(f"phase {name}: {time.monotonic() - began:.0f} s", flush=True)
     return code
+
+
+def _commit(root: Path) -> str:
+    """The commit's hash; "unknown" outside of a clone."""
+    command = ["git", "rev-parse", "--short=12", "HEAD"]
+    try:
+        found = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False).stdout.strip()
+    except FileNotFoundError:
+        found = ""
+    return found or "unknown"
 
 
 def _failed(root: Path, name: str) -> list[str]:

@@ -22,6 +22,7 @@ class Token(AbstractTokenProvider):
 
 def _settings(bootstrap: str, action: Action) -> dict[str, Any]:
     settings: dict[str, Any] = {"bootstrap_servers": bootstrap.split(","), "client_id": "kafka-python-test"}
+    settings["bootstrap_timeout_ms"] = int(action["timeout_s"] * 1000)
     if action["api_version"]:
         settings["api_version"] = tuple(map(int, action["api_version"].split(".")))
     if action["security"] != "PLAINTEXT":
@@ -47,6 +48,7 @@ def produce(bootstrap: str, action: Action) -> dict[str, Any]:
         "transactional_id": action["transactional_id"],
         "compression_type": None if action["compression"] == "none" else action["compression"],
         "max_request_size": 50 << 20,
+        "request_timeout_ms": int(min(30, action["timeout_s"] / 2) * 1000),
         "delivery_timeout_ms": int(action["timeout_s"] * 1000),
         "max_block_ms": int(action["timeout_s"] * 1000),
     }

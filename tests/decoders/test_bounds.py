@@ -24,6 +24,7 @@ SEED = 7
 
 Chain = tuple[Field, ...]  # an array, and what is on the way to it
 
+pytestmark = pytest.mark.sampled(30)
 every_api = pytest.mark.parametrize("api", API, ids=lambda api: api.name)
 
 

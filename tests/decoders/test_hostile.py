@@ -49,6 +49,7 @@ SECTIONS = [  # for a byte that says "no tagged fields"
     HUGE,
 ]
 
+pytestmark = pytest.mark.sampled(30)
 every_api = pytest.mark.parametrize("api", API, ids=lambda api: api.name)
 damaged_at = pytest.mark.parametrize(
     "most",

@@ -239,6 +239,7 @@ def interpreted(name: str, version: int, data: bytes) -> Any:
         return None
 
 
+@pytest.mark.sampled(30)
 @every_payload
 def test_a_payload_cut_short_anywhere_is_refused_or_an_older_one(payload: Payload) -> None:
     for each in longest(payload):

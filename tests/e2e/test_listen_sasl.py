@@ -124,6 +124,7 @@ def produce_and_consume(
     assert lines[1]["digest"] == records.digest(records.expected(topic, "seed", range(COUNT)))
 
 
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("client", CLIENTS)
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_a_client_authenticates_with_klamm(
@@ -156,6 +157,7 @@ def failing(client: str, klamm: Klamm, who: dict[str, Any], inside: Namespace, f
     return log.read_text()
 
 
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("client", CLIENTS)
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-512", "OAUTHBEARER"])
 def test_a_client_that_is_refused_says_that_it_could_not_authenticate(
@@ -212,6 +214,7 @@ def test_what_clients_prove_themselves_with_is_nowhere(
 PATHS = ("/metrics", "/v1/counters", "/v1/connections", "/v1/exchanges", "/v1/config", "/v1/clusters")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("client", "mechanism"),
     [

@@ -85,6 +85,7 @@ def secured(
         yield listener, klamm
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("client", CLIENTS)
 def test_a_client_speaks_tls_to_klamm(
     client: str, secured: tuple[str, Klamm], inside: Namespace, kafka: Cluster, files: Path
@@ -239,6 +240,7 @@ def failing(
     return said
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("client", SAYS)
 def test_a_client_that_does_not_trust_klamm_says_so_and_klamm_names_its_setting(
     client: str, kafka: Cluster, inside: Namespace, files: Path, log: Path, tmp_path: Path
@@ -246,6 +248,7 @@ def test_a_client_that_does_not_trust_klamm_says_so_and_klamm_names_its_setting(
     assert SAYS[client] in failing(client, UNTRUSTED, kafka, inside, files, log, tmp_path)
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("client", ["librdkafka", "java"])
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_klamm_tells_a_mistake_of_tls(

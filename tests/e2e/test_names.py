@@ -152,6 +152,7 @@ def ground(
         assert process.stop() == 0, process.tail()
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("cluster", CLUSTERS)
 @pytest.mark.parametrize("client", CLIENTS)
 def test_a_client_reaches_each_broker_of_its_cluster_by_name(

@@ -103,6 +103,7 @@ def client_of(inside: Namespace) -> str:
     return str(ip_address(inside.host) + 1)
 
 
+@pytest.mark.sampled(9)
 @pytest.mark.parametrize("client", ["librdkafka", "aiokafka", "kafkajs"])
 def test_klamm_tells_the_addresses_of_clients_behind_haproxy(
     client: str, balanced: Klamm, files: Path | None, kafka: Cluster, inside: Namespace, tmp_path: Path
@@ -147,6 +148,7 @@ def is_new(earlier: set[str], found: dict[str, str], inside: Namespace) -> bool:
     return client_of(inside) in {address for number, address in found.items() if number not in earlier}
 
 
+@pytest.mark.sampled(3)
 def test_connections_and_captures_have_the_address(
     balanced: Klamm, files: Path | None, kafka: Cluster, inside: Namespace, tmp_path: Path
 ) -> None:

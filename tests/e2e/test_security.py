@@ -36,6 +36,7 @@ def secured(
         yield request.param, klamm
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("client", ["librdkafka", "aiokafka", "kafka-python", "kafkajs", "java"])
 def test_a_client_authenticates_itself_with_the_brokers(
     client: str, secured: tuple[str, Klamm], inside: Namespace, kafka: Cluster
@@ -70,6 +71,7 @@ def test_a_wrong_password_is_refused_by_the_broker(secured: tuple[str, Klamm], i
         inside.run(*programs.command("java", klamm.bootstrap, action))
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("listener", ["SASL_PLAINTEXT", "SASL_SSL"])
 @pytest.mark.parametrize("client", ["librdkafka", "aiokafka", "kafkajs", "java"])
 def test_klamm_authenticates_itself_for_a_client_without_credentials(

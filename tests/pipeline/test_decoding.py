@@ -91,6 +91,7 @@ def message(of: Layout, random: Random, alike: bool) -> bytes:
     return write(of, values)
 
 
+@pytest.mark.sampled(70)
 @pytest.mark.parametrize(("what", "few"), [("names", 1), ("names", 8), ("both", 1)])
 @every_api
 def test_what_is_told_is_what_the_reader_of_single_bodies_tells(

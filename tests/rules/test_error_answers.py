@@ -77,6 +77,7 @@ def refused_by_kafka() -> dict[Layout, list[tuple[bytes, Refusal]]]:
     return found
 
 
+@pytest.mark.sampled(40)
 @every_api
 def test_a_request_is_refused_as_kafka_refuses_it(api: Api) -> None:
     different = {v for (name, numbers) in DIFFERENT for v in numbers if name == api.name}

@@ -33,6 +33,7 @@ def _ended(clients: list[Process]) -> bool:
     return not any(client.running for client in clients)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("client", ["librdkafka", "java", "aiokafka"])
 def test_a_producer_and_a_consumer_go_on_over_drains(client: str, kafka: Cluster, tmp_path: Path) -> None:
     topic, first = f"drained-{client}", free_block("127.0.0.1")

@@ -55,6 +55,7 @@ def _produces(klamm: Klamm, at_least: int) -> bool:
     return sum(row["responses"] for row in rows if row["api"] == "Produce") >= at_least
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("client", ["librdkafka", "java", "aiokafka"])
 def test_a_producer_and_a_consumer_go_on_over_upgrades(
     client: str, kafka: Cluster, tmp_path_factory: pytest.TempPathFactory
@@ -68,6 +69,7 @@ def test_a_producer_and_a_consumer_go_on_over_upgrades(
                 klamm = klamms.start()
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("workers", [1, 2])
 def test_nobody_is_refused_and_klamm_is_ready_all_the_time(
     workers: int, kafka: Cluster, tmp_path_factory: pytest.TempPathFactory

@@ -145,6 +145,7 @@ def open_now(klamm: Klamm) -> set[int]:
     return {row["id"] for row in json.loads(klamm.get("/v1/connections"))}
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("client", "listener", "sasl"),
     [
@@ -268,6 +269,7 @@ def count_of(output: str) -> int:
     return int(line["acknowledged" if line["do"] == "produce" else "count"])
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("client", PASSING)
 @pytest.mark.parametrize(
     ("mechanism", "sides"), [("SCRAM-SHA-512", ("plain", "TLS")), ("OAUTHBEARER", ("TLS", "TLS"))]

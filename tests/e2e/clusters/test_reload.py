@@ -70,6 +70,7 @@ def produced(admin: str) -> int:
     return sum(row["responses"] for row in rows if row["api"] == "Produce")
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("client", ["librdkafka", "java"])
 def test_a_producer_and_a_consumer_go_on_over_a_hundred_reloads(
     client: str, kafka: Cluster, tmp_path: Path

@@ -27,6 +27,7 @@ def _producer(client: str, bootstrap: str, topic: str) -> list[str]:
     return java(jars, "SteadyProducer", bootstrap, topic, str(COUNT), str(PER_S), classes=classes)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("remembering", ["state", "range"])
 @pytest.mark.parametrize("client", JARS)
 def test_a_producer_behind_sasl_survives_a_restart_of_klamm(

@@ -32,6 +32,7 @@ from tests.rules.acting import batch_of
 
 MS = 1_000_000
 SEEDS = range(400)
+pytestmark = pytest.mark.sampled(100)
 seeds = pytest.mark.parametrize("seed", SEEDS)
 BATCH = batch_of(b"one", b"\0\0\0\0\7two")
 SIDES = "request", "request", "response"

@@ -33,6 +33,7 @@ def judged(seed: int, of: Layout, text: str = "") -> bool | None:
     return found
 
 
+@pytest.mark.sampled(40)
 @pytest.mark.parametrize("api", API, ids=lambda api: api.name)
 def test_a_condition_over_columns_is_what_it_is_over_all_values(api: Api) -> None:
     for of in layouts(api):
@@ -50,6 +51,7 @@ def test_the_conditions_that_are_judged_come_out_in_all_three_ways() -> None:
     assert min(found.count(value) for value in (True, False, None)) > len(found) / 20
 
 
+@pytest.mark.sampled(40)
 @pytest.mark.parametrize("api", API, ids=lambda api: api.name)
 def test_a_name_for_several_values_is_true_if_it_is_for_any_of_them(api: Api) -> None:
     for of in layouts(api):
