@@ -5,11 +5,11 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from klamm.decoders import compile, interpret
+from klamm.decoders import compile, interpret, spans
 from klamm.decoders.apis import API
 from klamm.decoders.failures import DecodeError, UnknownApi
 from klamm.decoders.interpret import Layout
-from klamm.decoders.schema import Side
+from klamm.decoders.schema import Side, defaults
 
 
 @cache
@@ -49,6 +49,19 @@ def decode_prefix(body: bytes, key: int | str, version: int, side: Side) -> tupl
     except compile.UNREADABLE:
         pass  # only out of here are the values read so far let go
     return interpret.read(layout(key, version, side), body)
+
+
+def decode_so_far(body: bytes, key: int | str, version: int, side: Side) -> dict[str, Any]:
+    """The values of a body. Of one that does not decode those before the failure, and Kafka's defaults for
+    the others. Raises UnknownApi.
+    """
+    try:
+        return decode_prefix(body, key, version, side)[0]
+    except DecodeError:
+        of = layout(key, version, side)
+        root, _ = spans.read(of, body, 0, len(body))
+        found: dict[str, Any] = spans.values(root, whole_elements=True)
+        return defaults(of.fields, version) | found
 
 
 def encode(values: dict[str, Any], key: int | str, version: int, side: Side) -> bytes:

@@ -19,7 +19,7 @@ from klamm.decoders.compile import UNREADABLE
 from klamm.decoders.failures import DecodeError
 from klamm.decoders.interpret import uvarint
 from klamm.decoders.schema import Api, Side, Versions
-from klamm.decoders.tags import long_uvarint, unknown_tags
+from klamm.decoders.tags import unknown_tags, uvarint_at
 
 REQUEST = Struct(">ihhi")  # size, key, version, correlation id
 RESPONSE = Struct(">ii")  # size, correlation id
@@ -29,6 +29,7 @@ CLIENT_INSTANCE_ID = 0  # tag of a UUID in request header v3
 NEWER_VERSIONS = 12  # than those known, that a client may ask for; the bytes of text read as 32 and more
 LONGEST_CLIENT_ID = 255  # bytes
 UNSUPPORTED_VERSION = 35
+FIND_COORDINATOR = 10
 REFUSED = UNSUPPORTED_VERSION.to_bytes(2, "big")
 
 Tags = list[tuple[int, bytes]]
@@ -94,7 +95,7 @@ def shown_client_id(header: RequestHeader, before: str | None, decodes: bool = T
 
 
 def _tags(data: bytes, pos: int, end: int) -> tuple[Tags, int]:
-    count, pos = _uvarint(data, pos)
+    count, pos = uvarint_at(data, pos)
     return unknown_tags(data, pos, end, count)
 
 
@@ -137,11 +138,11 @@ def unknown_tag_spans(frame: bytes, header: RequestHeader | ResponseHeader) -> l
         return []
     request = header if isinstance(header, RequestHeader) else None
     pos = 4 if request is None else 10 + max(0, int.from_bytes(frame[8:10], "big", signed=True))
-    _, pos = _uvarint(frame, pos)
+    _, pos = uvarint_at(frame, pos)
     spans = []
     for tag, data in header.tags:
-        _, pos = _uvarint(frame, pos)
-        _, pos = _uvarint(frame, pos)
+        _, pos = uvarint_at(frame, pos)
+        _, pos = uvarint_at(frame, pos)
         if data and not (request is not None and tag == CLIENT_INSTANCE_ID and _tells_instance(request)):
             spans.append((pos, pos + len(data)))
         pos += len(data)
@@ -152,11 +153,6 @@ def _tells_instance(header: RequestHeader) -> bool:
     api = API.get(header.key)
     newest = api is not None and request_header_version(api, header.version) >= FIRST_TELLS
     return newest and header.instance_id is not None
-
-
-def _uvarint(data: bytes, pos: int) -> tuple[int, int]:
-    value = data[pos]
-    return (value, pos + 1) if value < 0x80 else long_uvarint(data, pos + 1, value)
 
 
 def _refused(side: Side, version: int, path: str, offset: int, reason: str) -> DecodeError:
@@ -205,3 +201,10 @@ def refuses_version(data: bytes, pos: int = 0) -> bool:
 def answered_version(key: int, version: int, data: bytes, pos: int = 0) -> int:
     """The version in which the body of an answer to this version, from data[pos] on, is laid out."""
     return 0 if key == API_VERSIONS and refuses_version(data, pos) else version
+
+
+def answered_with_0(key: int, version: int) -> bool:
+    """Whether Kafka has answered this version with correlation id 0, whatever the request's: 0.8.2 does so
+    where it has no coordinator.
+    """
+    return (key, version) == (FIND_COORDINATOR, 0)

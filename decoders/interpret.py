@@ -95,9 +95,7 @@ class _Reader:
         count = self.length("int32", null)
         if count is None:
             return None
-        least = least_size(f, self.version, self.flexible)
-        if count * least > self.end - self.pos:
-            raise _Stop(f"announces {count} elements of at least {least} bytes, {self.end - self.pos} left")
+        self.room(count, least_size(f, self.version, self.flexible))
         found = []
         for index in range(count):
             self.path.append(f"[{index}]")
@@ -107,6 +105,11 @@ class _Reader:
                 found.append(self.sized(f.of, False) if f.of in SIZED else self.fixed(f.of))
             self.path.pop()
         return found
+
+    def room(self, count: int, least: int) -> None:
+        """There must be bytes for so many elements."""
+        if count * least > self.end - self.pos:
+            raise _Stop(f"announces {count} elements of at least {least} bytes, {self.end - self.pos} left")
 
     def struct(self, fields: tuple[Field, ...]) -> dict[str, Any]:
         in_place, tagged = present(fields, self.version)

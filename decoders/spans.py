@@ -46,20 +46,24 @@ def read(layout: Layout, data: bytes, pos: int, end: int) -> tuple[Span, DecodeE
     return reader.root, None
 
 
-def values(span: Span) -> Any:
-    """The value of a span, or as much of it as was read."""
+def values(span: Span, whole_elements: bool = False) -> Any:
+    """The value of a span, or as much of it as was read; `whole_elements`: without the element of an array in
+    which reading failed.
+    """
     if span.end >= 0 or not (span.parts or span.field is None):
         return span.value
     if span.field is not None and span.field.kind == "array":
-        return [values(part) for part in span.parts]
+        parts = [part for part in span.parts if part.end >= 0] if whole_elements else span.parts
+        return [values(part, whole_elements) for part in parts]
     found: dict[str, Any] = {}
     for part in span.parts:
         if part.name == TAGGED:
-            found |= {tag.name: values(tag) for tag in part.parts if tag.field is not None}
+            known = [tag for tag in part.parts if tag.field is not None]
+            found |= {tag.name: values(tag, whole_elements) for tag in known}
             unknown = [(int(tag.name[4:]), tag.value) for tag in part.parts if tag.field is None]
             found |= {UNKNOWN_TAGS: unknown} if unknown else {}
         elif part.end >= 0 or part.parts:
-            found[part.name] = values(part)
+            found[part.name] = values(part, whole_elements)
     return found
 
 

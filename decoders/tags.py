@@ -14,6 +14,12 @@ class Malformed(Exception):
     """A length, a count or the end is wrong; the interpreter says which."""
 
 
+def uvarint_at(data: bytes, pos: int) -> tuple[int, int]:
+    """A varint and the position after it."""
+    value = data[pos]
+    return (value, pos + 1) if value < 0x80 else long_uvarint(data, pos + 1, value)
+
+
 def long_uvarint(data: bytes, pos: int, value: int, shift: int = 7) -> tuple[int, int]:
     """The rest of a varint whose first byte, or two where `shift` is 14, is not the last."""
     value -= 1 << shift

@@ -34,6 +34,7 @@ from klamm.decoders.schema import (
     all_fields,
     marked,
 )
+from klamm.decoders.tolerant import Found, find
 
 if TYPE_CHECKING:
     from klamm.rules.expressions import Expression
@@ -95,11 +96,16 @@ class Picked:
 class Endpoints:
     """The addresses in a response: spans in wire order, and the kind of node of each."""
 
-    locate: Locate
+    layout: Layout
+    paths: tuple[Path, ...]
     marks: tuple[str | None, ...]
     port_kind: str
-    flexible: bool
     kind: Literal["broker", "controller"]
+    locate: Locate
+
+    def find(self, data: bytes, start: int, end: int) -> Found:
+        """The same as `locate` in a body that does not decode. Raises DecodeError where that is not safe."""
+        return find(self.layout, self.paths, data, start, end)
 
 
 @dataclass(slots=True, eq=False)
@@ -307,9 +313,8 @@ def endpoints(api: Api, version: int) -> Endpoints | None:
     layout = Layout(api.name, version, "response", version in api.flexible, api.response)
     port = next(fields[path] for path in found if fields[path].mark == PORT)
     kind: Literal["broker", "controller"] = "controller" if api.key == DESCRIBE_QUORUM else "broker"
-    return Endpoints(
-        locate(layout, paths), tuple(fields[path].mark for path in paths), port.kind, layout.flexible, kind
-    )
+    marks = tuple(fields[path].mark for path in paths)
+    return Endpoints(layout, paths, marks, port.kind, kind, locate(layout, paths))
 
 
 def tail_of(api: Api, version: int) -> str | None:

@@ -54,6 +54,7 @@ ROOMS = {
         "tests/e2e/clusters/test_two*.py",
         "tests/e2e/test_fixture.py",
         "tests/scenarios/test_clients.py",
+        "tests/strangers/*",
     ),
     "spark": ("tests/pipeline/*",),
 }

@@ -30,7 +30,7 @@ from klamm.captures.streams.kept import Kept
 from klamm.captures.streams.resync import PendingRequest, request_in, response_in
 from klamm.decoders import DecodeError
 from klamm.decoders.body import decode_prefix
-from klamm.decoders.headers import is_plausible, read_request_header
+from klamm.decoders.headers import answered_with_0, is_plausible, read_request_header
 from klamm.decoders.sasl_tokens import GSSAPI_FIRST, Tokens
 from klamm.decoders.schema import Side
 
@@ -234,10 +234,11 @@ def _is_request(code: int) -> bool:
 
 
 def _answered(pending: deque[PendingRequest], correlation_id: int) -> PendingRequest | None:
-    """Removes the request with this id and all before it, which stay unanswered."""
+    """Removes the oldest request with this id, or the oldest of all where Kafka answers it with id 0."""
     for index, asked in enumerate(pending):
         if asked[0] == correlation_id:
-            for _ in range(index + 1):
-                pending.popleft()
+            del pending[index]
             return asked
+    if correlation_id == 0 and pending and answered_with_0(pending[0][2] >> 16, pending[0][2] & 0xFFFF):
+        return pending.popleft()
     return None

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 
 from klamm.decoders import API, encode
-from klamm.decoders.body import decode_prefix
+from klamm.decoders.body import decode_prefix, decode_so_far
 from klamm.decoders.framing import tls_or_size
 from klamm.decoders.headers import (
     read_response_header,
@@ -86,13 +86,14 @@ class Conversation:
         self.correlation_id = 0
 
     async def ask(self, key: int, version: int, values: dict[str, Any]) -> dict[str, Any]:
-        """Gives the answer; an empty one if the node does not know this version of ApiVersions.
+        """Gives the answer; an empty one if the node does not know this version of ApiVersions, whose answer
+        is read as far as it decodes.
 
         Raises Unanswered, ConnectionError, IncompleteReadError, DecodeError.
         """
         body = await self.exchange(key, version, encode(values, key, version, "request"))
-        if key == API_VERSIONS and refuses_version(body):
-            return {}
+        if key == API_VERSIONS:
+            return {} if refuses_version(body) else decode_so_far(body, key, version, "response")
         if len(body) > LARGE:
             return (await asyncio.to_thread(decode_prefix, body, key, version, "response"))[0]
         return decode_prefix(body, key, version, "response")[0]

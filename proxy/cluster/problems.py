@@ -14,6 +14,7 @@ from klamm.proxy.session.rewriting.topology import NodeKey, broker_label
 
 APART = {  # kind -> fields: the log limits lines for each of their values; other kinds: for each api
     "broker_unreachable": ("broker",),
+    "out_of_order": ("broker",),
     "unknown_api": ("key",),
     "unknown_version": ("key", "version"),
 }
@@ -30,7 +31,9 @@ class Problems:
     def count(self, target: NodeKey | None, kind: str) -> None:
         self.stats.problems[self.cluster, broker_label(target), "", kind] += 1
 
-    def say(self, link: Link, kind: str, api: str, message: str, more: dict[str, Any] | None = None) -> None:
+    def say(
+        self, link: Link, kind: str, api: str, message: object, more: dict[str, Any] | None = None
+    ) -> None:
         """Log a problem of a link, which is counted already."""
         fields = {"cluster": self.cluster, "broker": broker_label(link.target), **(more or {})}
         fields["connection"] = str(Address(*link.client_address))

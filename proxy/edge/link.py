@@ -108,7 +108,7 @@ class Link:
     def exchange(self, fields: dict[str, Any], listeners: Listeners) -> None:
         self.host.exchange(self, fields, listeners)
 
-    def event(self, kind: str, api: str, message: str, fields: Fields) -> None:
+    def event(self, kind: str, api: str, message: object, fields: Fields) -> None:
         self.host.say(self, kind, api, message, fields)
 
     def bind(self) -> None:

@@ -66,13 +66,13 @@ class Audit:
         self.lines.event(event, "", outcome=outcome, **who, client_id=client_id, **fields)
         self._tell_dropped()
 
-    def hear(self, kind: str, level: Level, message: str, fields: Mapping[str, Any]) -> None:
+    def hear(self, kind: str, level: Level, message: object, fields: Mapping[str, Any]) -> None:
         """Take an event of the log, if it is one for the audit log."""
         if kind in HEARD:
             outcome = SUCCESS if level == "info" else FAILURE
             more: dict[str, Any] = {name: fields[name] for name in TOLD if name in fields}
             cluster, address = fields.get("cluster"), fields.get("connection") or None
-            self.event(kind, outcome, cluster=cluster, address=address, reason=message, **more)
+            self.event(kind, outcome, cluster=cluster, address=address, reason=str(message), **more)
 
     @contextmanager
     def run(self, version: str, clusters: Sequence[str]) -> Iterator[None]:
@@ -107,7 +107,8 @@ class Audit:
 def audit_line(entry: Entry) -> bytes:
     """One JSON object and a newline, whatever text clients have chosen."""
     if entry.kind.startswith("log_"):  # of the writer itself: lines that it dropped
-        fields = dict.fromkeys(ALWAYS) | {"outcome": FAILURE, "reason": entry.message} | dict(entry.fields)
+        why = {"outcome": FAILURE, "reason": str(entry.message)}
+        fields = dict.fromkeys(ALWAYS) | why | dict(entry.fields)
         return json_of(
             {"time": rfc_3339(entry.time), "event": entry.kind.replace("log_", "audit_"), **fields}
         )

@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable, Hashable, Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import partial
-from math import inf
 from pathlib import Path as FilePath
 from queue import Empty, SimpleQueue
 from select import select
@@ -33,7 +32,7 @@ KINDS = 1024  # limits kept; beyond that, events of one kind share one
 CLOSE_S = 2.0  # the longest that close waits for a reader that does not read
 
 
-Heard = Callable[[str, Level, str, Mapping[str, Any]], None]  # gets each event, before limits
+Heard = Callable[[str, Level, object, Mapping[str, Any]], None]  # gets each event, before limits
 
 
 Lock = Callable[[], AbstractContextManager[object]]
@@ -51,8 +50,9 @@ class EventLog:
     """Events and exchanges in the order of their calls; safe from any thread.
 
     Warnings and errors are written once per kind, cluster and minute, events with `each` up to 100 times a
-    second; the next line of the kind has the number `suppressed` in between. `dropped` counts the
-    lines that found the queue full or the output broken. An output that it owns is closed at the end.
+    second; the next line of the kind, or a line when that time is over, has the number `suppressed` in
+    between. `dropped` counts the lines that found the queue full or the output broken. An output that it owns
+    is closed at the end.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class EventLog:
     def event(
         self,
         kind: str,
-        message: str,
+        message: object,
         level: Level = "info",
         *,
         per: Hashable = None,
@@ -90,7 +90,8 @@ class EventLog:
 
         A warning or error of the same kind and cluster within a minute is only counted; `per` (a node id,
         say) separates events of one kind, so that each of them is written. `each`: write every event, up to
-        100 in a second over all clusters.
+        100 in a second over all clusters. `message`: text, or an object whose str() is asked for when the
+        line is written, in another thread.
         """
         if self.heard is not None:
             self.heard(kind, level, message, fields)
@@ -104,7 +105,7 @@ class EventLog:
                 limit.suppressed = 0
             if not limit.left:
                 limit.suppressed += 1
-                limit.last = Entry(now, kind, level, message, fields) if each else None
+                limit.last, limit.each = Entry(now, kind, level, message, fields), each
                 return
             limit.left, limit.last = limit.left - 1, None
         self._put(Entry(now, kind, level, message, fields))
@@ -114,17 +115,28 @@ class EventLog:
         self._next = to
 
     def settle(self) -> None:
-        """Write the last suppressed event of each limit of `each` whose second is over, with the number of
-        those suppressed before it. Without this call the number would wait for the next event.
+        """Tell of what was suppressed by limits whose time is over. Without this call that would wait for the
+        next event.
         """
         self._settle(self._clock())
 
     def _settle(self, now: float) -> None:
         for limit in list(self._limits.values()):
-            if limit.last is not None and now >= limit.until:
-                left_out = {"suppressed": limit.suppressed - 1} if limit.suppressed > 1 else {}
-                self._put(limit.last._replace(fields={**limit.last.fields, **left_out}))
-                limit.last, limit.suppressed = None, 0
+            if now >= limit.until:
+                self._tell(limit, now)
+
+    def _tell(self, limit: _Limit, now: float) -> None:
+        """The newest suppressed event, with the number of those before it, or of all."""
+        last, count = limit.last, limit.suppressed
+        if last is None:
+            return
+        limit.last, limit.suppressed = None, 0
+        if limit.each:
+            left_out = {"suppressed": count - 1} if count > 1 else {}
+            self._put(last._replace(fields={**last.fields, **left_out}))
+        else:
+            message = f"{count} more of this kind, the last: {last.message}"
+            self._put(Entry(now, last.kind, last.level, message, {**last.fields, "suppressed": count}))
 
     def exchange(self, fields: Mapping[str, Any]) -> None:
         """Log one request and its response. The fields are read later, in another thread: do not change them.
@@ -140,18 +152,11 @@ class EventLog:
         if self._closed.is_set():
             return
         now = self._clock()
-        self._settle(inf)
-        for (kind, cluster, _), limit in self._limits.items():
-            self._tell_suppressed(kind, cluster, limit.suppressed, now)
+        for limit in self._limits.values():
+            self._tell(limit, now)
         self._closed.set()
         self._waiting.put(None)
         self._writer.join(CLOSE_S)
-
-    def _tell_suppressed(self, kind: str, cluster: str, suppressed: int, now: float) -> None:
-        if suppressed:
-            fields: dict[str, Any] = {"cluster": cluster} if cluster else {}
-            fields["suppressed"] = suppressed
-            self._put(Entry(now, kind, "warning", "more of this kind were not logged", fields))
 
     def _put(self, entry: Entry) -> None:
         if self._waiting.qsize() >= self._capacity or self._closed.is_set():
@@ -164,7 +169,7 @@ class EventLog:
         if key not in self._limits:
             if len(self._limits) >= KINDS:
                 for old in [old for old, limit in self._limits.items() if now >= limit.until]:
-                    self._tell_suppressed(*old[:2], self._limits.pop(old).suppressed, now)
+                    self._tell(self._limits.pop(old), now)
             if len(self._limits) >= KINDS:
                 key = (kind, cluster, None)
             self._limits.setdefault(key, _Limit())
@@ -238,13 +243,13 @@ class EventLog:
 
 class _Limit:
     """`left`: lines that may still be written before `until`. `suppressed`: since the last written line.
-    `last`: the newest suppressed event with `each`.
+    `last`: the newest suppressed event. `each`: is it one that is written each time?
     """
 
-    __slots__ = ("last", "left", "suppressed", "until")
+    __slots__ = ("each", "last", "left", "suppressed", "until")
 
     def __init__(self) -> None:
-        self.until, self.left, self.suppressed = 0.0, 0, 0
+        self.until, self.left, self.suppressed, self.each = 0.0, 0, 0, False
         self.last: Entry | None = None
 
 

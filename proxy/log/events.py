@@ -13,7 +13,7 @@ class Events(Protocol):
     def event(
         self,
         kind: str,
-        message: str,
+        message: object,
         level: Level = ...,
         *,
         per: Any = ...,

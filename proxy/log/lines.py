@@ -29,12 +29,14 @@ LEVELS = {"info": "", "warning": YELLOW, "error": RED}
 
 
 class Entry(NamedTuple):
-    """An entry of the log. `time`: seconds since 1970. An exchange has the kind "exchange" and no message."""
+    """An entry of the log. `time`: seconds since 1970. An exchange has the kind "exchange" and no message.
+    str() of a message is its text.
+    """
 
     time: float
     kind: str
     level: str
-    message: str
+    message: object
     fields: Mapping[str, Any]
 
 
@@ -52,7 +54,7 @@ def json_line(entry: Entry) -> bytes:
     if entry.kind == EXCHANGE:
         fields = {"time": time, "event": EXCHANGE, **exchange_fields(entry.fields)}
     else:
-        level, message = entry.level, entry.message
+        level, message = entry.level, str(entry.message)
         fields = {"time": time, "event": entry.kind, "level": level, "message": message, **entry.fields}
     return json_of(fields)
 
@@ -115,7 +117,7 @@ def console_line(entry: Entry, colour: bool) -> bytes:
     if entry.kind == EXCHANGE:
         words = _exchange_words(exchange_fields(entry.fields), paint)
     else:
-        words = [paint(entry.level, LEVELS[entry.level]), printable(entry.message)]
+        words = [paint(entry.level, LEVELS[entry.level]), printable(str(entry.message))]
         words += [
             paint(f"{key}={quoted(value)}", DIM)
             for key, value in {"event": entry.kind, **entry.fields}.items()

@@ -28,6 +28,7 @@ from klamm.proxy.session.observing.summaries import (
 from klamm.proxy.session.pending import PendingQueue, PendingRequests
 from klamm.proxy.session.rewriting.topology import Kind, Topology, Unbindable
 from klamm.proxy.session.turns import Crowd
+from klamm.proxy.session.undecodable import Undecodable
 from klamm.rules.engine import Engine
 from klamm.rules.frame import Frame, Treatment
 from klamm.rules.plan import API_VERSIONS, BROKERS, METADATA, PRODUCE, Picked, Plan, Planner
@@ -123,7 +124,7 @@ class Connection:
             self.context.stats.client_instance(self.context.cluster, client_id, self.instance_id)
         return client_id
 
-    def problem(self, kind: str, api: str, message: str, more: dict[str, Any] | None = None) -> None:
+    def problem(self, kind: str, api: str, message: object, more: dict[str, Any] | None = None) -> None:
         """Count a problem and log it, with `more` fields; the traffic goes on."""
         self.context.stats.problems[self.context.cluster, self.broker, api, kind] += 1
         self.effects.append(Event(kind, api, message, more))
@@ -206,9 +207,11 @@ class Connection:
         else:
             self.problem(kind, plan.name, f"{frame} {why}; passed on as it is")
 
-    def undecodable(self, plan: Plan, side: Side) -> None:
-        message = f"a {plan.name} v{plan.version} {side} does not decode; passed on as it is"
-        self.problem("undecodable", plan.name, message)
+    def undecodable(self, plan: Plan, side: Side, body: bytes | str) -> None:
+        """Count and log a body that is not as its layout says: the body, or the reason where it is not at
+        hand.
+        """
+        self.problem("undecodable", plan.name, Undecodable(plan, side, body))
 
     def summary_of_request(self, plan: Plan, columns: tuple[Any, ...]) -> RequestSummary:
         """The summary of a request, from the columns that were picked."""

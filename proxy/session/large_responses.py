@@ -14,8 +14,10 @@ from klamm.proxy.session.memory import ApiMemory
 from klamm.proxy.session.observing.summaries import NO_ERRORS
 from klamm.proxy.session.pending import PendingRequests
 from klamm.proxy.session.rewriting.addresses import neutralise
+from klamm.proxy.session.undecodable import EARLY, WRONG
 
 TAIL_LIMIT = MIB
+UNFOUND = f"{WRONG}, so that its addresses cannot be found"
 
 
 class LargeResponses:
@@ -64,10 +66,14 @@ class LargeResponses:
                     pieces.append(part(data, start, begin))
                     start, self.tail = begin, []
             except UNREADABLE:
-                self._unread()
+                if self.memory.plan.tail is not None:
+                    self.walk = None
+                    self.connection.refuse(self.memory.plan, UNFOUND)
+                else:
+                    self._unread(WRONG)
             else:
                 if last:
-                    self._unread()
+                    self._unread(EARLY)
         if self.tail is not None:
             self.tail.append(span(data, begin, stop))
             start = stop
@@ -78,17 +84,22 @@ class LargeResponses:
                 self.tail = None
         return start
 
-    def whole(self, memory: ApiMemory, data: bytes, pos: int, body: int, end: int) -> list[bytes]:
-        """The pieces that replace a large frame that came whole: the same as if it had come in parts."""
+    def whole(self, memory: ApiMemory, data: bytes, pos: int, body: int, end: int) -> list[bytes] | None:
+        """The pieces that replace a large frame that came whole: the same as if it had come in parts. None
+        where it goes on as it is, or ends the connection.
+        """
         self.start(memory, body)
         assert self.walk is not None
-        start = end
         try:
             self.walk.send(data[body:end])
         except StopIteration as done:
-            start -= done.value[-1]
-        self.walk = None
-        return [data[pos:start], self._blank(data[start:end])]
+            start = end - done.value[-1]
+            return [data[pos:start], self._blank(data[start:end])]
+        except UNREADABLE:
+            self.connection.refuse(memory.plan, UNFOUND)
+        finally:
+            self.walk = None
+        return None
 
     def _read(self, columns: tuple[Any, ...]) -> None:
         self.walk = None
@@ -103,14 +114,11 @@ class LargeResponses:
             connection.exchange(memory, run, correlation_id, summary, length, elapsed)
             self.logged = None
 
-    def _unread(self) -> None:
-        """Stop reading a frame that does not decode; a part of it has gone on already."""
+    def _unread(self, reason: str) -> None:
+        """Stop reading a frame that does not decode; it goes on."""
         self.walk = None
         memory, connection = self.memory, self.connection
-        if memory.plan.tail is not None:
-            connection.refuse(memory.plan, "its addresses cannot be found")
-            return
-        connection.undecodable(memory.plan, "response")
+        connection.undecodable(memory.plan, "response", reason)
         if self.logged is not None:
             run, correlation_id, length, elapsed = self.logged
             connection.exchange(memory, run, correlation_id, NO_ERRORS, length, elapsed)

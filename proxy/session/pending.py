@@ -53,6 +53,24 @@ class PendingRequests:
             self.many = [self.first]
         self.many.append(correlation_id)
 
+    def of(self, ids: list[int]) -> PendingRequests:
+        """The same with these of its correlation ids; itself where they are all."""
+        if len(ids) == self.count():
+            return self
+        made = PendingRequests(
+            self.memory,
+            self.summary,
+            self.arrived,
+            ids[0],
+            self.length,
+            self.made,
+            self.answer_orders,
+            self.frame,
+        )
+        for correlation_id in ids[1:]:
+            made.also(correlation_id)
+        return made
+
     def count(self) -> int:
         return 1 if self.many is None else len(self.many)
 
@@ -120,11 +138,41 @@ class PendingQueue:
             self.own -= 1
         return oldest
 
+    def wanting(self, correlation_id: int, answered: int) -> int:
+        """The number of requests to a broker with this id. `answered`: so many of the oldest have answers."""
+        found = 0
+        for each in self:
+            if each.memory is not None:
+                found += each.ids[answered:].count(correlation_id)
+            answered = 0
+        return found
+
+    def bring_forward(self, correlation_id: int, answered: int) -> PendingRequests:
+        """Make the request with this id the oldest, without those `answered`. Raises IndexError if there is
+        none.
+        """
+        rest: list[PendingRequests] = []
+        first: PendingRequests | None = None
+        for each in list(self):
+            ids = list(each.ids)[answered:]
+            answered = 0
+            if first is None and each.memory is not None and correlation_id in ids:
+                ids.remove(correlation_id)
+                first = each.of([correlation_id])
+            if ids:
+                rest.append(each.of(ids))
+        if first is None:
+            raise IndexError(f"no request with correlation id {correlation_id}")
+        self._fill([first, *rest])
+        return first
+
+    def _fill(self, entries: list[PendingRequests]) -> None:
+        self.oldest, self.newest, self.own, self.weight = None, None, 0, 0
+        for each in entries:
+            each.next = None
+            self.append(each)
+
     def replace(self, gone: PendingRequests, instead: PendingRequests | None) -> None:
         """Put `instead` in the place of `gone`, or just remove `gone`."""
         rest = [instead if each is gone else each for each in self]
-        self.oldest, self.newest, self.own, self.weight = None, None, 0, 0
-        for each in rest:
-            if each is not None:
-                each.next = None
-                self.append(each)
+        self._fill([each for each in rest if each is not None])

@@ -13,6 +13,7 @@ from klamm.proxy.session.observing.listeners import listeners_of
 from klamm.proxy.session.observing.summaries import EMPTY, RequestSummary
 from klamm.proxy.session.pending import PendingRequests
 from klamm.proxy.session.steps import COUNT, MORE, PASSED, Step
+from klamm.proxy.session.undecodable import EARLY, WRONG
 from klamm.rules.frame import Peer
 from klamm.rules.plan import SASL_HANDSHAKE, Plan
 
@@ -45,7 +46,7 @@ class RequestBodies:
                 *columns, stop = picked.pick(data, body, end if whole else min(size, body + MEMORY_LIMIT))
             except UNREADABLE:
                 if whole:
-                    self.connection.undecodable(memory.plan, "request")
+                    self.connection.undecodable(memory.plan, "request", data[body:end])
                     return COUNT
                 small = end - pos <= self.connection.context.held_limit
                 if memory.plan.listeners and small and self.connection.may_hold(size - pos):
@@ -72,12 +73,12 @@ class RequestBodies:
         except StopIteration as done:
             summary = self._summarise(memory.plan, done.value[:-1])
         except UNREADABLE:
-            self.connection.undecodable(memory.plan, "request")
+            self.connection.undecodable(memory.plan, "request", WRONG)
             summary = EMPTY
         else:
             if not last:
                 return
-            self.connection.undecodable(memory.plan, "request")
+            self.connection.undecodable(memory.plan, "request", EARLY)
             summary = EMPTY
         self.walk = None
         memory.summary = summary

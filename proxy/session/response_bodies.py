@@ -6,7 +6,9 @@ from itertools import chain, islice
 from typing import Any
 
 from klamm.decoders.compile import UNREADABLE, skip_tags
-from klamm.decoders.failures import DecodeError, EncodeError
+from klamm.decoders.failures import DecodeError
+from klamm.decoders.headers import answered_version
+from klamm.decoders.oddity import oddity
 from klamm.proxy.session.connection import Connection, resized
 from klamm.proxy.session.effects import Bind
 from klamm.proxy.session.large_responses import LargeResponses
@@ -22,6 +24,7 @@ HELD_MEMORY_LIMIT = 64 * 1024  # a connection keeps one such response
 TAIL_HELD = 256 * 1024  # a response that ends in addresses is held up to this size; larger ones flow
 SHAPE_LIMIT = 64 * 1024  # of a response whose pattern has gaps: see _shape
 COLUMNS_LIMIT = 2048  # values of the wanted fields of a response, to be kept for the next one
+HEADER = "the tagged fields of its header cannot be read"
 FIRST_LOOK = 256 * 1024  # bytes of a held response before it is read: addresses mostly come early
 
 # The summary of a response, and the pieces that go on instead of it (None: it goes on itself). None in
@@ -53,19 +56,16 @@ class ResponseBodies:
         if not whole and plan.tail is not None and length <= TAIL_HELD:
             self._wait(length + 4)
             return None
+        body = -1
         try:
-            body = self._body(memory, data, pos)
+            body = self._body(memory, data, pos, end)
             if plan.tail is not None and not whole:
                 raise IndexError
             *columns, stop = plan.response.pick(data, body, min(end, len(data)))
         except UNREADABLE:
-            if not whole:
-                return self._start_walk(memory, data, pos)
-            if plan.tail is not None:
-                self._refuse(memory, "its addresses cannot be looked for")
-                return None
-            self.connection.undecodable(memory.plan, "response")
-            return NO_ERRORS, None
+            return (
+                self._odd(data, pos, body, end, memory) if whole else self._start_walk(memory, data, pos, end)
+            )
         if memory.answer_columns != columns:
             memory.answer_columns, memory.response_summary = (
                 columns,
@@ -95,6 +95,23 @@ class ResponseBodies:
                 memory.answer = known
         return memory.response_summary, None
 
+    def _odd(self, data: bytes, pos: int, body: int, end: int, memory: ApiMemory) -> Met | None:
+        """A whole response of which the wanted fields cannot be read; `body` is -1 if its header cannot. It
+        goes on, but for its addresses.
+        """
+        connection, plan = self.connection, memory.plan
+        if body < 0 and plan.tail is not None:
+            self._refuse(memory, HEADER)
+            return None
+        connection.undecodable(plan, "response", HEADER if body < 0 else data[body:end])
+        if plan.tail is None:
+            return NO_ERRORS, None
+        memory.answer_columns, memory.response_summary, memory.answer = None, NO_ERRORS, NO_PATTERN
+        if end - pos - 4 <= TAIL_HELD:
+            return self._rewritten(data, pos, body, end, memory)
+        pieces = self.passing.whole(memory, data, pos, body, end)
+        return None if connection.closing else (NO_ERRORS, pieces)
+
     def _held(self, data: bytes, pos: int, length: int, memory: ApiMemory) -> Met | None:
         """Hold a response until its addresses can be rewritten."""
         end, size = pos + 4 + length, len(data)
@@ -106,24 +123,29 @@ class ResponseBodies:
         )
         if same and end <= size and data.startswith(memory.held or b"", pos + 8):
             return memory.response_summary, resized(data, pos, pos + 8, memory.replaced)
-        if memory.plan.key == API_VERSIONS and length > self.connection.context.held_limit:
-            self._refuse(memory, f"{length} bytes are more than klamm holds of one")
-            return None
-        if end > size and (memory.plan.key == API_VERSIONS or size - pos < FIRST_LOOK):
-            self._wait(min(length + 4, FIRST_LOOK) if memory.plan.key != API_VERSIONS else length + 4)
+        if memory.plan.key == API_VERSIONS:
+            return self._clamped(data, pos, pos + 8, end, memory)
+        if end > size and size - pos < FIRST_LOOK:
+            self._wait(min(length + 4, FIRST_LOOK))
             return None
         try:
-            body = self._body(memory, data, pos)
-            if memory.plan.key == API_VERSIONS:
-                return self._clamped(data, pos, body, end, memory)
-        except (*UNREADABLE, DecodeError, EncodeError) as error:
-            self._refuse(memory, str(error) or "cut short")
+            body = self._body(memory, data, pos, end)
+        except UNREADABLE:
+            self._refuse(memory, HEADER)
             return None
         return self._rewritten(data, pos, body, end, memory)
 
-    def _clamped(self, data: bytes, pos: int, body: int, end: int, memory: ApiMemory) -> Met:
-        original = data[body:end]
-        new = clamped(original, memory.plan.version, self.connection.context.allow_unknown_apis)
+    def _clamped(self, data: bytes, pos: int, body: int, end: int, memory: ApiMemory) -> Met | None:
+        if end - pos - 4 > self.connection.context.held_limit:
+            self._refuse(memory, f"{end - pos - 4} bytes are more than klamm holds of one")
+            return None
+        if end > len(data):
+            self._wait(end - pos)
+            return None
+        original, version = data[body:end], memory.plan.version
+        new = clamped(original, version, self.connection.context.allow_unknown_apis)
+        if oddity(original, API_VERSIONS, answered_version(API_VERSIONS, version, original), "response"):
+            self.connection.undecodable(memory.plan, "response", original)
         code = int.from_bytes(original[:2], "big", signed=True)
         summary = ResponseSummary([(None, code)] if code else [])
         return summary, None if new is original else resized(data, pos, body, [new])
@@ -133,9 +155,16 @@ class ResponseBodies:
         connection, plan, size = self.connection, memory.plan, len(data)
         topology = connection.context.topology
         assert plan.endpoints is not None
-        there = min(end, size)
+        there, odd = min(end, size), False
         try:
-            new = rewrite(plan.endpoints, data, body, there, connection.standing)
+            try:
+                new = rewrite(plan.endpoints, data, body, there, connection.standing)
+            except UNREADABLE:
+                if end > size:
+                    self._wait_for_addresses(memory, size - pos, end - pos)
+                    return None
+                new = rewrite(plan.endpoints, data, body, end, connection.standing, tolerant=True)
+                odd = True
         except Unbound:
             self.blocked = True
             connection.effects.append(Bind())
@@ -144,18 +173,11 @@ class ResponseBodies:
         except Unbindable as error:
             connection.close("unbindable", plan.name, str(error))
             return None
-        except UNREADABLE:
-            if end <= size:
-                self._refuse(memory, "its addresses cannot be found")
-                return None
-            most = connection.context.held_limit
-            if size - pos >= most:
-                self._refuse(memory, f"no end of its addresses in the first {size - pos} bytes")
-                return None
-            self._wait(min(end - pos, 2 * (size - pos), most))
+        except DecodeError as failure:
+            self._refuse(memory, f"its addresses cannot be found: {failure}")
             return None
         summary = (
-            self._summary_of_held(memory, data, pos, body, end) if plan.hold else memory.response_summary
+            self._summary_of_held(memory, data, pos, body, end, odd) if plan.hold else memory.response_summary
         )
         if new is None:
             if end > size:
@@ -175,27 +197,40 @@ class ResponseBodies:
             memory.response_summary = summary
         return summary, resized(data, pos, body, new, late)
 
+    def _wait_for_addresses(self, memory: ApiMemory, there: int, size: int) -> None:
+        """Hold more of a response; the addresses do not end in the bytes that are there."""
+        most = self.connection.context.held_limit
+        if there >= most:
+            self._refuse(memory, f"no end of its addresses in the first {there} bytes")
+        else:
+            self._wait(min(size, 2 * there, most))
+
     def _summary_of_held(
-        self, memory: ApiMemory, data: bytes, pos: int, body: int, end: int
+        self, memory: ApiMemory, data: bytes, pos: int, body: int, end: int, odd: bool
     ) -> ResponseSummary:
-        """The summary of a held response. If it is not whole, a walk reads it while the rest passes."""
+        """The summary of a held response. If it is not whole, a walk reads it while the rest passes. `odd`:
+        its addresses had to be looked for by the slow way.
+        """
+        if odd:
+            self.connection.undecodable(memory.plan, "response", data[body:end])
         if memory.plan.response is None:
             return NO_ERRORS
         if end > len(data):
-            met = self._start_walk(memory, data, pos)
+            met = self._start_walk(memory, data, pos, end)
             return met[0] if met else NO_ERRORS
         try:
             return self.connection.summary_of_response(
                 memory, memory.plan.response.pick(data, body, end)[:-1]
             )
         except UNREADABLE:
-            self.connection.undecodable(memory.plan, "response")
+            if not odd:
+                self.connection.undecodable(memory.plan, "response", data[body:end])
             return NO_ERRORS
 
-    def _start_walk(self, memory: ApiMemory, data: bytes, pos: int) -> Met | None:
+    def _start_walk(self, memory: ApiMemory, data: bytes, pos: int, end: int) -> Met | None:
         """Read a frame while it passes; the part of it that is here goes on at once."""
         try:
-            self.passing.start(memory, self._body(memory, data, pos))
+            self.passing.start(memory, self._body(memory, data, pos, end))
         except UNREADABLE:
             self._wait(len(data) - pos + 1)
             return None
@@ -208,8 +243,11 @@ class ResponseBodies:
     def _refuse(self, memory: ApiMemory, reason: str) -> None:
         self.connection.refuse(memory.plan, reason)
 
-    def _body(self, memory: ApiMemory, data: bytes, pos: int) -> int:
-        return skip_tags(data, pos + 9, len(data), data[pos + 8]) if memory.plan.response_tags else pos + 8
+    def _body(self, memory: ApiMemory, data: bytes, pos: int, end: int) -> int:
+        """The offset of the body, behind the tagged section of the header."""
+        if not memory.plan.response_tags or end == pos + 8:
+            return pos + 8
+        return skip_tags(data, pos + 9, min(end, len(data)), data[pos + 8])
 
 
 def elements(columns: Any) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from struct import Struct
 
 from klamm.decoders.framing import tls_or_size
+from klamm.decoders.headers import answered_with_0
 from klamm.proxy.session.connection import Connection
 from klamm.proxy.session.effects import Effect, Piece, ReadClient, Turn, part, sends, span
 from klamm.proxy.session.large_responses import LargeResponses
@@ -195,13 +196,14 @@ class Responses:
             elif (
                 run is None
                 or run.memory is None
-                or correlation != run.ids[connection.turn]
                 or not 4 <= length <= self.limit
+                or (correlation != run.ids[connection.turn] and not self._expected(run, correlation))
             ):
                 if not self._odd(length, correlation):
                     break
                 pos += length + 4
             else:
+                run = pending.oldest or run
                 step = self._answer(data, pos, length, run, arrived, now)
                 if step == MORE:
                     break
@@ -289,6 +291,23 @@ class Responses:
         effects = self.receive(b"", now)
         return [] if isinstance(effects, bytes) else effects
 
+    def _expected(self, oldest: PendingRequests, correlation: int) -> bool:
+        """Has this answer a request, though it is not numbered as the oldest? It becomes the oldest."""
+        connection, memory = self.connection, oldest.memory
+        if memory is None or (connection.tokens is not None and connection.tokens.awaited > 0):
+            return False
+        wanted = connection.pending.wanting(correlation, connection.turn)
+        if wanted == 0:
+            return correlation == 0 and answered_with_0(memory.plan.key, memory.plan.version)
+        if wanted > 1:
+            return False
+        run = connection.pending.bring_forward(correlation, connection.turn)
+        connection.turn = 0
+        name = run.memory.plan.name if run.memory is not None else ""
+        message = f"an answer to {name} came before that to {memory.plan.name}, which was asked before"
+        connection.problem("out_of_order", name, message)
+        return True
+
     def _odd(self, length: int, correlation: int) -> bool:
         """Handle a frame that answers no request: True for a SASL token, else close the connection."""
         connection = self.connection
@@ -307,8 +326,10 @@ class Responses:
             )
         else:
             name, expected = oldest.memory.plan.name if oldest.memory else "", oldest.ids[connection.turn]
+            many = connection.pending.wanting(correlation, connection.turn) > 1
+            whose = "which several requests have" if many else "which no request has"
             message = (
-                f"a response with correlation id {correlation}; the oldest request is {name} with {expected}"
+                f"a response with correlation id {correlation}, {whose}; the oldest is {name} with {expected}"
             )
             connection.close("correlation_mismatch", name, message)
         return False

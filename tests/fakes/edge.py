@@ -47,14 +47,14 @@ class Lines:
     def event(
         self,
         kind: str,
-        message: str,
+        message: object,
         level: str = "info",
         *,
         per: Hashable = None,
         each: bool = False,
         **fields: Any,
     ) -> None:
-        self.lines.append(Line(kind, level, message, fields))
+        self.lines.append(Line(kind, level, str(message), fields))
 
     def settle(self) -> None:
         """Nothing is suppressed here."""

@@ -115,8 +115,8 @@ class Recorder:
     def exchange(self, fields: dict[str, Any], listeners: Listeners) -> None:
         self._note(Exchange(fields, listeners))
 
-    def event(self, kind: str, api: str, message: str, fields: dict[str, Any] | None) -> None:
-        self._note(Event(kind, api, message, fields))
+    def event(self, kind: str, api: str, message: object, fields: dict[str, Any] | None) -> None:
+        self._note(Event(kind, api, str(message), fields))
 
     def close(self, kind: str, api: str, message: str, fields: dict[str, Any] | None) -> None:
         self._note(Close(kind, api, message, fields))

@@ -38,6 +38,7 @@ ENOUGH = {
 }  # the newest versions that klamm asks for
 # Brokers name the controllers only in the answer to a request for this partition.
 QUORUM = {"topics": [{"topic_name": "__cluster_metadata", "partitions": [{"partition_index": 0}]}]}
+OFFERS_NOTHING = "offers neither Metadata nor DescribeCluster: is it Kafka?"
 CONTROLLERS = 2
 ILLEGAL_SASL_STATE = 34  # the answer of a broker without SASL to SaslHandshake
 HOST_BOUND = ("GSSAPI", "AWS_MSK_IAM")
@@ -112,13 +113,19 @@ async def _discover(address: Address, way: Way, name: str | None = None) -> Foun
     except BaseException:
         conversation.close()
         raise
+    if not offered:
+        conversation.close()
+        try:
+            return await _of_old_broker(address, way)
+        except (*CLOSED, DecodeError):
+            raise Unanswered(f"{address} {OFFERS_NOTHING}") from None
     try:
         await log_in(conversation, way, offered)
         if METADATA in offered:
             return await _of_broker(conversation, offered)
         if DESCRIBE_CLUSTER in offered:
             return await _of_controller(conversation, offered)
-        raise Unanswered(f"{address} offers neither Metadata nor DescribeCluster: is it Kafka?")
+        raise Unanswered(f"{address} {OFFERS_NOTHING}")
     except CLOSED:
         if way.credentials is not None:
             raise
@@ -182,7 +189,9 @@ async def _of_controller(conversation: Conversation, offered: dict[int, int]) ->
 
 
 async def _of_old_broker(address: Address, way: Way) -> Found:
-    """Kafka 0.8 and 0.9 close the connection on ApiVersions; ask for Metadata v0 on another."""
+    """Kafka 0.8 and 0.9 close the connection on ApiVersions, others may answer without a version; ask for
+    Metadata v0 on another.
+    """
     conversation = await converse(address, way)
     try:
         answer = await conversation.ask(METADATA, 0, {"topics": []})

@@ -6,9 +6,10 @@ from collections.abc import Callable
 from functools import lru_cache
 from struct import Struct
 
-from klamm.decoders.compile import TAG_PATH, Malformed, long_uvarint
+from klamm.decoders.compile import TAG_PATH, UNREADABLE, Malformed, skip_tags
 from klamm.decoders.interpret import STRUCTS, uvarint
 from klamm.decoders.schema import HOST, NODE_ID
+from klamm.decoders.tags import uvarint_at
 from klamm.proxy.session.rewriting.topology import Kind
 from klamm.rules.plan import Endpoints
 
@@ -24,13 +25,13 @@ class Unbound(Exception):
 
 
 def rewrite(
-    endpoints: Endpoints, data: bytes, start: int, end: int, standing: Standing
+    endpoints: Endpoints, data: bytes, start: int, end: int, standing: Standing, tolerant: bool = False
 ) -> list[bytes] | None:
     """The body data[start:end] in pieces, with klamm's addresses; None where it names no node.
 
     `standing(kind, node_id, host, port)` gives klamm's host and port for a node, or None if the node has none
     yet: then Unbound is raised, but only after every node of the body was asked for. A body that does not
-    decode raises the errors of `locate`.
+    decode raises the errors of `locate`; `tolerant`, those of `find`, which is slow.
     """
     kind: Kind = endpoints.kind
     edits: list[tuple[int, int, bytes]] = []
@@ -39,7 +40,7 @@ def rewrite(
     node_id, host, host_start, unbound = -1, "", 0, False
     stood: int | None = None
     there: tuple[str, int] | None = None
-    for path, first, last, value in endpoints.locate(data, start, end):
+    for path, first, last, value in (endpoints.find if tolerant else endpoints.locate)(data, start, end):
         if path == TAG_PATH:
             tags.append((first, last, value))
             continue
@@ -47,7 +48,7 @@ def rewrite(
         if mark == NODE_ID:
             node_id = value
         elif mark == HOST:
-            host, host_start = value, first
+            host, host_start = value or "", first
         elif mark is None:
             kind = "controller" if value == CONTROLLERS else "broker"
         elif host and value > 0:  # FindCoordinator has an empty host and port -1 when there is no coordinator
@@ -56,7 +57,9 @@ def rewrite(
             if there is None:
                 unbound = True
             else:
-                edits.append((host_start, last, _address(*there, endpoints.port_kind, endpoints.flexible)))
+                edits.append(
+                    (host_start, last, _address(*there, endpoints.port_kind, endpoints.layout.flexible))
+                )
     if unbound:
         raise Unbound
     if not edits:
@@ -96,17 +99,25 @@ def neutralise(tail: bytes, tagged: bool) -> bytes:
 
     `tail` begins at the tagged section (`tagged`), or at the compact array `node_endpoints`, which the tagged
     section follows. The freed bytes become a tagged field that no client knows; clients skip it, and refresh
-    their metadata instead (KIP-951). Raises IndexError, Malformed on a tail that does not decode.
+    their metadata instead (KIP-951). The tagged section may be cut short, and bytes may stand behind it.
+    Raises UNREADABLE where the addresses may go on in a way that is not known.
     """
     if tagged:
         return _blanked(tail)
-    end = _array_end(tail)
-    count, after = _uvarint(tail, end)
+    end = _array_end(tail) if tail else 0
+    if end <= 1:
+        return tail
+    if end == len(tail):
+        return b"\x01" + bytes(end - 1)
+    count, after = uvarint_at(tail, end)
     if count > 126:
         raise Malformed
-    section = tail[after:]
-    fill = len(tail) - 2 - len(section) - 1
-    return b"\x01" + uvarint(count + 1) + section + bytes([UNUSED_TAG]) + _filled(fill)
+    try:
+        stop = skip_tags(tail, after, len(tail), count)
+    except UNREADABLE:
+        stop = after  # the new field is the first, in front of what does not decode
+    blank = bytes([UNUSED_TAG]) + _filled(after - 3)
+    return b"\x01" + uvarint(count + 1) + tail[after:stop] + blank + tail[stop:]
 
 
 def _filled(room: int) -> bytes:
@@ -124,38 +135,34 @@ def _filled(room: int) -> bytes:
 
 
 def _blanked(tail: bytes) -> bytes:
-    count, pos = _uvarint(tail, 0)
     out = bytearray(tail)
-    for _ in range(count):
-        at = pos
-        tag, pos = _uvarint(tail, pos)
-        size, pos = _uvarint(tail, pos)
-        if pos + size > len(tail):
-            raise Malformed
-        if tag == 0:
-            out[at] |= UNUSED_TAG
-            out[pos : pos + size] = bytes(size)
-        pos += size
-    if pos != len(tail):
-        raise Malformed
+    try:
+        count, pos = uvarint_at(tail, 0)
+        for _ in range(count):
+            at = pos
+            tag, pos = uvarint_at(tail, pos)
+            if tag == 0:
+                out[at] |= UNUSED_TAG
+            size, pos = uvarint_at(tail, pos)
+            if tag == 0:
+                there = min(size, len(tail) - pos)
+                out[pos : pos + there] = bytes(there)
+            pos += size
+    except IndexError:
+        pass  # the section is cut short: nothing follows
     return bytes(out)
 
 
 def _array_end(tail: bytes) -> int:
     """The end of the compact array of {int32 node_id, string host, int32 port, string? rack} at the start."""
-    count, pos = _uvarint(tail, 0)
+    count, pos = uvarint_at(tail, 0)
     for _ in range(count - 1):
         for fixed in (4, 4):  # node_id before the host, port before the rack
-            size, pos = _uvarint(tail, pos + fixed)
+            size, pos = uvarint_at(tail, pos + fixed)
             pos += max(size - 1, 0)
-        tags, pos = _uvarint(tail, pos)
+        tags, pos = uvarint_at(tail, pos)
         for _ in range(tags):
-            _, pos = _uvarint(tail, pos)
-            size, pos = _uvarint(tail, pos)
+            _, pos = uvarint_at(tail, pos)
+            size, pos = uvarint_at(tail, pos)
             pos += size
     return pos
-
-
-def _uvarint(data: bytes, pos: int) -> tuple[int, int]:
-    byte = data[pos]
-    return (byte, pos + 1) if byte < 0x80 else long_uvarint(data, pos + 1, byte)

@@ -1,44 +1,90 @@
 """Limits the versions in ApiVersions responses, so that no address passes klamm in a layout that it does not
-know.
+know. Every byte but those of the entries concerned stays as it came, whether the body decodes or not.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from struct import Struct
 
-from klamm.decoders import API, decode, encode
+from klamm.decoders import API, encode
+from klamm.decoders.compile import UNREADABLE, Malformed, skip_tags
 from klamm.decoders.failures import UnknownApi
 from klamm.decoders.headers import UNSUPPORTED_VERSION, refuses_version
+from klamm.decoders.interpret import uvarint
+from klamm.decoders.tags import uvarint_at
 from klamm.rules.plan import API_VERSIONS, bears_addresses
+
+COUNT, ENTRY, VERSION = Struct(">i"), Struct(">hhh"), Struct(">h")
+ENTRIES = 2  # behind the error code
+ABSENT = -1
 
 
 def clamped(body: bytes, asked: int, allow_unknown: bool) -> bytes:
-    """The response with only the APIs and versions that may pass klamm; the same object if all may. Raises
-    DecodeError.
+    """The response with only the APIs and versions that may pass klamm; the same object if all may.
 
     APIs that bear addresses, and ApiVersions, are offered up to the newest version that klamm knows. An API
-    of which no version is left is removed, and so is one that klamm does not know (unless allowed).
+    of which no version is left is removed, and so is one that klamm does not know (unless allowed). Entries
+    behind one that does not decode stay: klamm refuses requests of versions whose answers it cannot rewrite.
     """
     if refuses_version(body):
         return body
-    values = decode(body, API_VERSIONS, asked, "response")
-    offered = values["api_keys"] or []
-    kept = [entry for entry in (_offer(entry, allow_unknown) for entry in offered) if entry is not None]
-    if kept == offered:
-        return body
-    return encode({**values, "api_keys": kept}, API_VERSIONS, asked, "response")
-
-
-def _offer(entry: dict[str, Any], allow_unknown: bool) -> dict[str, Any] | None:
+    flexible = asked in API[API_VERSIONS].flexible
     try:
-        api = API[entry["api_key"]]
+        count, pos = _count(body, flexible)
+    except UNREADABLE:
+        return body
+    kept, removed, start, begin = [], 0, pos, pos
+    for _ in range(count):
+        try:
+            end = _end(body, pos, flexible)
+        except UNREADABLE:
+            break
+        key, first, last = ENTRY.unpack_from(body, pos)
+        newest = _newest(key, first, last, allow_unknown)
+        if newest != last:
+            kept.append(body[begin:pos])
+            if newest == ABSENT:
+                removed += 1
+            else:
+                kept += [body[pos : pos + 4], VERSION.pack(newest), body[pos + ENTRY.size : end]]
+            begin = end
+        pos = end
+    if not kept:
+        return body
+    left = count - removed
+    head = body[:ENTRIES] + (uvarint(left + 1) if flexible else COUNT.pack(left))
+    return b"".join((head if removed else body[:start], *kept, body[begin:]))
+
+
+def _count(body: bytes, flexible: bool) -> tuple[int, int]:
+    """The number of entries, and where the first begins."""
+    if not flexible:
+        (count,) = COUNT.unpack_from(body, ENTRIES)
+        return count, ENTRIES + COUNT.size
+    count, pos = uvarint_at(body, ENTRIES)
+    return count - 1, pos
+
+
+def _end(body: bytes, pos: int, flexible: bool) -> int:
+    """The end of an entry."""
+    end = pos + ENTRY.size
+    if flexible:
+        count, end = uvarint_at(body, end)
+        end = skip_tags(body, end, len(body), count)
+    if end > len(body):
+        raise Malformed
+    return end
+
+
+def _newest(key: int, first: int, last: int, allow_unknown: bool) -> int:
+    """The newest version of an API that may be offered; ABSENT for none."""
+    try:
+        api = API[key]
     except UnknownApi:
-        return entry if allow_unknown else None
-    if entry["max_version"] <= api.versions.last or not (bears_addresses(api) or api.key == API_VERSIONS):
-        return entry
-    if entry["min_version"] > api.versions.last:
-        return None
-    return {**entry, "max_version": api.versions.last}
+        return last if allow_unknown else ABSENT
+    if last <= api.versions.last or not (bears_addresses(api) or api.key == API_VERSIONS):
+        return last
+    return ABSENT if first > api.versions.last else api.versions.last
 
 
 def unsupported() -> bytes:

@@ -174,12 +174,23 @@ def test_answers_to_requests_in_a_gap_are_their_sizes() -> None:
     ]  # fmt: skip
 
 
-def test_a_request_without_an_answer_gives_way_to_the_next_one_that_has() -> None:
+def test_answers_in_another_order_belong_to_the_requests_with_their_ids() -> None:
     reader = ConnectionReader(CONNECTION, Keeping("keep"))
     for number in (1, 2, 3):
         reader.feed("request", heartbeat(number).request, 0)
-    (row,) = reader.feed("response", heartbeat(3).answer or b"", 0)
-    assert (row.exchange, len(reader.pending)) == (2, 0)
+    rows = [row for number in (3, 1) for row in reader.feed("response", heartbeat(number).answer or b"", 0)]
+    assert [(row.exchange, row.correlation_id) for row in rows] == [(2, 3), (0, 1)]
+    assert len(reader.pending) == 1
+
+
+def test_find_coordinator_0_may_be_answered_with_id_0() -> None:
+    """As Kafka 0.8.2 does while it has no topic."""
+    request = exchange("FindCoordinator", 0, {"key": "app"}, {}, 7).request
+    answer = bytes.fromhex("0000001000000000000fffffffff0000ffffffff")
+    reader = ConnectionReader(CONNECTION, Keeping("keep"))
+    reader.feed("request", request, 0)
+    (row,) = reader.feed("response", answer, 0)
+    assert (row.exchange, row.correlation_id, row.api_key, row.frame) == (0, 0, 10, answer[4:])
 
 
 @cuts

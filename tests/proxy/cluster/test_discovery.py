@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from klamm.decoders import API
+from klamm.decoders import API, encode
 from klamm.decoders.headers import response_frame
 from klamm.proxy.cluster.conversation import Unanswered, Way
 from klamm.proxy.cluster.own_requests.discovery import Found, discover
 from klamm.proxy.config import Address
 from klamm.proxy.edge.sockets import tls_context
 from klamm.proxy.session.rewriting.topology import NodeKey
-from tests.fakes.broker import Broker, Cluster, Connection, Request, closes, framed, resets
+from tests.fakes.broker import Broker, Cluster, Connection, Request, api_versions, closes, framed, resets
 from tests.fakes.waiting import on_uvloop
 
 PLAIN = Way(5.0)
@@ -226,12 +226,7 @@ def raw(data: bytes) -> Callable[[Connection, Request], bytes]:
 STRANGE = [
     ("ApiVersions", raw(b"HTTP/1.1 400 Bad Request\r\n\r\n")),
     ("ApiVersions", raw(b"\xff\xff\xff\xff")),
-    ("ApiVersions", raw(b"\0\0\0\4\0\0\0\1")),
     ("ApiVersions", raw(b"\0\0\0\4\0\0\0\7")),
-    ("ApiVersions", raw(response_frame(API[18], 0, 1, b"\0\0\0"))),
-    ("ApiVersions", lambda *_: {"api_keys": []}),
-    ("ApiVersions", lambda *_: {"api_keys": [{"api_key": 3, "min_version": 50, "max_version": 60}]}),
-    ("ApiVersions", lambda *_: {"api_keys": [{"api_key": 3, "min_version": -1, "max_version": -1}]}),
     ("Metadata", raw(b"\0\0\0\4\0\0\0\2")),
     ("Metadata", raw(b"\0\0\0\x0a\0\0\0\2\0\xff\xff\xff\xff\xff")),
     ("Metadata", raw(response_frame(API[3], 12, 2, bytes(3)))),
@@ -247,6 +242,48 @@ async def test_a_strange_answer_is_one_line_that_names_the_address(name: str, an
         reason = await refusal(address_of(broker))
         assert str(address_of(broker)) in reason
         assert "\n" not in reason
+
+
+NOTHING_OFFERED = [
+    raw(b"\0\0\0\4\0\0\0\1"),
+    raw(response_frame(API[18], 0, 1, b"\0\0\0")),
+    raw(response_frame(API[18], 0, 1, b"\0\x1d")),
+    raw(response_frame(API[18], 0, 1, bytes(7))),
+    lambda *_: {"api_keys": []},
+    lambda *_: {"api_keys": [{"api_key": 3, "min_version": 50, "max_version": 60}]},
+    lambda *_: {"api_keys": [{"api_key": 3, "min_version": -1, "max_version": -1}]},
+]
+
+
+@pytest.mark.parametrize("answer", NOTHING_OFFERED)
+@on_uvloop
+async def test_a_broker_that_offers_nothing_is_asked_for_metadata_0(answer: Any) -> None:
+    async with Broker(Cluster(), 1).listening() as broker:
+        broker.answers["ApiVersions"] = answer
+        found = await discover(address_of(broker), PLAIN)
+        assert list(found.nodes) == [NodeKey("broker", 1)]
+        [asked] = broker.requests("Metadata")
+        assert asked.version == 0
+        for unknown in (closes, raw(response_frame(API[3], 0, 1, b"\0"))):
+            broker.answers["Metadata"] = unknown
+            assert "offers neither Metadata nor DescribeCluster" in await refusal(address_of(broker))
+
+
+@pytest.mark.parametrize("behind", [b"\0", bytes(5)])
+@on_uvloop
+async def test_what_stands_behind_an_answer_to_api_versions_hides_nothing(behind: bytes) -> None:
+    async with Broker(Cluster(), 1).listening() as broker:
+
+        def longer(connection: Connection, request: Request) -> bytes:
+            values = api_versions(connection, request)
+            assert isinstance(values, dict)
+            return response_frame(
+                API[18], request.version, 1, encode(values, 18, request.version, "response") + behind
+            )
+
+        broker.answers["ApiVersions"] = longer
+        found = await discover(address_of(broker), PLAIN)
+        assert (list(found.nodes), found.is_old) == ([NodeKey("broker", 1)], False)
 
 
 @on_uvloop

@@ -51,5 +51,5 @@ async def test_each_hit_of_each_rule_that_logs_is_a_line_with_the_rules_name() -
     refused = [line for line in found if line["event"] == "rule_refused"]
     assert [(line.get("rule"), line["level"], line.get("suppressed")) for line in refused] == [
         ("policy", "warning", None),
-        (None, "warning", 9),  # at the end of the log
+        ("policy", "warning", 9),  # at the end of the log
     ]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from klamm.decoders import API, DecodeError, decode, encode
+from klamm.decoders import API, decode, encode
 from klamm.decoders.headers import refuses_version
 from klamm.proxy.session.rewriting.api_versions import clamped, unsupported
 from klamm.rules.plan import bears_addresses
@@ -103,11 +103,36 @@ def test_an_answer_that_refuses_the_version_passes_in_layout_0() -> None:
     assert clamped(body, 4, False) is body
 
 
-def test_an_answer_that_does_not_decode_is_refused() -> None:
-    body = answer([(3, 0, 12)])
+@pytest.mark.parametrize("version", range(5))
+def test_an_answer_that_is_cut_short_loses_only_the_entries_that_may_not_pass(version: int) -> None:
+    """Wherever it is cut: what is left is the beginning of the whole answer's, but for the count."""
+    rows = [(3, 0, 12), (999, 0, 1), (1, 0, 32767), (0, 0, 9)]
+    body = answer(rows, version)
+    whole, entry = clamped(body, version, False), 7 if version >= 3 else 6
+    start = 2 + (1 if version >= 3 else 4)
     for end in range(len(body)):
-        with pytest.raises(DecodeError):
-            clamped(body[:end], 3, False)
+        new, read = clamped(body[:end], version, False), max(end - start, 0) // entry
+        if read < 2:
+            assert new == body[:end]
+        else:
+            assert new[start:] == whole[start : len(new)] or read == 2
+            assert int.from_bytes(new[2:start], "big") == int.from_bytes(body[2:start], "big") - 1
+            assert len(new) == end - entry
+
+
+@pytest.mark.parametrize("version", range(5))
+@pytest.mark.parametrize("behind", [b"\0", b"\0" * 4, b"\xff" * 30])
+def test_bytes_behind_an_answer_stay(version: int, behind: bytes) -> None:
+    for rows in ([(3, 0, 12)], [(999, 0, 1), (1, 0, 32767)]):
+        body = answer(rows, version)
+        assert clamped(body + behind, version, False) == clamped(body, version, False) + behind
+
+
+@pytest.mark.parametrize("version", range(5))
+@pytest.mark.parametrize("body", ["", "00", "001d", "0000ffffffff", "000000", "00000000000a"])
+def test_an_answer_without_entries_is_the_same_object(version: int, body: str) -> None:
+    short = bytes.fromhex(body)
+    assert clamped(short, version, False) is short
 
 
 def test_klamms_own_answer_offers_its_range_in_layout_0() -> None:

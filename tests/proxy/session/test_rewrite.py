@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from klamm.decoders import API, decode, encode
+from klamm.decoders import API, DecodeError, decode, encode
 from klamm.decoders.compile import UNREADABLE
 from klamm.proxy.session.rewriting.addresses import Unbound, neutralise, rewrite
 from klamm.rules.plan import Endpoints, endpoints
@@ -78,19 +78,57 @@ def test_a_body_comes_out_as_if_it_had_been_written_with_these_addresses(name: s
     assert changed > 5
 
 
+def with_addresses(name: str, version: int) -> bytes:
+    """A body that names nodes, each at a host in .internal."""
+    random, changed = Random(version), None
+    while changed is None:
+        values = named(values_of(API[name].response, version, random), random)
+        body = encode(values, name, version, "response")
+        changed = rewrite(spans(name, version), body, 0, len(body), standing)
+    return body
+
+
 @ALL
-def test_a_body_cut_short_is_refused_or_has_no_address_of_the_cluster(name: str, version: int) -> None:
-    values = named(values_of(API[name].response, version, Random(3)), Random(4))
-    body = encode(values, name, version, "response")
-    refused = 0
-    for end in range(0, len(body), 7):
-        try:
-            pieces = rewrite(spans(name, version), body[:end], 0, end, standing)
-        except UNREADABLE:
-            refused += 1
+def test_a_body_goes_on_wherever_it_is_cut_unless_that_is_within_an_address(name: str, version: int) -> None:
+    body = with_addresses(name, version)
+    pieces = rewrite(spans(name, version), body, 0, len(body), standing) or []
+    whole, last = b"".join(pieces), len(body) - len(pieces[-1])
+    cuts = {end: cut_at(body, end, spans(name, version)) for end in range(len(body))}
+    for end, new in cuts.items():
+        if end >= last:
+            assert (new or b"") + body[end:] == whole
         else:
-            assert b".internal" not in b"".join(pieces or [])
-    assert refused
+            assert new is None or b".internal" not in new
+    assert None in cuts.values()
+
+
+def cut_at(body: bytes, end: int, where: Endpoints) -> bytes | None:
+    """What goes on of the body's beginning; None where it is refused."""
+    try:
+        pieces = rewrite(where, body[:end], 0, end, standing, tolerant=True)
+    except DecodeError as refused:
+        return None if "ends within an address" in refused.reason else b""
+    return b"".join(pieces or [body[:end]])
+
+
+@ALL
+def test_bytes_behind_a_body_stay(name: str, version: int) -> None:
+    body, where = with_addresses(name, version), spans(name, version)
+    for tolerant in (False, True):
+        whole = b"".join(rewrite(where, body, 0, len(body), standing, tolerant) or [])
+        longer = rewrite(where, body + b"\xff" * 9, 0, len(body) + 9, standing, tolerant)
+        assert b"".join(longer or []) == whole + b"\xff" * 9
+
+
+def test_an_address_whose_tag_lies_about_its_size_is_refused() -> None:
+    """Kafka's clients read a known tagged field by its layout, librdkafka by its size."""
+    rows = [{"node_id": 1, "host": "h", "port": 9092, "rack": None}]
+    body = encode({"node_endpoints": rows}, "Fetch", 16, "response")
+    size = body.index(b"\x01\x00\x0d") + 2
+    for wrong in (12, 14, 0):
+        lying = body[:size] + bytes([wrong]) + body[size + 1 :]
+        with pytest.raises(DecodeError, match=f"tag 0 announces {wrong} bytes, its value takes 13"):
+            rewrite(spans("Fetch", 16), lying + b"\0", 0, len(lying) + 1, standing, tolerant=True)
 
 
 def named(values: Any, random: Random) -> Any:
@@ -202,12 +240,36 @@ def test_endpoints_in_an_array_are_blanked_at_the_same_length(
     assert kept == dict(further)
 
 
-STRANGE_TAILS = [b"", b"\xff" * 20, b"\1\0\xff\xff\xff\xff\x7f", b"\1" + b"\x80" * 9]
+@pytest.mark.parametrize(
+    ("tail", "in_tag"),
+    [
+        *[(tail, False) for tail in ("", "00", "01", "0000", "0100", "0002", "010002", "010000ffff")],
+        *[(tail, True) for tail in ("", "00", "01", "0107", "010702", "01070201", "0000ffff")],
+    ],
+)
+def test_a_tail_without_endpoints_stays_as_it_is(tail: str, in_tag: bool) -> None:
+    assert neutralise(bytes.fromhex(tail), in_tag) == bytes.fromhex(tail)
+
+
+@pytest.mark.parametrize("name", ["Fetch", "ShareFetch"])
+def test_a_tail_with_bytes_behind_it_or_with_less_is_blanked(name: str) -> None:
+    """Whatever is left of it has no address, the same length, and no endpoint in any layout."""
+    _, tail = parts(name, 18 if name == "Fetch" else 2, {"responses": [], "node_endpoints": ENDPOINTS[-3]})
+    longer = neutralise(tail + b"\xff" * 9, name == "Fetch")
+    assert longer == neutralise(tail, name == "Fetch") + b"\xff" * 9
+    for end in range(len(tail) - 1 if name == "ShareFetch" else 0, len(tail)):
+        new = neutralise(tail[:end], name == "Fetch")
+        assert len(new) == end
+        assert b"hhhh" not in new
+
+
+STRANGE_TAILS = [b"\xff" * 20, b"\2" + b"\x80" * 29]
 
 
 @pytest.mark.parametrize(("name", "version"), [("Fetch", 18), ("ShareFetch", 2)])
-def test_a_tail_that_does_not_decode_is_refused(name: str, version: int) -> None:
+def test_a_tail_whose_addresses_cannot_be_found_is_refused(name: str, version: int) -> None:
     _, tail = parts(name, version, {"responses": [], "node_endpoints": ENDPOINTS[-3]})
-    for wrong in (*(tail[:end] for end in range(len(tail) - 1)), *STRANGE_TAILS):
+    cut = (tail[:end] for end in range(2, len(tail) - 1)) if name == "ShareFetch" else ()
+    for wrong in (*cut, *STRANGE_TAILS):
         with pytest.raises(UNREADABLE):
             neutralise(wrong, name == "Fetch")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from random import Random
 from typing import Any
 
@@ -378,23 +379,132 @@ def test_an_answer_that_cannot_be_closes_with_a_reason(answer: bytes, kind: str)
         assert kinds(outcome.events) == [(Close, kind)]
 
 
+def asked(name: str, version: int, correlation: int, **values: Any) -> Exchanged:
+    return exchange(name, version, {}, values, correlation)
+
+
+def reordered(exchanges: list[Exchanged], order: Sequence[int]) -> list[Exchanged]:
+    """The requests in their order, all before the answers, which come in another."""
+    requests = b"".join(one.request for one in exchanges)
+    return [Exchanged(requests, b"".join(exchanges[number].answer or b"" for number in order))]
+
+
+@pytest.mark.parametrize("order", [(1, 0, 2, 3, 4), (4, 3, 2, 1, 0), (0, 2, 1, 4, 3), (3, 0, 1, 2, 4)])
+def test_answers_in_another_order_belong_to_the_requests_with_their_ids(order: tuple[int, ...]) -> None:
+    """Equal requests of one read among them, and answers in which addresses are replaced."""
+    five = [
+        asked("Heartbeat", 4, 1),
+        asked("Heartbeat", 4, 2, error_code=27),
+        asked("Metadata", 12, 3, brokers=BROKERS),
+        asked("Heartbeat", 4, 4),
+        asked("ListGroups", 4, 5),
+    ]
+    expected = {
+        number: play([one], whole).client for number, one in enumerate(five)
+    }  # each alone gives what it gives among the others
+    for cut in (whole, byte_by_byte, at_random(Random(1), 40)):
+        outcome = play(reordered(five, order), cut)
+        assert outcome.client == b"".join(expected[number] for number in order)
+        assert {event.kind for event in outcome.events} == {"out_of_order"}
+    messages = [event.message for event in play(reordered(five, (4, 0, 1, 2, 3)), whole).events]
+    assert messages == ["an answer to ListGroups came before that to Heartbeat, which was asked before"]
+
+
+def test_errors_of_answers_in_another_order_are_counted_for_their_api() -> None:
+    at = ground()
+    two = [asked("Heartbeat", 4, 1, error_code=27), asked("ListGroups", 4, 2, error_code=15)]
+    play(reordered(two, (1, 0)), whole, at)
+    errors = {key[3]: dict(one.errors) for key, one in at.stats.requests.items()}
+    assert errors == {"Heartbeat": {27: 1}, "ListGroups": {15: 1}}
+
+
+def test_find_coordinator_0_may_be_answered_with_id_0() -> None:
+    """As Kafka 0.8.2 does while it has no topic: kafka-python takes it for 0.8.1 without that answer."""
+    came = bytes.fromhex("0000001000000000000fffffffff0000ffffffff")
+    one = asked("FindCoordinator", 0, 7)
+    for cut in (whole, byte_by_byte):
+        outcome = play([Exchanged(one.request, came), produce(9, 2)], cut)
+        assert outcome.client == came + (produce(9, 2).answer or b"")
+        assert outcome.events == ()
+
+
+@pytest.mark.parametrize(
+    ("correlation", "why"), [(9, "which no request has"), (3, "which several requests have")]
+)
+def test_an_answer_that_could_be_nobodys_or_anybodys_closes_and_both_ids_are_said(
+    correlation: int, why: str
+) -> None:
+    four = [asked("Heartbeat", 4, number) for number in (2, 3, 4, 3)]
+    wrong = asked("Heartbeat", 4, correlation)
+    outcome = play([Exchanged(b"".join(one.request for one in four), wrong.answer)], whole)
+    [closed] = outcome.events
+    assert closed.kind == "correlation_mismatch"
+    assert f"with correlation id {correlation}, {why}; the oldest is Heartbeat with 2" in closed.message
+
+
 def test_a_response_nobody_asked_for_closes() -> None:
     outcome = play([Exchanged(b"", b"\0\0\0\4\0\0\0\1")], whole)
     assert kinds(outcome.events) == [(Close, "unexpected_response")]
 
 
-def test_a_body_that_does_not_decode_passes_when_only_watched_and_closes_when_it_may_carry_addresses() -> (
-    None
-):
-    broken = exchange("Heartbeat", 4, {"group_id": "g"}, {}, 1)
-    short = Exchanged(broken.request, b"\0\0\0\6\0\0\0\1\0\0")
-    outcome = play([short], whole)
-    assert outcome.client == short.answer
+ODD = [  # API, version, the whole answer, the place and the reason in the log
+    ("Heartbeat", 4, "000000060000000100 00", "does not decode"),
+    ("ApiVersions", 1, "0000001000000001 0000 00000001 001200000001", "throttle_time_ms at byte 12: needs 4"),
+    ("ApiVersions", 2, "0000001000000001 0000 00000001 001200000001", "version 0's layout fits"),
+    (
+        "ApiVersions",
+        0,
+        "0000001400000001 0000 00000001 001200000003 00000000",
+        "the body at byte 12: 4 bytes left over; the layouts of versions 1, 2 fit",
+    ),
+    ("ApiVersions", 3, "0000001400000001 0000 02 0012 0000 0003 00 00000000 00 07", "1 bytes left over"),
+    ("ApiVersions", 3, "0000001200000001 0000 02 0012 0000 0003 00 00000000", "needs 1 bytes, 0 left"),
+    ("ApiVersions", 0, "0000000600000001 001d", "api_keys at byte 2: needs 4 bytes, 0 left"),
+    ("ApiVersions", 0, "0000000a00000001 0000 ffffffff", "null where null is not allowed"),
+    ("FindCoordinator", 0, "0000001000000001 000f ffffffff ffff ffffffff", "host at byte 8: null where"),
+    ("Metadata", 1, "0000001000000001 ffffffff 00000001 00000000", "brokers at byte 4: null where"),
+    ("Metadata", 12, "000000090000000100 00000000", "brokers at byte 4: needs 1 bytes, 0 left"),
+    ("Fetch", 16, "0000001000000001 00 00000000 0000 00000000 01", "needs 1 bytes, 0 left"),
+    ("Fetch", 16, "0000001400000001 00 00000000 0000 00000000 01 01 00 01 00", "null where null is not"),
+    ("ShareFetch", 1, "0000001100000001 00 00000000 0000 00 00000000 01 00", "node_endpoints"),
+]
+
+
+@pytest.mark.parametrize(("api", "version", "answer", "reason"), ODD)
+def test_an_answer_without_an_address_goes_on_whether_it_decodes_or_not(
+    api: str, version: int, answer: str, reason: str
+) -> None:
+    came = bytes.fromhex(answer)
+    came = (len(came) - 4).to_bytes(4, "big") + came[4:]
+    for cut in (whole, byte_by_byte):
+        outcome = play([Exchanged(exchange(api, version, {}, None, 1).request, came), produce(9, 2)], cut)
+        assert outcome.client == came + (produce(9, 2).answer or b"")
+        [event] = outcome.events
+        assert (event.kind, event.api) == ("undecodable", api)
+        assert reason in event.message
+
+
+def test_a_null_host_hides_no_address_that_follows() -> None:
+    rows = [{**BROKERS[0], "host": "?"}, BROKERS[0]]
+    made = exchange("Metadata", 4, {}, {"brokers": rows, "topics": []})
+    assert made.answer is not None
+    null = made.answer.replace(b"\0\1?", b"\xff\xff")
+    came = (len(null) - 4).to_bytes(4, "big") + null[4:]
+    outcome = play([Exchanged(made.request, came)], whole)
     assert [event.kind for event in outcome.events] == ["undecodable"]
-    bad = Exchanged(metadata(12).request, b"\0\0\0\x09\0\0\0\1\0\0\0\0\0")
+    assert b"kafka-1.internal" not in outcome.client
+    assert ADVERTISE.encode() in outcome.client
+
+
+def test_a_body_in_which_addresses_cannot_be_found_closes_with_the_place_and_the_reason() -> None:
+    brokers = b"\3" + b"\0\0\0\1" + b"\x80" * 6 + bytes(40)
+    bad = Exchanged(metadata(12).request, b"\0\0\0\x40\0\0\0\1\0\0\0\0\0" + brokers + bytes(4))
     outcome = play([bad], whole)
     assert outcome.client == b""
-    assert kinds(outcome.events) == [(Close, "unrewritable")]
+    [closed] = outcome.events
+    assert closed.kind == "unrewritable"
+    assert "brokers[0].host at byte" in closed.message
+    assert "a varint of more than 5 bytes" in closed.message
 
 
 def token(data: bytes) -> bytes:

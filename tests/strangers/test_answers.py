@@ -1,0 +1,112 @@
+"""Answers that are not quite Kafka's, to real clients: what works directly works through klamm."""
+
+from __future__ import annotations
+
+import subprocess
+import uuid
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any, NamedTuple
+
+import pytest
+
+from klamm.decoders.headers import refuses_version
+from tests.brokers.kraft import Cluster
+from tests.clients import programs
+from tests.e2e import topics
+from tests.e2e.klamm_process import klamm_in_front_of
+from tests.strangers.changing import Asked, Change, changing
+
+pytestmark = pytest.mark.brokers
+
+CLIENTS = ["librdkafka", "java", "kafkajs", "aiokafka", "kafka-python"]
+COUNT, PATIENCE_S = 20, 8  # a busy machine needs a second for what takes a tenth
+
+
+def of_api_versions(change: Change) -> Change:
+    """Refusals of a version stay as they are."""
+
+    def changed(asked: Asked, body: bytes) -> bytes:
+        return change(asked, body) if asked.api == "ApiVersions" and not refuses_version(body) else body
+
+    return changed
+
+
+def without_throttle_time(asked: Asked, body: bytes) -> bytes:
+    return body[:-4] if asked.version in (1, 2) else body
+
+
+def refused(asked: Asked, body: bytes) -> bytes:
+    """Error 35 with version 0's layout to versions above 2: clients ask again with an older one."""
+    return body if asked.version <= 2 else bytes.fromhex("0023 00000001 0012 0000 0002")
+
+
+STRANGERS: dict[str, Change] = {
+    "Kafka": lambda asked, body: body,
+    "ApiVersions 1 and 2 without throttle_time_ms": of_api_versions(
+        lambda asked, body: refused(asked, without_throttle_time(asked, body))
+    ),
+    "ApiVersions with bytes behind its end": of_api_versions(lambda asked, body: body + bytes(4)),
+    "ApiVersions 3 without its last tagged section": of_api_versions(
+        lambda asked, body: body[:-1] if asked.version >= 3 else body
+    ),
+    "ApiVersions with an error and nothing else": of_api_versions(lambda asked, body: b"\0\x1d"),
+    "ApiVersions with a null array": of_api_versions(
+        lambda asked, body: b"\0\0" + (bytes(6) if asked.version >= 3 else b"\xff" * 4)
+    ),
+}
+
+
+class Outcome(NamedTuple):
+    """How many records of a client were acknowledged, and how many it read; -1: it failed."""
+
+    acknowledged: int
+    read: int
+
+
+FAILED = Outcome(-1, -1)
+Ground = tuple[str, str, str]  # the stranger, its address, and that of klamm in front of it
+
+
+@pytest.fixture(scope="module", params=STRANGERS)
+def ground(
+    request: pytest.FixtureRequest, kafka: Cluster, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Ground]:
+    brokers = {node_id: kafka.address(node_id) for node_id in kafka.brokers}
+    log = tmp_path_factory.mktemp("strangers") / "klamm.log"
+    with (
+        changing(brokers, STRANGERS[request.param]) as direct,
+        klamm_in_front_of(direct, "127.0.0.1", log, foreseen=["undecodable"]) as klamm,
+    ):
+        yield request.param, direct, klamm.bootstrap
+
+
+def outcome(client: str, bootstrap: str, topic: str) -> Outcome:
+    """Of records that a client produces to the topic, and reads from it in a group."""
+    actions: list[dict[str, Any]] = [
+        {"do": "produce", "topic": topic, "count": COUNT, "timeout_s": PATIENCE_S},
+        {"do": "consume", "topic": topic, "count": COUNT, "group": topic, "timeout_s": PATIENCE_S},
+    ]
+    command = programs.command(client, bootstrap, *actions)
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=3 * PATIENCE_S, check=False)
+    except subprocess.TimeoutExpired:  # the Java client has no end for a broker that it cannot read
+        return FAILED
+    seen = programs.results(done.stdout)
+    if done.returncode or len(seen) < len(actions):
+        return FAILED
+    return Outcome(seen[0]["acknowledged"], seen[1]["count"])
+
+
+@pytest.mark.sampled(12)
+@pytest.mark.parametrize("client", CLIENTS)
+def test_what_works_directly_works_through_klamm(client: str, ground: Ground, kafka: Cluster) -> None:
+    stranger, *addresses = ground
+    names = [f"stranger-{uuid.uuid4().hex[:8]}" for _ in addresses]
+    for name in names:
+        topics.create(kafka.bootstrap(), name, topics.spread())
+    with ThreadPoolExecutor(len(addresses)) as pool:
+        direct, through = pool.map(partial(outcome, client), addresses, names)
+    assert through == direct
+    assert stranger != "Kafka" or direct == Outcome(COUNT, COUNT)
