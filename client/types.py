@@ -131,8 +131,9 @@ class Cluster(Struct, frozen=True):
 
 class Body(Struct, frozen=True):
     """One side of an exchange. `values` as in `klamm wire`, secrets and records as their sizes; or `raw`,
-    which rules have not changed. Beside `raw`, where it differs: `came`, the body before klamm replaced
-    addresses in it, and `sent`, what rules made of it. `withheld`: nothing of it went on.
+    which rules have not changed. `reason`: why there are no values, or no bytes, or where the body is not as
+    its layout says. Beside `raw`, where it differs: `came`, the body before klamm replaced addresses in it,
+    and `sent`, what rules made of it. `withheld`: nothing of it went on.
     """
 
     bytes: int

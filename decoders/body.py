@@ -27,6 +27,11 @@ def _reader(key: int | str, version: int, side: Side) -> compile.Read:
 
 
 @cache
+def _ends(key: int | str, version: int, side: Side) -> compile.Pick:
+    return compile.ends(layout(key, version, side))
+
+
+@cache
 def _writer(key: int | str, version: int, side: Side) -> compile.Write:
     return compile.write(layout(key, version, side))
 
@@ -49,6 +54,17 @@ def decode_prefix(body: bytes, key: int | str, version: int, side: Side) -> tupl
     except compile.UNREADABLE:
         pass  # only out of here are the values read so far let go
     return interpret.read(layout(key, version, side), body)
+
+
+def is_whole(
+    key: int | str, version: int, side: Side, data: bytes, start: int = 0, end: int | None = None
+) -> bool:
+    """Does the body data[start:end] end where its layout does? Quick: no value is read. Raises UnknownApi."""
+    end = len(data) if end is None else end
+    try:
+        return bool(_ends(key, version, side)(data, start, end)[0] == end)
+    except compile.UNREADABLE:
+        return False
 
 
 def decode_so_far(body: bytes, key: int | str, version: int, side: Side) -> dict[str, Any]:

@@ -28,7 +28,7 @@ from klamm.decoders.tags import Malformed, long_uvarint, skip_tags, unknown_tags
 
 __all__ = [
     "TAG_PATH", "UNREADABLE", "UNWRITABLE", "Locate", "Malformed", "Path", "Pick", "Read", "Walk", "Write",
-    "beyond", "locate", "long_uvarint", "pick", "read", "skip_tags", "unknown_tags", "walk", "write",
+    "beyond", "ends", "locate", "long_uvarint", "pick", "read", "skip_tags", "unknown_tags", "walk", "write",
 ]  # fmt: skip
 
 Read = Callable[[bytes, int, int], tuple[dict[str, Any], int]]
@@ -65,6 +65,11 @@ def walk(layout: Layout, paths: tuple[Path, ...], stop: str | None = None, most:
 def beyond(layout: Layout, most: int) -> Callable[[bytes, int, int], bool]:
     """Has a body more than `most` elements of arrays? Raises as `pick` does."""
     return Counter(layout, most).made("data, pos, end")
+
+
+def ends(layout: Layout) -> Pick:
+    """(pos,): the position after a body, in which nothing is read. Raises as `pick` does."""
+    return Picker(layout, "end", (), "-").made("data, pos, end")
 
 
 def locate(layout: Layout, paths: tuple[Path, ...]) -> Locate:

@@ -10,7 +10,9 @@ from typing import Any, NamedTuple
 
 from klamm.client.types import Body, Exchange
 from klamm.decoders import DecodeError
+from klamm.decoders.body import is_whole
 from klamm.decoders.error_codes import error_name
+from klamm.decoders.oddity import oddity
 from klamm.decoders.schema import SECRET, Api, Side, marked
 from klamm.rules.frame import Frame, Treatment
 from klamm.rules.json_form import to_json
@@ -142,7 +144,10 @@ def body(frame: Frame, raw: bool) -> Body:
         values = to_json(frame.api.fields(frame.side), frame.version, frame.values)
     except DecodeError as problem:
         return Body(size, reason=str(problem), withheld=withheld)
-    reason = f"a {frame.api.name} {frame.side} carries secrets" if secret else ""
+    of = frame.api.key, frame.version, frame.side
+    reason = "" if is_whole(*of, frame.body) else oddity(frame.body, *of)
+    if secret:
+        reason = f"a {frame.api.name} {frame.side} carries secrets"
     return Body(size, values=values, reason=reason, withheld=withheld)
 
 

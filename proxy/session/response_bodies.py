@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import chain, islice
 from typing import Any
 
+from klamm.decoders.body import is_whole
 from klamm.decoders.compile import UNREADABLE, skip_tags
 from klamm.decoders.failures import DecodeError
 from klamm.decoders.headers import answered_version
@@ -50,7 +51,9 @@ class ResponseBodies:
         if plan.hold:
             return self._held(data, pos, length, memory)
         if plan.response is None:
-            if not plan.logged:
+            if whole and not memory.whole_answer:
+                self._look_at_end(memory, data, pos, end)
+            if not plan.logged and (memory.whole_answer or not whole):
                 memory.answer = ResponsePattern(4, self.connection.context.frame_limit, NO_ERRORS)
             return NO_ERRORS, None
         if not whole and plan.tail is not None and length <= TAIL_HELD:
@@ -73,6 +76,8 @@ class ResponseBodies:
             )
             if not memory.response_summary.named or elements(columns) > COLUMNS_LIMIT:
                 memory.answer_columns = None
+        if whole and not memory.whole_answer:
+            self._look_at_end(memory, data, pos, end)
         if plan.tail is not None and plan.response.column(tuple(columns), (plan.tail, "node_id")):
             return (
                 self._rewritten(data, pos, body, end, memory)
@@ -80,7 +85,7 @@ class ResponseBodies:
                 else (memory.response_summary, self.passing.whole(memory, data, pos, body, end))
             )
         known, memory.answer = memory.answer, NO_PATTERN
-        if memory.answer_columns is not None and not plan.logged:
+        if memory.answer_columns is not None and not plan.logged and (memory.whole_answer or not whole):
             if plan.shape is None and stop - pos <= MEMORY_LIMIT:
                 most = self.connection.context.frame_limit
                 memory.answer = ResponsePattern(
@@ -184,7 +189,13 @@ class ResponseBodies:
                 return summary, None
             new = [data[body:end]]
         late = end - there
-        if late == 0 and end - pos <= HELD_MEMORY_LIMIT and plan.hold and summary.named:
+        if (
+            late == 0
+            and end - pos <= HELD_MEMORY_LIMIT
+            and plan.hold
+            and summary.named
+            and memory.whole_answer
+        ):
             if self.keeper is not None and self.keeper is not memory:
                 self.keeper.held, self.keeper.replaced = None, []
             self.keeper = memory
@@ -211,8 +222,11 @@ class ResponseBodies:
         """The summary of a held response. If it is not whole, a walk reads it while the rest passes. `odd`:
         its addresses had to be looked for by the slow way.
         """
+        memory.whole_answer = False
         if odd:
             self.connection.undecodable(memory.plan, "response", data[body:end])
+        elif end <= len(data):
+            self._look_at_end(memory, data, pos, end)
         if memory.plan.response is None:
             return NO_ERRORS
         if end > len(data):
@@ -223,9 +237,19 @@ class ResponseBodies:
                 memory, memory.plan.response.pick(data, body, end)[:-1]
             )
         except UNREADABLE:
-            if not odd:
-                self.connection.undecodable(memory.plan, "response", data[body:end])
             return NO_ERRORS
+
+    def _look_at_end(self, memory: ApiMemory, data: bytes, pos: int, end: int) -> None:
+        """Does the body of a whole response end where its layout does? If not, that is counted and logged."""
+        plan = memory.plan
+        try:
+            body = self._body(memory, data, pos, end)
+        except UNREADABLE:
+            self.connection.undecodable(plan, "response", HEADER)
+            return
+        memory.whole_answer = is_whole(plan.key, plan.version, "response", data, body, end)
+        if not memory.whole_answer:
+            self.connection.undecodable(plan, "response", data[body:end])
 
     def _start_walk(self, memory: ApiMemory, data: bytes, pos: int, end: int) -> Met | None:
         """Read a frame while it passes; the part of it that is here goes on at once."""

@@ -484,6 +484,56 @@ def test_an_answer_without_an_address_goes_on_whether_it_decodes_or_not(
         assert reason in event.message
 
 
+LEFT = [  # API, version, the whole answer, what the log says
+    (
+        "Heartbeat",
+        0,
+        "0000000a00000001 000000000 01b",
+        "the body at byte 2: 4 bytes left over; the layouts of versions 1, 2, 3 fit",
+    ),
+    (
+        "OffsetCommit",
+        2,
+        "0000001900000001 00000000 00000001 0001 74 00000001 00000000 0019",
+        "the body at byte 4: 17 bytes left over; the layouts of versions 3, 4, 5, 6, 7 fit",
+    ),
+    (
+        "Metadata",
+        1,
+        "0000004500000001 00000001 00000001 0009 3132372e302e302e31 000053fd ffff 00000001"
+        "00000001 0000 0001 74 00 00000001 0000 00000000 00000001 00000001 00000001 00000001",
+        "topics[0].partitions[0].isr_nodes",
+    ),
+]
+
+
+@pytest.mark.parametrize(("api", "version", "answer", "reason"), LEFT)
+def test_an_answer_that_does_not_end_where_its_layout_does_is_counted_each_time(
+    api: str, version: int, answer: str, reason: str
+) -> None:
+    """Though all that metering wants of it can be read."""
+    came = bytes.fromhex(answer.replace(" ", ""))
+    came = (len(came) - 4).to_bytes(4, "big") + came[4:]
+    two = [Exchanged(exchange(api, version, {}, None, number).request, None) for number in (1, 1)]
+    for metering in ("header", "full"):
+        outcome = play([Exchanged(one.request, came) for one in two], whole, ground(Wishes(metering=metering)))
+        assert [event.kind for event in outcome.events] == ["undecodable"] * 2
+        assert reason in outcome.events[0].message
+        if api != "Metadata":
+            assert outcome.client == 2 * came
+
+
+def test_a_request_that_does_not_end_where_its_layout_does_is_counted_each_time() -> None:
+    one = exchange("Heartbeat", 0, {"group_id": "g", "member_id": "m"}, {})
+    longer = one.request + bytes(3)
+    longer = (len(longer) - 4).to_bytes(4, "big") + longer[4:]
+    outcome = play([Exchanged(longer, one.answer)] * 2, whole)
+    assert outcome.broker == 2 * longer
+    assert [event.kind for event in outcome.events] == ["undecodable"] * 2
+    assert "Heartbeat v0 request" in outcome.events[0].message
+    assert "3 bytes left over" in outcome.events[0].message
+
+
 def test_a_null_host_hides_no_address_that_follows() -> None:
     rows = [{**BROKERS[0], "host": "?"}, BROKERS[0]]
     made = exchange("Metadata", 4, {}, {"brokers": rows, "topics": []})
