@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+from klamm.proxy.config import Address
 from klamm.proxy.session.rewriting.free_ports import FreePorts
 
 MAX_CHANGES = 50  # told one by one in the log, of those that come together
@@ -83,9 +84,9 @@ class Topology:
             self._unreserve(key)
             node = self.nodes[key] = Node(key, host, port)
             self.revision += 1
-            self._changed(key, f"{kind} {node_id} found at {host}:{port}")
+            self._changed(key, f"{kind} {node_id} found at {Address(host, port)}")
         elif node.host != host or node.port != port:
-            self._changed(key, f"{kind} {node_id} moved from {node.host}:{node.port} to {host}:{port}")
+            self._changed(key, f"{kind} {node_id} moved from {Address(node.host, node.port)} to {Address(host, port)}")
             self.revision += 1
             node.host, node.port = host, port
         return node

@@ -58,6 +58,10 @@ MISTAKES = {
         "- {api: Produce, error: NOT_LEADER}",
         "2:27: rules[0].error: unknown error 'NOT_LEADER'; did you mean NOT_LEADER_OR_FOLLOWER?",
     ),
+    "the beginning of an error's name, misspelled": (
+        "- {api: Produce, error: NOT_LEADR}",
+        "2:27: rules[0].error: unknown error 'NOT_LEADR'; did you mean NOT_LEADER_OR_FOLLOWER?",
+    ),
     "an older name of an error, misspelled": (
         "- {api: Produce, error: NOT_LEADER_FOR_PARTITON}",
         "2:27: rules[0].error: unknown error 'NOT_LEADER_FOR_PARTITON'; did you mean "
