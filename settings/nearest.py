@@ -10,9 +10,7 @@ COMPARED = 1000  # words: among more than these, 20 ms of comparing, only a word
 
 
 def nearest(word: str, words: Iterable[str]) -> str | None:
-    """The closest of `words`, or of their beginnings before a "_", whatever its case; None where nothing comes
-    close.
-    """
+    """The closest of `words`, or of their beginnings before a "_", in any case; None where none is close."""
     by_fold = {known.casefold(): known for known in words}
     meant = word.casefold()
     if len(by_fold) > COMPARED:

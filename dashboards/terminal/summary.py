@@ -79,9 +79,21 @@ def summary(last: Counters) -> RenderableType:
         lines += [errors, Text()]
     p50 = _quantile(ever.own, own_bounds, 0.5)
     p99 = _quantile(ever.own, own_bounds, 0.99)
-    problems = sum(row["count"] for row in last["problems"])
-    lines.append(Text(f"klamm's own time: p50 {p50}, p99 {p99}. Problems met: {problems}."))
+    lines.append(Text(f"klamm's own time: p50 {p50}, p99 {p99}. Problems met: {_problems(last)}."))
     return Group(*lines)
+
+
+def _problems(last: Counters) -> str:
+    """How many of each kind, and with which APIs."""
+    kinds: dict[str, Counter[str]] = {}
+    for row in last["problems"]:
+        kinds.setdefault(row["kind"], Counter())[row["api"]] += row["count"]
+    told = [f"{kind} {apis.total()}{_with(sorted(filter(None, apis)))}" for kind, apis in kinds.items()]
+    return printable(", ".join(sorted(told))) or "none"
+
+
+def _with(apis: list[str]) -> str:
+    return f" ({', '.join(apis)})" if apis else ""
 
 
 def _quantile(row: Row, bounds_s: Sequence[float], share: float) -> str:

@@ -24,7 +24,7 @@ UNKNOWN_TOPIC_OR_PARTITION     60  Metadata of reporting on no-such-topic
 OFFSET_OUT_OF_RANGE            16  Fetch of reporting on payments
 REBALANCE_IN_PROGRESS           2  Heartbeat of billing-1
 
-klamm's own time: p50 17 µs, p99 50 µs. Problems met: 1.
+klamm's own time: p50 17 µs, p99 50 µs. Problems met: body does not decode 1 (Fetch).
 """
 
 

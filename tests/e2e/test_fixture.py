@@ -5,6 +5,7 @@ import inspect
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from klamm.client import AsyncKlamm
 from klamm.client.failures import Refused
 from klamm.client.faults import Fault
 from klamm.client.front import Front, in_front_of
+from tests.brokers.processes import wait_for
 from tests.client.mock_cluster import mock_cluster
 from tests.e2e import topics
 
@@ -312,6 +314,11 @@ SOUGHT: Mapping[str, tuple[Any, Any]] = {  # (a value that exists, a value that 
 }
 
 
+def both_find_the_same(klamm: Front, key: str, value: Any) -> bool:
+    """Of what is there when they are asked: an answer may come in between."""
+    return bool(klamm.wait_for(**{key: value}) == klamm.exchanges(**{key: value}))
+
+
 @on_the_real_one
 def test_exchanges_are_sought_by_whatever_is_said_of_them(klamm: Front, topic: str) -> None:
     with klamm.inject("Produce", "POLICY_VIOLATION", topic=topic):
@@ -319,8 +326,7 @@ def test_exchanges_are_sought_by_whatever_is_said_of_them(klamm: Front, topic: s
     assert deliver(klamm, topic, acks=1) is None
     assert consumed(klamm, topic, 2) == [b"one"] * 2
     for key, (there, absent) in SOUGHT.items():
-        found = klamm.wait_for(**{key: there})
-        assert found == klamm.exchanges(**{key: there}), key
+        wait_for(partial(both_find_the_same, klamm, key, there), key)
         klamm.assert_no(**{key: absent})
         with pytest.raises(AssertionError, match=r"\d+ exchanges of "):
             klamm.assert_no(**{key: there})

@@ -234,10 +234,10 @@ def test_a_client_authenticates_again_on_its_connections(
     options = ["--config", str(tmp_path / "klamm.yaml"), "--log", "SaslAuthenticate"]
     with klamm_in_front_of(kafka.bootstrap(), inside.host, tmp_path / "klamm.log", *options) as klamm:
         who = credentials(tmp_path, mechanism)
-        action = {"do": "produce", "topic": topic, "count": 600, "per_s": 100, **who}
+        action = {"do": "produce", "topic": topic, "count": 1200, "per_s": 100, **who}
         action |= {"security": "SASL_PLAINTEXT"}
         [line] = programs.results(inside.run(*programs.command(client, klamm.bootstrap, action)))
-        assert (line["acknowledged"], line["failed"]) == (600, [])
+        assert (line["acknowledged"], line["failed"]) == (1200, [])
         again = [each for each in logged(tmp_path / "klamm.log") if each.get("api") == "SaslAuthenticate"]
         each_time = 1 if mechanism == "PLAIN" else 2
         assert max(Counter(each["connection_id"] for each in again).values()) >= 2 * each_time

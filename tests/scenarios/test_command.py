@@ -70,6 +70,9 @@ phases:
 """
 
 
+MOCKED = ["undecodable"]  # librdkafka's mock cluster writes a byte too many behind answers to Metadata 13
+
+
 @pytest.fixture(scope="module")
 def klamm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Klamm]:
     """klamm in front of the mock cluster, and librdkafka at work through it."""
@@ -78,7 +81,8 @@ def klamm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Klamm]:
         cluster = Process([sys.executable, "-m", "klamm.cli.demo.cluster"], folder / "cluster.log")
         stack.callback(cluster.kill)
         bootstrap = wait_for(lambda: _address(cluster.log), "the mock cluster", [cluster])
-        klamm = stack.enter_context(klamm_in_front_of(bootstrap, "127.0.0.1", folder / "klamm.log"))
+        log = folder / "klamm.log"
+        klamm = stack.enter_context(klamm_in_front_of(bootstrap, "127.0.0.1", log, foreseen=MOCKED))
         program = [
             sys.executable,
             str(FOLDER / "librdkafka_workload.py"),

@@ -86,7 +86,9 @@ class Topology:
             self.revision += 1
             self._changed(key, f"{kind} {node_id} found at {Address(host, port)}")
         elif node.host != host or node.port != port:
-            self._changed(key, f"{kind} {node_id} moved from {Address(node.host, node.port)} to {Address(host, port)}")
+            self._changed(
+                key, f"{kind} {node_id} moved from {Address(node.host, node.port)} to {Address(host, port)}"
+            )
             self.revision += 1
             node.host, node.port = host, port
         return node

@@ -26,6 +26,7 @@ from tests.proxy.traffic import (
     Outcome,
     at_random,
     byte_by_byte,
+    exchange,
     metadata,
     play,
     produce,
@@ -144,3 +145,17 @@ def test_one_without_room_costs_no_frame() -> None:
     outcome = play(exchanges, at_random(Random(2), 300), at)
     assert listener.lost == len(exchanges)
     assert not [e for e in outcome.events if isinstance(e, Exchange)]
+
+
+def test_a_body_that_does_not_end_where_its_layout_does_says_so() -> None:
+    at, listener = watched()
+    one = exchange("Heartbeat", 0, {"group_id": "g", "member_id": "m"}, {})
+    answer = bytes.fromhex("0000000a00000001 00000000001b")
+    outcome = play([Exchanged(one.request, answer)], whole, at)
+    [found] = seen_by(listener, outcome)
+    assert found.request is not None
+    assert found.response is not None
+    assert body(found.request, raw=False).reason == ""
+    shown = body(found.response, raw=False)
+    assert shown.values == {"error_code": 0}
+    assert shown.reason == "the body at byte 2: 4 bytes left over; the layouts of versions 1, 2, 3 fit"

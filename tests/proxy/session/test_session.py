@@ -516,7 +516,9 @@ def test_an_answer_that_does_not_end_where_its_layout_does_is_counted_each_time(
     came = (len(came) - 4).to_bytes(4, "big") + came[4:]
     two = [Exchanged(exchange(api, version, {}, None, number).request, None) for number in (1, 1)]
     for metering in ("header", "full"):
-        outcome = play([Exchanged(one.request, came) for one in two], whole, ground(Wishes(metering=metering)))
+        outcome = play(
+            [Exchanged(one.request, came) for one in two], whole, ground(Wishes(metering=metering))
+        )
         assert [event.kind for event in outcome.events] == ["undecodable"] * 2
         assert reason in outcome.events[0].message
         if api != "Metadata":
