@@ -119,8 +119,8 @@ class ApiMemory:
     `prefix` is the bytes of the last request from its client id to the last field that was read, `summary`
     their summary: while these bytes come again, nothing is parsed. `least` is the length of the shortest
     request that can hold them. `before` keeps the same of the request before, for clients that alternate
-    between two topics. `answer` is the pattern of the last response. `whole_request`, `whole_answer`: one has
-    been seen that ends where its layout does.
+    between two topics. `answer` is the pattern of the last response. `whole_answer`: one has been seen that
+    ends where its layout does.
     """
 
     __slots__ = (
@@ -145,7 +145,6 @@ class ApiMemory:
         "revision",
         "summary",
         "whole_answer",
-        "whole_request",
     )  # fmt: skip
 
     def __init__(self, code: int, plan: Plan, counters: RequestCounters, client_id: str) -> None:
@@ -159,7 +158,7 @@ class ApiMemory:
         self.before: tuple[bytes, int, RequestSummary, EqualFrames | None] | None = None
         self.answer = NO_PATTERN
         self.equal_answers: EqualFrames | None = None
-        self.whole_request = self.whole_answer = plan.unknown is not None
+        self.whole_answer = plan.unknown is not None
         self.response_summary = NO_ERRORS
         self.answer_columns: list[Any] | None = None
         self.answer_length = 0  # of the last response that was read

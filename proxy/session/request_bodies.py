@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Any
 
-from klamm.decoders.body import is_whole
 from klamm.decoders.compile import UNREADABLE
 from klamm.decoders.sasl_tokens import Tokens
 from klamm.proxy.session.connection import Connection
@@ -36,7 +35,7 @@ class RequestBodies:
         self, memory: ApiMemory, data: bytes, pos: int, body: int, end: int, correlation: int, now: int
     ) -> Step:
         """Read the wanted fields of the request at `pos`. PASSED: the rest of it must be given to `feed`."""
-        picked, size, stop, odd = memory.plan.request, len(data), body, False
+        picked, size, stop = memory.plan.request, len(data), body
         memory.before = (
             (memory.prefix, memory.least, memory.summary, memory.equal) if memory.least != NO_LENGTH else None
         )
@@ -59,15 +58,9 @@ class RequestBodies:
                 self.feed(data[body:], False)
                 return PASSED
             memory.summary = self._summarise(memory.plan, tuple(columns))
-        if not memory.whole_request and end <= size and end - body <= MEMORY_LIMIT:
-            plan = memory.plan
-            memory.whole_request = is_whole(plan.key, plan.version, "request", data, body, end)
-            odd = not memory.whole_request
-            if odd:
-                self.connection.undecodable(plan, "request", data[body:end])
         if memory.plan.listeners:
             self._pick_listeners(memory, data[body:stop], now)
-        if not memory.plan.logged and stop - pos <= MEMORY_LIMIT and not odd:
+        if not memory.plan.logged and stop - pos <= MEMORY_LIMIT:
             memory.prefix, memory.least = data[pos + 12 : stop], stop - pos - 4
         return COUNT
 

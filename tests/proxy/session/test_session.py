@@ -525,15 +525,13 @@ def test_an_answer_that_does_not_end_where_its_layout_does_is_counted_each_time(
             assert outcome.client == 2 * came
 
 
-def test_a_request_that_does_not_end_where_its_layout_does_is_counted_each_time() -> None:
+def test_a_request_with_bytes_behind_its_end_goes_on_and_is_no_problem() -> None:
+    """Brokers ignore them, and librdkafka's requests for all topics have them in Metadata 13."""
     one = exchange("Heartbeat", 0, {"group_id": "g", "member_id": "m"}, {})
     longer = one.request + bytes(3)
     longer = (len(longer) - 4).to_bytes(4, "big") + longer[4:]
     outcome = play([Exchanged(longer, one.answer)] * 2, whole)
-    assert outcome.broker == 2 * longer
-    assert [event.kind for event in outcome.events] == ["undecodable"] * 2
-    assert "Heartbeat v0 request" in outcome.events[0].message
-    assert "3 bytes left over" in outcome.events[0].message
+    assert (outcome.broker, outcome.events) == (2 * longer, ())
 
 
 def test_a_null_host_hides_no_address_that_follows() -> None:
