@@ -92,11 +92,11 @@ class Conversation:
         Raises Unanswered, ConnectionError, IncompleteReadError, DecodeError.
         """
         body = await self.exchange(key, version, encode(values, key, version, "request"))
-        if key == API_VERSIONS:
-            return {} if refuses_version(body) else decode_so_far(body, key, version, "response")
+        if key == API_VERSIONS and refuses_version(body):
+            return {}
         if len(body) > LARGE:
-            return (await asyncio.to_thread(decode_prefix, body, key, version, "response"))[0]
-        return decode_prefix(body, key, version, "response")[0]
+            return await asyncio.to_thread(_values, body, key, version)
+        return _values(body, key, version)
 
     async def exchange(self, key: int, version: int, body: bytes) -> bytes:
         """The body of the answer to a request with this body; neither is looked at. Raises as `ask` does."""
@@ -115,6 +115,12 @@ class Conversation:
 
     def close(self) -> None:
         self.writer.close()
+
+
+def _values(body: bytes, key: int, version: int) -> dict[str, Any]:
+    if key == API_VERSIONS:
+        return decode_so_far(body, key, version, "response")
+    return decode_prefix(body, key, version, "response")[0]
 
 
 async def converse(address: Address, way: Way, name: str | None = None) -> Conversation:
