@@ -45,6 +45,10 @@ class Errors:
     def __len__(self) -> int:
         return len(self._by_code)
 
+    def names(self) -> list[str]:
+        """The newest name of each, followed by its older ones."""
+        return [name for error in self for name in (error.name, *error.aliases)]
+
     def _unknown(self, name: str) -> str:
         near = get_close_matches(_plain(name), self._by_name, n=3)
         hint = ", ".join(dict.fromkeys(self._by_name[one].name for one in near))

@@ -177,15 +177,15 @@ def read(layout: Layout, data: bytes, pos: int = 0, end: int | None = None) -> t
     try:
         return reader.struct(layout.fields), reader.pos
     except _Stop as stop:
-        reason = stop.reason
-    where = ".".join(reader.path).replace(".[", "[")
-    raise DecodeError(  # out here, it does not hold on to the values read so far
-        reason,
-        api=layout.api,
-        version=layout.version,
-        side=layout.side,
-        path=where,
-        offset=reader.pos - pos,
+        failure = _failure(layout, reader, pos, stop.reason)
+    raise failure  # out here, it does not hold on to the values read so far
+
+
+def _failure(layout: Layout, reader: _Reader, start: int, reason: str) -> DecodeError:
+    """Why the reader of a body that begins at `start` stopped, and where."""
+    path, offset = ".".join(reader.path).replace(".[", "["), reader.pos - start
+    return DecodeError(
+        reason, api=layout.api, version=layout.version, side=layout.side, path=path, offset=offset
     )
 
 

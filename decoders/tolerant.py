@@ -6,7 +6,6 @@ from typing import Any
 
 from klamm.decoders import interpret
 from klamm.decoders.emit.pick import TAG_PATH, Path
-from klamm.decoders.failures import DecodeError
 from klamm.decoders.interpret import Layout
 from klamm.decoders.schema import HOST, PORT, Field
 
@@ -25,14 +24,7 @@ def find(layout: Layout, paths: tuple[Path, ...], data: bytes, pos: int, end: in
     except _Over:
         pass
     except interpret._Stop as stop:
-        raise DecodeError(
-            stop.reason,
-            api=layout.api,
-            version=layout.version,
-            side=layout.side,
-            path=".".join(finder.path).replace(".[", "["),
-            offset=finder.pos - pos,
-        ) from None
+        raise interpret._failure(layout, finder, pos, stop.reason) from None
     return finder.found
 
 
@@ -47,6 +39,7 @@ class _Finder(interpret._Reader):
         self.last = paths[-1][0]
         self.found: Found = []
         self.host: str | None = None  # of an address whose port has not been read yet
+        self.within: str | None = None  # the mark of the field that was begun last
 
     def take(self, size: int) -> bytes:
         if size <= self.end - self.pos:

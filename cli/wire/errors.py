@@ -57,8 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Print what is found. 2 if nothing is."""
     found = list(ERRORS) if arguments.error is None else find(arguments.error)
     if not found:
-        names = [name for error in ERRORS for name in (error.name, *error.aliases)]
-        guess = suggestion(arguments.error, names, "klamm errors")
+        guess = suggestion(arguments.error, ERRORS.names(), "klamm errors")
         print(f"klamm errors: unknown error {arguments.error!r}{guess}", file=sys.stderr)
         return 2
     if arguments.json:

@@ -118,9 +118,7 @@ class EventLog:
         """Tell of what was suppressed by limits whose time is over. Without this call that would wait for the
         next event.
         """
-        self._settle(self._clock())
-
-    def _settle(self, now: float) -> None:
+        now = self._clock()
         for limit in list(self._limits.values()):
             if now >= limit.until:
                 self._tell(limit, now)

@@ -101,7 +101,7 @@ def constant(name: str) -> tuple[Any, Kind] | None:
 
 
 def constants() -> list[str]:
-    return [name for e in ERRORS for name in (e.name, *e.aliases)] + [api.name for api in API]
+    return ERRORS.names() + [api.name for api in API]
 
 
 def _search(pattern: str) -> Callable[[str], bool]:

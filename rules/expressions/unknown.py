@@ -185,8 +185,7 @@ def _unknown_error(name: str, column: int) -> ExpressionError:
     found = ERRORS.get(name)
     if found is not None:
         return ExpressionError(f"names of errors are case-sensitive: {found.name}", column)
-    names = [name for error in ERRORS for name in (error.name, *error.aliases)]
-    return ExpressionError(f'unknown error "{name}"', column, suggestion(name, names))
+    return ExpressionError(f'unknown error "{name}"', column, suggestion(name, ERRORS.names()))
 
 
 def _is_known(name: str, bound: Bound) -> bool:

@@ -25,7 +25,7 @@ LENGTH: Schema = {
     "anyOf": [{"type": "string", "pattern": AMOUNT.format("|".join(TIMES))}, {"const": 0}, {"const": "0"}]
 }
 API_NAMES = [name for api in API for name in (api.name, *api.aliases)]
-ERROR_NAMES = [name for error in ERRORS for name in (error.name, *error.aliases)]
+ERROR_NAMES = ERRORS.names()
 
 SCALARS: dict[Any, Schema] = {
     bool: {"type": "boolean"},

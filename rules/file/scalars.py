@@ -81,8 +81,7 @@ def error_code(text: str) -> ErrorCode:
     if found is None and code is not None:
         raise ValueError(f"no error of Kafka has the code {text}")
     if found is None:
-        names = [name for error in ERRORS for name in (error.name, *error.aliases)]
-        raise ValueError(f"unknown error {text!r}{suggestion(text, names)}")
+        raise ValueError(f"unknown error {text!r}{suggestion(text, ERRORS.names())}")
     return ErrorCode(found.code)
 
 

@@ -103,7 +103,7 @@ def test_a_body_goes_on_wherever_it_is_cut_unless_that_is_within_an_address(name
 
 
 def cut_at(body: bytes, end: int, where: Endpoints) -> bytes | None:
-    """What goes on of the body's beginning; None where it is refused."""
+    """The beginning of the body as klamm passes it on; None where klamm refuses it within an address."""
     try:
         pieces = rewrite(where, body[:end], 0, end, standing, tolerant=True)
     except DecodeError as refused:
