@@ -1,8 +1,8 @@
 """Run the phases of `make test`, and what failed in them once more, alone: python -m tools.run_tests [PHASE]
 
-A test that fails, and passes when it runs again with nothing beside it, is unsteady: the run is green, and a
-line names the test, so that it gets mended. What fails twice makes the run red. Each phase prints its seconds
-and its slowest tests.
+A test that fails or crashes, and passes when it runs again with nothing beside it, is unsteady: the run is
+green, and a line names the test, so that it gets mended. What fails twice makes the run red. Each phase
+prints its seconds and its slowest tests.
 
 Of tests with many cases some run, chosen by the commit (tests/sampling.py). KLAMM_SAMPLE=TEXT chooses others,
 KLAMM_SAMPLE= all.
@@ -64,11 +64,11 @@ def run_tests(phases: Mapping[str, Phase], root: Path = ROOT) -> int:
 
 
 def _pytest(root: Path, name: str, phase: Phase, *options: str) -> int:
-    command = [sys.executable, "-m", "pytest", *phase.paths, "-q", "-m", phase.marks]
+    command = [sys.executable, "-m", "pytest", *phase.paths, "-q", "-m", phase.marks, "-p", "tools.crashes"]
     command += ["--no-loadscope-reorder", "-o", f"cache_dir={CACHES}/{name}", *options]
-    package = {"PYTHONPATH": phase.package} if phase.package else {}
+    path = os.pathsep.join(filter(None, [phase.package, str(ROOT), os.environ.get("PYTHONPATH", "")]))
     began = time.monotonic()
-    code = subprocess.run(command, cwd=root, env={**os.environ, **package}, check=False).returncode
+    code = subprocess.run(command, cwd=root, env={**os.environ, "PYTHONPATH": path}, check=False).returncode
     print(f"phase {name}: {time.monotonic() - began:.0f} s", flush=True)
     return code
 

@@ -2,20 +2,24 @@
 
 import signal
 import sys
+from contextlib import suppress
 from threading import Event, Thread
 
-from confluent_kafka import Producer
+from confluent_kafka import KafkaException, Producer
 
 from klamm.cli.demo.traffic import Run, group_member, producer
 
 
 def asks(client_id: str) -> Run:
-    """Asks for the cluster's metadata, on a new connection each time."""
+    """Asks for the cluster's metadata, on a new connection each time. The pages pause some of the answers:
+    it does not wait for those.
+    """
 
     def run(bootstrap: str, stop: Event) -> None:
         while not stop.wait(0.5):
             client = Producer({"bootstrap.servers": bootstrap, "client.id": client_id, "log_level": 0})
-            client.list_topics(timeout=10)
+            with suppress(KafkaException):
+                client.list_topics(timeout=10)
 
     return run
 

@@ -20,6 +20,15 @@ def test_second_time():
     first, _ = not ran.exists(), ran.touch()
     assert not first
 """
+CRASHES_AT_FIRST = """
+import os
+from pathlib import Path
+def test_crash():
+    ran = Path(__file__).with_suffix(".ran")
+    first, _ = not ran.exists(), ran.touch()
+    if first:
+        os.abort()
+"""
 FIXTURE_AT_FIRST = """
 import pytest
 from pathlib import Path
@@ -49,6 +58,11 @@ def test_a_test_that_passes_alone_is_named_and_the_run_is_green(
     assert printed.splitlines()[-1] == "unsteady: test_moody.py::test_second_time (phase first)"
     assert "1 failed, 1 passed" in printed
     assert "slowest" in printed
+
+
+def test_a_test_in_which_a_worker_crashed_is_named(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert run(tmp_path, 2, steady=STEADY, moody=CRASHES_AT_FIRST) == 0
+    assert capfd.readouterr().out.splitlines()[-1] == "unsteady: test_moody.py::test_crash (phase first)"
 
 
 def test_a_test_that_fails_twice_makes_the_run_red(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
