@@ -14,6 +14,8 @@ from klamm.proxy.log.events import Events
 from klamm.proxy.metrics.snapshot import ClusterState
 
 LONELY_S = 15.0  # without a client for so long, klamm logs how clients find it
+ADVICE = "clients find klamm when their bootstrap.servers names it, not the brokers"
+ADVICE_REDIRECTED = "a redirect in klamm's own network namespace leads clients to it (docs/sidecar.md)"
 TOGETHER_S = 0.5  # clusters that are found soon after the first are announced with it
 
 
@@ -87,5 +89,6 @@ class Greeter:
         await asyncio.sleep(LONELY_S)
         if cluster.had_client or cluster.problems.refused_any:
             return
-        where = f"no client yet on {cluster.listening()}"
-        self.log.event("lonely", f"{where}: {cluster.found_by()}", "warning", cluster=cluster.settings.name)
+        advice = ADVICE_REDIRECTED if cluster.redirected is not None else ADVICE
+        message = f"no client yet on {cluster.listening()}: {advice}"
+        self.log.event("lonely", message, "warning", cluster=cluster.settings.name)

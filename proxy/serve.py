@@ -248,7 +248,7 @@ class Proxy:
             self.tracing.begin(alone=self.lead is None)
             if self.lead is not None:
                 await self.lead.start()
-            failed = self.running.start()
+            failed = self.running.start(alone=predecessor is None)
             serving = loop.create_task(self._serve(announce, predecessor))
             tasks.append(serving)
             ends = (failed, stopping, draining, serving)

@@ -118,7 +118,7 @@ class Worker:
 
     def _nodes(self, cluster: str, nodes: Nodes) -> None:
         each = self._cluster(cluster)
-        each.ports.opened_by_leader(nodes.bootstrap_port, nodes.found)
+        each.ports.opened_by_leader(nodes.bootstrap_port, nodes.let_in)
         take_nodes(each.topology, nodes)
 
     def _learned(self, cluster: str, learned: Learned) -> None:

@@ -17,7 +17,7 @@ from klamm.proxy.cluster.conversation import (
     Unanswered,
     converse,
 )
-from klamm.proxy.cluster.own_requests.discovery import METADATA
+from klamm.proxy.cluster.own_requests.contact import METADATA
 from klamm.proxy.cluster.own_sasl.sasl import authenticate
 from klamm.proxy.config import Address
 from klamm.proxy.edge.sockets import why_tls_ended

@@ -22,11 +22,11 @@ from klamm.proxy.cluster.leading import Leading
 from klamm.proxy.cluster.leaving import Leaving
 from klamm.proxy.cluster.nodes.node_states import NodeStates
 from klamm.proxy.cluster.nodes.saved_nodes import Memory
-from klamm.proxy.cluster.nodes.topology_changes import say_changes
+from klamm.proxy.cluster.nodes.topology_changes import say_changes, say_other_cluster
 from klamm.proxy.cluster.own_requests.asking import Asking
 from klamm.proxy.cluster.own_requests.broker_watch import BrokerWatch
 from klamm.proxy.cluster.own_requests.dialling import Dialler, say_unused
-from klamm.proxy.cluster.own_requests.discovery import Found, about_sasl
+from klamm.proxy.cluster.own_requests.discovery import Found
 from klamm.proxy.cluster.own_requests.probe import Probe
 from klamm.proxy.cluster.own_requests.readiness import Readiness
 from klamm.proxy.cluster.own_sasl.credentials import credentials_of, say_open
@@ -52,13 +52,13 @@ from klamm.proxy.session.session import Session
 from klamm.rules.engine import Engine
 from klamm.rules.plan import Planner
 
+LET_IN_S = 10.0  # after so long clients may come, though the cluster is not found yet
 REFRESH_S = 30.0  # between two of klamm's own requests for the nodes
 Exchanged = Callable[[dict[str, Any], Listeners], None]
-RETRY_FIRST_S, RETRY_LAST_S = 0.5, 15.0  # while the bootstrap servers do not answer
 
 
 class Proxied:
-    """Implements edge.link.Host. `announced` is set when clients may come."""
+    """Implements edge.link.Host. `announced` is set when the cluster is found."""
 
     def __init__(
         self,
@@ -134,6 +134,8 @@ class Proxied:
         self.binding = asyncio.Lock()
         self.readiness = Readiness(settings.name, settings.bootstrap, log)
         self.asks_sasl = self.is_controller = self.had_client = False
+        self.let_in = False  # may clients come?
+        self.let_in_after_s: float | None = LET_IN_S  # None: not before the cluster is found
         self.announced = asyncio.Event()
 
     def accept(self, target: NodeKey | None, came: Arrival | None) -> asyncio.Protocol:
@@ -259,8 +261,8 @@ class Proxied:
         self.ports.expect()
         if self.redirected is not None:  # its clients need not wait until klamm has found the cluster
             await self.ports.open_bootstrap()
-        await self._find()
-        await self.ports.open_bootstrap()
+        await self._learn_first(await self._find_while_clients_wait())
+        await self._let_clients_in()
         self.keep(say_unresolved(self.ports.told(), self.settings.name, self.log))
         self.readiness.found()
         self.announced.set()
@@ -298,39 +300,43 @@ class Proxied:
         elif self.readiness.asks_again():
             await self._look_again(address)
 
-    async def _find(self) -> None:
-        wait_s = RETRY_FIRST_S
-        patience = self.asking.patience()
-        while True:
-            try:
-                found = await self.asking.ask_any(self.leading.candidates())
-                break
-            except OSError as error:
-                self.readiness.not_found(str(error))
-            finally:
-                patience.cancel()
-            await asyncio.sleep(wait_s)
-            wait_s = min(2 * wait_s, RETRY_LAST_S)
-        if self.memory is not None:
-            self.memory.recall(self.topology, found.cluster_id)
+    async def _find_while_clients_wait(self) -> Found:
+        """They wait at most `let_in_after_s`: what klamm does not reach, or cannot read, they may. Raises
+        OSError if the bootstrap port cannot be opened.
+        """
+        finding = asyncio.create_task(self.asking.until_answered(self.leading.candidates, self.readiness))
+        try:
+            await asyncio.wait([finding], timeout=self.let_in_after_s)
+            if not finding.done():
+                self._recall(None)
+                await self.ports.open_ahead(whole_range=True)
+                await self._let_clients_in()
+                self.asking.say_not_found(self.listening(), self.topology.unnamed())
+            return await finding
+        finally:
+            finding.cancel()
+
+    async def _let_clients_in(self) -> None:
+        await self.ports.open_bootstrap()
+        self.let_in = True
+
+    def _recall(self, cluster_id: str | None) -> None:
+        if self.memory is not None and not self.let_in:
+            self.memory.recall(self.topology, cluster_id)
+
+    async def _learn_first(self, found: Found) -> None:
+        self._recall(found.cluster_id)
         self._learn(found)
         self.asks_sasl, self.is_controller = found.asks_sasl, found.is_controller
-        if found.is_controller:
-            self.asking.say_controller()
-        if found.asks_sasl:
-            about = about_sasl(found.mechanisms, self.redirected is not None)
-            self.log.event("sasl", about, "warning", cluster=self.settings.name)
+        self.asking.say_kind(found, self.redirected is not None)
         await self.bind()
         ahead = await self.ports.open_ahead(whole_range=self.asks_sasl)
         possible = connections_possible(ahead + max(0, len(self.topology.nodes) - SPARE_LISTENERS))
         self.shared.room.bound(possible, self.settings.name, self.log)
 
     def _learn(self, found: Found) -> None:
-        if found.cluster_id is not None and self.topology.cluster_id not in (None, found.cluster_id):
-            before = self.topology.cluster_id
-            message = f"the bootstrap servers lead to cluster {found.cluster_id}; before it was {before}"
-            self.log.event("cluster_changed", message, "error", cluster=self.settings.name)
-        self.readiness.probed = not found.is_old
+        say_other_cluster(self.topology.cluster_id, found.cluster_id, self.settings.name, self.log)
+        self.readiness.probed = found.api_versions is not None
         self.topology.cluster_id = found.cluster_id or self.topology.cluster_id
         if self.capturing is not None and self.topology.cluster_id is not None:
             self.capturing.keeper.cluster(self.settings.name, self.topology.cluster_id)
@@ -356,12 +362,6 @@ class Proxied:
         """The address of the bootstrap port, as clients are told it."""
         return self.ports.bootstrap_address()
 
-    def found_by(self) -> str:
-        """The advice where no client comes."""
-        if self.redirected is not None:
-            return "a redirect in klamm's own network namespace leads clients to it (docs/sidecar.md)"
-        return "clients find klamm when their bootstrap.servers names it, not the brokers"
-
     def state(self) -> ClusterState:
         host = None if self.redirected is not None else self.listening().host
         return ClusterState(
@@ -377,7 +377,7 @@ class Proxied:
             self.asks_sasl if self.announced.is_set() else None,
             self.tls is not None,
             self.redirected is not None,
-            self.announced.is_set(),
+            self.let_in,
             self.ports.closed,
             self.settings.names is not None,
             self.settings.listen_sasl is not None,

@@ -23,11 +23,14 @@ class Clusters:
         self.retiring: set[asyncio.Task[None]] = set()
         self.failed: asyncio.Future[None] | None = None
 
-    def start(self) -> asyncio.Future[None]:
-        """Follow them all. The future fails as the first of them does, for a port that is taken, say."""
+    def start(self, alone: bool = True) -> asyncio.Future[None]:
+        """Follow them all. The future fails as the first of them does, for a port that is taken, say. Not
+        `alone`: another klamm serves their clients until they are found.
+        """
         loop = asyncio.get_running_loop()
         self.failed = failed = loop.create_future()
         for each in self.now:
+            each.let_in_after_s = each.let_in_after_s if alone else None
             task = self.followers[each] = loop.create_task(each.follow())
             task.add_done_callback(self._fail)
         return failed

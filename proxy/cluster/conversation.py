@@ -58,12 +58,14 @@ class Credentials(NamedTuple):
 class Way(NamedTuple):
     """Settings of klamm's connections to nodes. `credentials` is called for each connection, since they may
     have changed, and with True for one that goes on; it raises Unanswered. None: klamm has no credentials.
+    `api_versions`: the newest version of ApiVersions that nodes are asked with.
     """
 
     timeout_s: float
     tls: ssl.SSLContext | None = None
     server_name: str | None = None  # in the certificate; None: the host that is dialled
     credentials: Callable[[bool], Awaitable[Credentials]] | None = None
+    api_versions: int = 3
 
     def name_of(self, host: str) -> str | None:
         return (self.server_name or host) if self.tls else None

@@ -111,7 +111,7 @@ class Lead:
             worker.channel.tell(
                 "nodes",
                 each.settings.name,
-                nodes_of(each.topology, each.bootstrap_port, each.announced.is_set()),
+                nodes_of(each.topology, each.bootstrap_port, each.let_in),
             )
             names = list(each.topology.topic_names.items())
             worker.channel.tell("learned", each.settings.name, Learned([], names))
@@ -150,17 +150,17 @@ class Lead:
             new = learning.new()
             if new is not None and new.topics:
                 self.workers.tell("learned", name, Learned([], new.topics))
-            topology, found = each.topology, each.announced.is_set()
+            topology, let_in = each.topology, each.let_in
             seen = (
                 topology.revision,
                 len(topology.remembered),
                 topology.cluster_id,
                 each.bootstrap_port,
-                found,
+                let_in,
             )
             if seen != self.told.get(name):
                 self.told[name] = seen
-                self.workers.tell("nodes", name, nodes_of(topology, each.bootstrap_port, found))
+                self.workers.tell("nodes", name, nodes_of(topology, each.bootstrap_port, let_in))
 
     def _learned(self, worker: Worker, cluster: str, learned: Learned) -> None:
         each = self._cluster(cluster)

@@ -45,11 +45,11 @@ class NodeAt(NamedTuple):
 
 
 class Nodes(NamedTuple):
-    """A cluster as the lead knows it. `remembered`: nodes of the run before. `found`: clients are let in."""
+    """A cluster as the lead knows it. `remembered`: nodes of the run before. `let_in`: clients may come."""
 
     cluster_id: str | None
     bootstrap_port: int
-    found: bool
+    let_in: bool
     nodes: list[NodeAt]
     remembered: list[NodeAt]
 

@@ -10,13 +10,13 @@ from klamm.proxy.session.rewriting.topology import Node, NodeKey, Topology
 from klamm.proxy.workers.messages import Learned, NodeAt, Nodes
 
 
-def nodes_of(topology: Topology, bootstrap_port: int, found: bool) -> Nodes:
+def nodes_of(topology: Topology, bootstrap_port: int, let_in: bool) -> Nodes:
     """For workers."""
     now, before = (
         [NodeAt(each.key, each.host, each.port, each.listen_port, each.failure) for each in nodes.values()]
         for nodes in (topology.nodes, topology.remembered)
     )
-    return Nodes(topology.cluster_id, bootstrap_port, found, now, before)
+    return Nodes(topology.cluster_id, bootstrap_port, let_in, now, before)
 
 
 def take_nodes(topology: Topology, nodes: Nodes) -> None:

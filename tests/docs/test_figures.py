@@ -14,7 +14,7 @@ from klamm.pipeline.detectors.registry import DETECTORS
 from klamm.proxy.cluster.client_ports.ports import MOST_AHEAD
 from klamm.proxy.cluster.client_ports.room import FEW
 from klamm.proxy.cluster.client_ports.strays import ANSWERS_S
-from klamm.proxy.cluster.cluster import REFRESH_S
+from klamm.proxy.cluster.cluster import LET_IN_S, REFRESH_S
 from klamm.proxy.cluster.own_requests.probe import ANSWER_S, OTHERS_S, PROBE_S
 from klamm.proxy.cluster.own_requests.probe import MOST as MOST_PROBED
 from klamm.proxy.config import Metrics
@@ -51,6 +51,10 @@ FIGURES = [
     ("README.md", f"follows each cluster within {ceil(PROBE_S + ANSWER_S)} s"),
     ("README.md", f"of Kafka 0.9 and older within {REFRESH_S:g} s"),
     ("docs/web.md", f"the first {VALUES} of them"),
+    ("docs/deploy.md", f"are refused for at most {LET_IN_S:g} s"),
+    ("docs/protocol-notes.md", f"after {LET_IN_S:g} s clients may come all the same"),
+    ("docs/protocol-notes.md", f"in the first {LET_IN_S:g} s after klamm's start"),
+    ("docs/sidecar.md", f"in the first {LET_IN_S:g} s after its start"),
     ("docs/metrics.md", f"find that out within {ceil(PROBE_S + ANSWER_S)} s"),
     (
         "docs/metrics.md",

@@ -124,9 +124,9 @@ class NamedPorts(Ports):
         assert self.joined is not None
         return self.joined.way_in(self)
 
-    def opened_by_leader(self, bootstrap_port: int, found: bool) -> None:
+    def opened_by_leader(self, bootstrap_port: int, let_in: bool) -> None:
         self.expect()
-        self.is_open = found
+        self.is_open = let_in
         if self.bootstrap_port != bootstrap_port:
             self.bootstrap_port = bootstrap_port
             self.take_names()

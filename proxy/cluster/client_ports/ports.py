@@ -125,8 +125,8 @@ class Ports:
             lead=self.find,
         )
 
-    def opened_by_leader(self, bootstrap_port: int, found: bool) -> None:
-        """The lead has this bootstrap port open. `found`: it has found the cluster, too."""
+    def opened_by_leader(self, bootstrap_port: int, let_in: bool) -> None:
+        """The lead has this bootstrap port open. `let_in`: clients may come."""
         self.bootstrap_port = bootstrap_port
 
     async def open_bootstrap(self) -> None:

@@ -1,4 +1,4 @@
-"""Logs the nodes of a cluster that came, went or moved."""
+"""Logs the nodes of a cluster that came, went or moved, and a cluster that is another."""
 
 from __future__ import annotations
 
@@ -15,3 +15,10 @@ def say_changes(topology: Topology, cluster: str, log: Events) -> None:
     if more:
         said = f"{more} more nodes found or moved: /v1/brokers lists them"
         log.event("topology", said, cluster=cluster, per="more")
+
+
+def say_other_cluster(before: str | None, now: str | None, cluster: str, log: Events) -> None:
+    """Log that the bootstrap servers lead to another cluster, if they do. None: an id that is not known."""
+    if None not in (before, now) and before != now:
+        message = f"the bootstrap servers lead to cluster {now}; before it was {before}"
+        log.event("cluster_changed", message, "error", cluster=cluster)

@@ -11,7 +11,8 @@ from functools import partial
 from typing import Any
 
 from klamm.proxy.cluster.conversation import UNDIALLED, Conversation, Way, why_unreachable
-from klamm.proxy.cluster.own_requests.discovery import in_time, log_in, offered_by
+from klamm.proxy.cluster.own_requests.contact import offered_by
+from klamm.proxy.cluster.own_requests.discovery import in_time, log_in
 from klamm.proxy.cluster.own_sasl.sasl import OwnSession
 from klamm.proxy.cluster.patience import within
 from klamm.proxy.config import Address
@@ -45,7 +46,7 @@ def say_unused(
 
 async def _log_in(protocol: Exchanging, name: str, address: Address, way: Way) -> OwnSession | None:
     conversation = Conversation(address, protocol.reader, protocol.transport, name)
-    return await log_in(conversation, way, await offered_by(conversation))
+    return await log_in(conversation, way, await offered_by(conversation, way.api_versions))
 
 
 async def _dial(
@@ -73,6 +74,11 @@ class Dialler:
     def take_tls(self, context: ssl.SSLContext) -> None:
         """From now on connect with this one."""
         self.way = self.way._replace(tls=context)
+
+    def ask_with(self, api_versions: int) -> None:
+        """From now on ask with this version of ApiVersions."""
+        if self.way.api_versions != api_versions:
+            self.way = self.way._replace(api_versions=api_versions)
 
     def reachable(self, address: Address) -> Address:
         """The address at which klamm reaches a broker that advertises this one."""

@@ -7,38 +7,37 @@ import os
 import socket
 import ssl
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from klamm.decoders import DecodeError, EncodeError, UnknownApi
 from klamm.proxy.cluster.conversation import (
     API_VERSIONS,
     CLOSED,
-    SOFTWARE,
     Conversation,
     Silent,
     Unanswered,
     Way,
     converse,
 )
+from klamm.proxy.cluster.own_requests.contact import (
+    DESCRIBE_CLUSTER,
+    DESCRIBE_QUORUM,
+    ENOUGH,
+    METADATA,
+    OFFERS_NOTHING,
+    Contact,
+    contact,
+)
 from klamm.proxy.cluster.own_sasl.sasl import SASL_AUTHENTICATE, SASL_HANDSHAKE, OwnSession, authenticate
 from klamm.proxy.config import Address
 from klamm.proxy.edge.sockets import why_tls_ended
 from klamm.proxy.session.rewriting.topology import NodeKey
 
-METADATA, DESCRIBE_QUORUM, DESCRIBE_CLUSTER = 3, 55, 60
-ENOUGH = {
-    API_VERSIONS: 3,
-    METADATA: 12,
-    SASL_HANDSHAKE: 1,
-    SASL_AUTHENTICATE: 2,
-    DESCRIBE_QUORUM: 2,
-    DESCRIBE_CLUSTER: 2,
-}  # the newest versions that klamm asks for
 # Brokers name the controllers only in the answer to a request for this partition.
 QUORUM = {"topics": [{"topic_name": "__cluster_metadata", "partitions": [{"partition_index": 0}]}]}
-OFFERS_NOTHING = "offers neither Metadata nor DescribeCluster: is it Kafka?"
 CONTROLLERS = 2
 ILLEGAL_SASL_STATE = 34  # the answer of a broker without SASL to SaslHandshake
 HOST_BOUND = ("GSSAPI", "AWS_MSK_IAM")
@@ -50,7 +49,8 @@ T = TypeVar("T")
 class Found:
     """`asks_sasl`: the node names its cluster only after SASL; klamm then learns the nodes from responses to
     clients. `mechanisms`: of SASL, if the node named them. `is_controller`: the node serves no producers or
-    consumers, and names no brokers. `is_old`: it knows no ApiVersions (Kafka 0.8 and 0.9).
+    consumers, and names no brokers. `api_versions`: the newest version of ApiVersions that it answers; None:
+    none, as Kafka 0.8 and 0.9. `silent_to`: what klamm asked it in vain before, ("ApiVersions 3",) for one.
     """
 
     nodes: dict[NodeKey, Address] = field(default_factory=dict)
@@ -58,7 +58,8 @@ class Found:
     asks_sasl: bool = False
     mechanisms: tuple[str, ...] = ()
     is_controller: bool = False
-    is_old: bool = False
+    api_versions: int | None = ENOUGH[API_VERSIONS]
+    silent_to: tuple[str, ...] = ()
 
 
 async def discover(address: Address, way: Way, name: str | None = None) -> Found:
@@ -67,7 +68,8 @@ async def discover(address: Address, way: Way, name: str | None = None) -> Found
     """
     if way.credentials is not None:
         await way.credentials(False)  # the node is not to blame if that takes long
-    return await in_time(address, way, partial(_discover, name=name))
+    newest = way._replace(api_versions=ENOUGH[API_VERSIONS])  # it may know by now what it did not know before
+    return await in_time(address, newest, partial(_discover, name=name))
 
 
 async def greet(address: Address, way: Way) -> None:
@@ -94,62 +96,35 @@ async def in_time(address: Address, way: Way, ask: Callable[[Address, Way], Awai
 
 
 async def _greet(address: Address, way: Way) -> None:
-    conversation = await converse(address, way)
-    try:
-        await offered_by(conversation)
-    except CLOSED:
-        pass  # Kafka 0.8 and 0.9 do so: the node is up
-    finally:
-        conversation.close()
+    with suppress(*CLOSED):  # as Kafka 0.9 may do: the node is up
+        (await contact(address, way)).conversation.close()
 
 
 async def _discover(address: Address, way: Way, name: str | None = None) -> Found:
-    conversation = await converse(address, way, name)
+    met = await contact(address, way, name)
     try:
-        offered = await offered_by(conversation)
-    except CLOSED:
-        conversation.close()
-        return await _of_old_broker(address, way)
-    except BaseException:
-        conversation.close()
-        raise
-    if not offered:
-        conversation.close()
-        try:
-            return await _of_old_broker(address, way)
-        except (*CLOSED, DecodeError):
-            raise Unanswered(f"{address} {OFFERS_NOTHING}") from None
+        found = await _of_node(met, address, way)
+    finally:
+        met.conversation.close()
+    return replace(found, api_versions=met.api_versions, silent_to=met.silent_to)
+
+
+async def _of_node(met: Contact, address: Address, way: Way) -> Found:
+    if met.api_versions is None:
+        return Found(_brokers(met.metadata))
+    conversation, offered = met.conversation, met.offered
     try:
         await log_in(conversation, way, offered)
         if METADATA in offered:
             return await _of_broker(conversation, offered)
         if DESCRIBE_CLUSTER in offered:
             return await _of_controller(conversation, offered)
-        raise Unanswered(f"{address} {OFFERS_NOTHING}")
     except CLOSED:
         if way.credentials is not None:
             raise
         found = await _of_reticent_broker(address, way, offered)
         return replace(found, is_controller=METADATA not in offered)
-    finally:
-        conversation.close()
-
-
-async def offered_by(conversation: Conversation) -> dict[int, int]:
-    """API key -> newest version that node and klamm know, of the APIs that klamm asks with."""
-    answer = await conversation.ask(API_VERSIONS, ENOUGH[API_VERSIONS], SOFTWARE) or await conversation.ask(
-        API_VERSIONS, 0, {}
-    )
-    if not answer:
-        raise Unanswered(
-            f"{conversation.address}: no version of ApiVersions is known to both sides: is it Kafka?"
-        )
-    offered = {}
-    for row in answer["api_keys"] or ():
-        newest = min(row["max_version"], ENOUGH.get(row["api_key"], -1))
-        if newest >= max(0, row["min_version"]):
-            offered[row["api_key"]] = newest
-    return offered
+    raise Unanswered(f"{address} {OFFERS_NOTHING}")
 
 
 async def log_in(conversation: Conversation, way: Way, offered: dict[int, int]) -> OwnSession | None:
@@ -166,9 +141,7 @@ async def log_in(conversation: Conversation, way: Way, offered: dict[int, int]) 
 
 async def _of_broker(conversation: Conversation, offered: dict[int, int]) -> Found:
     answer = await conversation.ask(METADATA, offered[METADATA], {"topics": []})
-    found = Found(cluster_id=answer.get("cluster_id"))
-    for row in answer["brokers"]:
-        found.nodes[NodeKey("broker", row["node_id"])] = Address(row["host"], row["port"])
+    found = Found(_brokers(answer), answer.get("cluster_id"))
     if offered.get(DESCRIBE_QUORUM, 0) >= 2:
         quorum = await conversation.ask(DESCRIBE_QUORUM, offered[DESCRIBE_QUORUM], QUORUM)
         for node in quorum["nodes"] or ():
@@ -188,19 +161,10 @@ async def _of_controller(conversation: Conversation, offered: dict[int, int]) ->
     return found
 
 
-async def _of_old_broker(address: Address, way: Way) -> Found:
-    """Kafka 0.8 and 0.9 close the connection on ApiVersions, others may answer without a version; ask for
-    Metadata v0 on another.
-    """
-    conversation = await converse(address, way)
-    try:
-        answer = await conversation.ask(METADATA, 0, {"topics": []})
-    finally:
-        conversation.close()
-    found = Found(is_old=True)
-    for row in answer["brokers"]:
-        found.nodes[NodeKey("broker", row["node_id"])] = Address(row["host"], row["port"])
-    return found
+def _brokers(metadata: dict[str, Any]) -> dict[NodeKey, Address]:
+    return {
+        NodeKey("broker", row["node_id"]): Address(row["host"], row["port"]) for row in metadata["brokers"]
+    }
 
 
 async def _of_reticent_broker(address: Address, way: Way, offered: dict[int, int]) -> Found:

@@ -7,8 +7,9 @@ from collections.abc import Awaitable, Callable, Iterable
 
 from klamm.proxy.cluster.conversation import API_VERSIONS, Conversation, Unanswered, Way, converse
 from klamm.proxy.cluster.own_requests.broker_watch import BrokerWatch
+from klamm.proxy.cluster.own_requests.contact import offered_by
 from klamm.proxy.cluster.own_requests.dialling import Dialler
-from klamm.proxy.cluster.own_requests.discovery import in_time, offered_by
+from klamm.proxy.cluster.own_requests.discovery import in_time
 from klamm.proxy.cluster.own_requests.readiness import Readiness
 from klamm.proxy.cluster.patience import within
 from klamm.proxy.config import Address
@@ -135,10 +136,10 @@ class Probe:
         where, way = self.dialler.reachable(address), self.way
         if self.kept is not None and address == self.at:
             kept = self.kept
-            again = _refused_by if way.credentials is not None or self.asks_sasl() else offered_by
+            again = _refused_by if way.credentials is not None or self.asks_sasl() else _offered_by
             try:
                 async with asyncio.timeout(OTHERS_S):
-                    await in_time(where, way, lambda *_: again(kept))
+                    await in_time(where, way, lambda *_: again(kept, way))
                 return kept
             except OSError:  # a TimeoutError too: the broker may have begun anew, or ended an idle connection
                 kept.close()
@@ -148,7 +149,7 @@ class Probe:
 async def _connect(address: Address, way: Way) -> Conversation:
     conversation = await converse(address, way)
     try:
-        await offered_by(conversation)
+        await _offered_by(conversation, way)
     except BaseException:
         conversation.close()
         raise
@@ -159,7 +160,11 @@ def _answered(asked: Asked) -> bool:
     return any(task.done() and not task.cancelled() and task.exception() is None for task in asked)
 
 
-async def _refused_by(conversation: Conversation) -> object:
+async def _offered_by(conversation: Conversation, way: Way) -> object:
+    return await offered_by(conversation, way.api_versions)
+
+
+async def _refused_by(conversation: Conversation, _: Way) -> object:
     """Before SASL a broker answers one request of a version that it knows, and logs an error and closes the
     connection at the next one. Others it refuses, as often as they come.
     """

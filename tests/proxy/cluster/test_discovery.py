@@ -14,7 +14,7 @@ import pytest
 from klamm.decoders import API, encode
 from klamm.decoders.headers import response_frame
 from klamm.proxy.cluster.conversation import Unanswered, Way
-from klamm.proxy.cluster.own_requests.discovery import Found, discover
+from klamm.proxy.cluster.own_requests.discovery import Found, discover, greet
 from klamm.proxy.config import Address
 from klamm.proxy.edge.sockets import tls_context
 from klamm.proxy.session.rewriting.topology import NodeKey
@@ -91,8 +91,57 @@ async def test_a_broker_that_closes_on_api_versions_is_asked_in_metadata_0(
         broker.answers["ApiVersions"] = end
         found = await discover(address_of(broker), PLAIN)
         where = Address(broker.host, broker.port)
-        assert found == Found({NodeKey("broker", 7): where}, is_old=True)
+        assert found == Found({NodeKey("broker", 7): where}, api_versions=None)
         assert [request.version for request in broker.requests("Metadata")] == [0]
+
+
+def answering(*versions: int) -> Callable[[Connection, Request], Any]:
+    """ApiVersions in these versions, and nothing to others."""
+    return lambda connection, request: (
+        api_versions(connection, request) if request.version in versions else None
+    )
+
+
+@on_uvloop
+async def test_a_node_that_is_silent_to_api_versions_3_is_asked_with_version_0() -> None:
+    async with Broker(Cluster(), 7).listening() as broker:
+        broker.answers["ApiVersions"] = answering(0, 1, 2)
+        found = await discover(address_of(broker), Way(2.0))
+        assert (list(found.nodes), found.cluster_id) == ([NodeKey("broker", 7)], "fake-cluster")
+        assert (found.api_versions, found.silent_to) == (0, ("ApiVersions 3",))
+        assert [request.version for request in broker.requests("ApiVersions")] == [3, 0]
+        await broker.until(lambda: all(connection.lost for connection in broker.connections))
+
+
+@on_uvloop
+async def test_a_node_that_is_silent_to_api_versions_is_asked_for_metadata_0() -> None:
+    async with Broker(Cluster(), 7).listening() as broker:
+        broker.answers["ApiVersions"] = answering()
+        found = await discover(address_of(broker), Way(2.0))
+        where = Address(broker.host, broker.port)
+        silent_to = ("ApiVersions 3", "ApiVersions 0")
+        assert found == Found({NodeKey("broker", 7): where}, api_versions=None, silent_to=silent_to)
+        await greet(address_of(broker), Way(2.0))
+        await broker.until(lambda: all(connection.lost for connection in broker.connections))
+
+
+@on_uvloop
+async def test_a_node_that_is_only_slow_is_asked_in_vain_for_nothing() -> None:
+    async with Broker(Cluster(), 7).listening() as broker:
+        held: list[Callable[[], None]] = []
+
+        def slow(connection: Connection, request: Request) -> None:
+            if request.version == 3:
+                held.append(lambda: connection.answer(request))
+
+        broker.answers["ApiVersions"] = slow
+        finding = asyncio.create_task(discover(address_of(broker), Way(2.0)))
+        await broker.asked("ApiVersions", 2)
+        broker.answers["ApiVersions"] = api_versions
+        held[0]()
+        found = await finding
+        assert (found.api_versions, found.silent_to) == (3, ())
+        await broker.until(lambda: all(connection.lost for connection in broker.connections))
 
 
 def handshake(error: int, *mechanisms: str) -> Callable[[Connection, Request], dict[str, Any]]:
@@ -283,7 +332,7 @@ async def test_what_stands_behind_an_answer_to_api_versions_hides_nothing(behind
 
         broker.answers["ApiVersions"] = longer
         found = await discover(address_of(broker), PLAIN)
-        assert (list(found.nodes), found.is_old) == ([NodeKey("broker", 1)], False)
+        assert (list(found.nodes), found.api_versions) == ([NodeKey("broker", 1)], 3)
 
 
 @on_uvloop

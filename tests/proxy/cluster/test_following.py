@@ -12,11 +12,12 @@ import pytest
 
 from klamm.cli.running.banner import banner
 from klamm.proxy.cluster import cluster as edge_of_cluster
-from klamm.proxy.cluster.own_requests import asking
+from klamm.proxy.cluster.own_requests import asking, probe
+from klamm.proxy.config import Listen
 from klamm.proxy.greeting import Greeting
 from klamm.proxy.log.event_log import EventLog
 from klamm.proxy.session.rewriting.topology import NodeKey
-from tests.fakes.broker import Broker, Cluster, Connection, Request, closes, metadata
+from tests.fakes.broker import Broker, Cluster, Connection, Request, api_versions, closes, metadata
 from tests.fakes.edge import cluster, edge, proxied, started
 from tests.fakes.waiting import eventually, on_uvloop, turns
 
@@ -27,9 +28,10 @@ SECOND = NodeKey("broker", 2)
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Retries and looks come at once."""
-    monkeypatch.setattr(edge_of_cluster, "RETRY_FIRST_S", 0.01)
-    monkeypatch.setattr(edge_of_cluster, "RETRY_LAST_S", 0.02)
+    monkeypatch.setattr(asking, "RETRY_FIRST_S", 0.01)
+    monkeypatch.setattr(asking, "RETRY_LAST_S", 0.02)
     monkeypatch.setattr(edge_of_cluster, "REFRESH_S", 0.02)
+    monkeypatch.setattr(probe, "PROBE_S", 0.02)
 
 
 @on_uvloop
@@ -122,6 +124,75 @@ async def test_nobody_is_let_in_before_the_cluster_has_answered() -> None:
 
 
 @on_uvloop
+async def test_clients_come_after_a_while_though_klamm_gets_no_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(edge_of_cluster, "LET_IN_S", 0.05)
+    async with Broker(Cluster(), 1).listening() as broker:
+
+        def for_clients(connection: Connection, request: Request) -> dict[str, Any] | None:
+            return None if request.client_id == "klamm" else metadata(connection, request)
+
+        broker.answers["Metadata"] = for_clients
+        made, log = proxied(broker)
+        async with started(made, log, ready=False) as klamm:
+            [line] = await klamm.logged("not_found")
+            assert line.message == (
+                "the cluster has not answered klamm yet. Clients may come to "
+                f"{made.listening()}, and are led to its bootstrap servers; no node is known"
+            )
+            state = made.state()
+            assert (state.state, state.ready, state.nodes) == ("degraded", False, ())
+            answer = await (await klamm.client()).ask("Metadata", 12, ALL)
+            [row] = answer["brokers"]
+            assert row["port"] == klamm.port_of(1) != broker.port
+            assert not made.announced.is_set()
+            broker.answers["Metadata"] = metadata
+            await made.announced.wait()
+            assert (made.state().state, made.topology.cluster_id) == ("ready", "fake-cluster")
+            assert row["port"] == klamm.port_of(1)
+
+
+@on_uvloop
+async def test_a_bootstrap_port_that_is_taken_is_said_though_no_cluster_answers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(edge_of_cluster, "LET_IN_S", 0.05)
+    with socket.create_server(("127.0.0.1", 0)) as taken, socket.create_server(("127.0.0.1", 0)) as closed:
+        where = closed.getsockname()
+        closed.close()
+        listen = Listen("127.0.0.1", taken.getsockname()[1])
+        made, _ = proxied([where], listen=listen)
+        with pytest.raises(OSError, match=r"cannot listen on .* choose other ports with --listen"):
+            await made.follow()
+
+
+@on_uvloop
+async def test_a_server_that_does_not_answer_api_versions_3_is_served_and_named() -> None:
+    async with Broker(Cluster(), 1).listening() as broker:
+
+        def old(connection: Connection, request: Request) -> dict[str, Any] | bytes | None:
+            return api_versions(connection, request) if request.version < 3 else None
+
+        broker.answers["ApiVersions"] = old
+        made, log = proxied(broker, connect_timeout_s=0.5)
+        async with started(made, log) as klamm:
+            where = f"{broker.host}:{broker.port}"
+            [line] = await klamm.logged("silent")
+            assert line.message == (
+                f"{where} does not answer ApiVersions 3, but ApiVersions 0: clients that ask so wait until "
+                "their timeout"
+            )
+            client = await klamm.client()
+            assert {row["api_key"] for row in (await client.ask("ApiVersions", 2, {}))["api_keys"]} >= {3, 18}
+            await eventually(lambda: made.probes)
+            assert made.state().state == "ready"
+            broker.answers["ApiVersions"] = api_versions
+            [_, line] = await klamm.logged("silent", 2)
+            assert line.message == f"{where} answers ApiVersions 3 now"
+
+
+@on_uvloop
 async def test_the_wait_between_two_attempts_grows_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     slept: list[float] = []
     sleep = asyncio.sleep
@@ -130,8 +201,8 @@ async def test_the_wait_between_two_attempts_grows_up_to_a_limit(monkeypatch: py
         slept.append(delay)
         return await sleep(0)
 
-    monkeypatch.setattr(edge_of_cluster, "RETRY_FIRST_S", 0.5)
-    monkeypatch.setattr(edge_of_cluster, "RETRY_LAST_S", 15.0)
+    monkeypatch.setattr(asking, "RETRY_FIRST_S", 0.5)
+    monkeypatch.setattr(asking, "RETRY_LAST_S", 15.0)
     with socket.create_server(("127.0.0.1", 0)) as server:
         where = server.getsockname()
     made, log = proxied([where])
