@@ -16,7 +16,6 @@ SETTINGS = {
     "num.partitions": "3",
     "default.replication.factor": "1",
     "offsets.topic.num.partitions": "3",
-    "offsets.topic.replication.factor": "1",
     "zookeeper.session.timeout.ms": "10000",
     "num.network.threads": "2",
     "num.io.threads": "2",
@@ -32,10 +31,10 @@ log4j.appender.out.layout.ConversionPattern=%d{ABSOLUTE} %p %c{1} %m%n
 
 
 class OldCluster:
-    """A running ZooKeeper and its brokers; `old_cluster` makes one."""
+    """A running ZooKeeper and its brokers; `old_cluster` makes one. `empty`: it has no topic at first."""
 
-    def __init__(self, version: str, directory: Path) -> None:
-        self.version = version
+    def __init__(self, version: str, directory: Path, empty: bool) -> None:
+        self.version, self.empty = version, empty
         self.directory = directory
         self.zookeeper_port = free_ports()
         self.ports: dict[int, int] = {}
@@ -47,7 +46,7 @@ class OldCluster:
         return ",".join(f"127.0.0.1:{port}" for port in self.ports.values())
 
     def start(self, node_ids: tuple[int, ...]) -> None:
-        """Start ZooKeeper and the brokers, and wait until each names all of them."""
+        """Start ZooKeeper and the brokers, and wait until each names all of them, or only answers."""
         directory = self.directory
         (directory / "zk.properties").write_text(
             f"dataDir={directory}/zk\nclientPort={self.zookeeper_port}\nclientPortAddress=127.0.0.1\n"
@@ -64,6 +63,7 @@ class OldCluster:
             port = self.ports[node_id] = free_ports()
             values = {
                 **SETTINGS,
+                "offsets.topic.replication.factor": "3" if self.empty else "1",
                 "broker.id": str(node_id),
                 "zookeeper.connect": f"127.0.0.1:{self.zookeeper_port}",
                 "log.dirs": f"{directory}/data-{node_id}",
@@ -101,6 +101,8 @@ class OldCluster:
         return wire.answers(("127.0.0.1", self.zookeeper_port), b"srvr", b"Zookeeper version")
 
     def _all_agree(self) -> bool:
+        if self.empty:
+            return all(wire.metadata(("127.0.0.1", port)) == {} for port in self.ports.values())
         # A 0.8 broker names no brokers while the cluster has no topic: this one is made by being asked for. A
         # broker that came after it is told to the first with the next topic only: so another one every 3 s.
         topic = f"ready-{int(time.monotonic()) // 3}"
@@ -109,9 +111,13 @@ class OldCluster:
 
 
 @contextmanager
-def old_cluster(version: str, directory: Path, node_ids: tuple[int, ...] = (0,)) -> Iterator[OldCluster]:
-    """A running cluster of Kafka `version` ("0.8.2.2" or "0.10.1.1") in `directory`, killed at the end."""
-    cluster = OldCluster(version, directory)
+def old_cluster(
+    version: str, directory: Path, node_ids: tuple[int, ...] = (0,), empty: bool = False
+) -> Iterator[OldCluster]:
+    """A running cluster of Kafka `version` ("0.8.2.2" or "0.10.1.1") in `directory`, killed at the end.
+    `empty`: without a topic. 0.8 names no broker then, and has no coordinator, as it wants three brokers.
+    """
+    cluster = OldCluster(version, directory, empty)
     try:
         cluster.start(node_ids)
         yield cluster

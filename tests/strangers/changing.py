@@ -9,6 +9,7 @@ import socketserver
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from queue import SimpleQueue
 from typing import NamedTuple
 
@@ -29,20 +30,28 @@ class Asked(NamedTuple):
     version: int
 
 
-Change = Callable[[Asked, bytes], bytes]  # the body of an answer as Kafka gave it, and as clients get it
+class Late(NamedTuple):
+    """The body of an answer that comes later, behind others."""
+
+    body: bytes
+    seconds: float = 0.25
+
+
+Body = bytes | Late | None  # None: no answer
+Change = Callable[[Asked, bytes], Body]  # the body of an answer as Kafka gave it, and as clients get it
 
 
 @contextmanager
 def changing(brokers: Mapping[int, Address], change: Change) -> Iterator[str]:
     """The address of one of the proxies, as bootstrap.servers takes it. Answers name them instead of the
-    brokers. A client has to expect an answer to each of its requests.
+    brokers. A client has to expect an answer of Kafka to each of its requests.
     """
     ports: dict[int, int] = {}
 
     def standing(kind: Kind, node_id: int, host: str, port: int) -> Address:
         return ("127.0.0.1", ports[node_id]) if kind == "broker" else (host, port)
 
-    def body_for(asked: Asked, body: bytes) -> bytes:
+    def body_for(asked: Asked, body: bytes) -> Body:
         where = endpoints(API[asked.api], asked.version)
         new = None if where is None else rewrite(where, body, 0, len(body), standing)
         return change(asked, body if new is None else b"".join(new))
@@ -77,6 +86,7 @@ class _Connection(socketserver.BaseRequestHandler):
 
     def handle(self) -> None:
         asked: SimpleQueue[Asked] = SimpleQueue()
+        self.sending = threading.Lock()
         with socket.create_connection(self.server.broker) as broker:
             answers = threading.Thread(target=self.answers, args=(broker, asked), daemon=True)
             answers.start()
@@ -98,9 +108,17 @@ class _Connection(socketserver.BaseRequestHandler):
                 start = 8 + response_header_version(api, one.version)  # Kafka's has no tagged fields
                 body = self.server.change(one, frame[start:])
                 _, correlation_id = RESPONSE.unpack_from(frame)
-                self.request.sendall(response_frame(api, one.version, correlation_id, body))
+                answer = partial(response_frame, api, one.version, correlation_id)
+                if isinstance(body, Late):
+                    threading.Timer(body.seconds, self.send, (answer(body.body),)).start()
+                elif body is not None:
+                    self.send(answer(body))
         with suppress(OSError):
             self.request.shutdown(socket.SHUT_RDWR)
+
+    def send(self, frame: bytes) -> None:
+        with suppress(OSError), self.sending:
+            self.request.sendall(frame)
 
 
 def _frame(sock: socket.socket) -> bytes:

@@ -7,16 +7,19 @@ import uuid
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from itertools import count
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from confluent_kafka import KafkaError, Producer
 
 from klamm.decoders.headers import refuses_version
 from tests.brokers.kraft import Cluster
 from tests.clients import programs
 from tests.e2e import topics
 from tests.e2e.klamm_process import klamm_in_front_of
-from tests.strangers.changing import Asked, Change, changing
+from tests.strangers.changing import Asked, Body, Change, Late, changing
 
 pytestmark = pytest.mark.brokers
 
@@ -27,7 +30,7 @@ COUNT, PATIENCE_S = 20, 8  # a busy machine needs a second for what takes a tent
 def of_api_versions(change: Change) -> Change:
     """Refusals of a version stay as they are."""
 
-    def changed(asked: Asked, body: bytes) -> bytes:
+    def changed(asked: Asked, body: bytes) -> Body:
         return change(asked, body) if asked.api == "ApiVersions" and not refuses_version(body) else body
 
     return changed
@@ -52,6 +55,7 @@ STRANGERS: dict[str, Change] = {
         lambda asked, body: body[:-1] if asked.version >= 3 else body
     ),
     "ApiVersions with an error and nothing else": of_api_versions(lambda asked, body: b"\0\x1d"),
+    "all answers with bytes behind their ends": lambda asked, body: body + bytes(4),
     "ApiVersions with a null array": of_api_versions(
         lambda asked, body: b"\0\0" + (bytes(6) if asked.version >= 3 else b"\xff" * 4)
     ),
@@ -80,6 +84,39 @@ def ground(
         klamm_in_front_of(direct, "127.0.0.1", log, foreseen=["undecodable"]) as klamm,
     ):
         yield request.param, direct, klamm.bootstrap
+
+
+def test_answers_in_another_order_belong_to_their_requests(kafka: Cluster, tmp_path: Path) -> None:
+    """Of librdkafka, which reads them."""
+    numbers = count()
+
+    def change(asked: Asked, body: bytes) -> Body:
+        return Late(body) if asked.api == "Produce" and next(numbers) % 2 == 0 else body
+
+    brokers = {node_id: kafka.address(node_id) for node_id in kafka.brokers}
+    log = tmp_path / "klamm.log"
+    topic = f"stranger-{uuid.uuid4().hex[:8]}"
+    topics.create(kafka.bootstrap(), topic, topics.spread())
+    with (
+        changing(brokers, change) as direct,
+        klamm_in_front_of(direct, "127.0.0.1", log, foreseen=["out_of_order"]) as klamm,
+    ):
+        for bootstrap in (direct, klamm.bootstrap):
+            assert errors(bootstrap, topic) == [None] * COUNT
+        assert '"out_of_order"' in log.read_text()
+
+
+def errors(bootstrap: str, topic: str) -> list[KafkaError | None]:
+    """Of records that librdkafka produces, each in a request of its own, without waiting for answers."""
+    told: list[KafkaError | None] = []
+    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 0, "batch.num.messages": 1})
+    for number in range(COUNT):
+        producer.produce(
+            topic, str(number), partition=number % 3, on_delivery=lambda error, _: told.append(error)
+        )
+        producer.poll(0)
+    producer.flush(2 * PATIENCE_S)
+    return told
 
 
 def outcome(client: str, bootstrap: str, topic: str) -> Outcome:
