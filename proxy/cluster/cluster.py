@@ -27,6 +27,7 @@ from klamm.proxy.cluster.own_requests.asking import Asking
 from klamm.proxy.cluster.own_requests.broker_watch import BrokerWatch
 from klamm.proxy.cluster.own_requests.dialling import Dialler, say_unused
 from klamm.proxy.cluster.own_requests.discovery import Found
+from klamm.proxy.cluster.own_requests.held_connections import HeldConnections
 from klamm.proxy.cluster.own_requests.probe import Probe
 from klamm.proxy.cluster.own_requests.readiness import Readiness
 from klamm.proxy.cluster.own_sasl.credentials import credentials_of, say_open
@@ -78,8 +79,7 @@ class Proxied:
         self.say, self.failed = self.problems.say, self.problems.failed
         self.paused, self.intercept = intercept.pause, intercept
         listen = settings.listen
-        ports = listen.ports
-        last = ports[-1] if ports else 0
+        last = listen.ports[-1] if listen.ports else 0
         self.topology = Topology(listen.first, last, dict(settings.ports))
         self.context = ClusterContext(
             settings.name,
@@ -131,11 +131,11 @@ class Proxied:
         )
         self.doors = Doors(self)
         self.tasks = KeptTasks(self.problems.defect)
+        self.held = HeldConnections(self.watch, self.dialler, self.tasks.run)
         self.binding = asyncio.Lock()
         self.readiness = Readiness(settings.name, settings.bootstrap, log)
         self.asks_sasl = self.is_controller = self.had_client = False
         self.let_in = False  # may clients come?
-        self.let_in_after_s: float | None = LET_IN_S  # None: not before the cluster is found
         self.announced = asyncio.Event()
 
     def accept(self, target: NodeKey | None, came: Arrival | None) -> asyncio.Protocol:
@@ -253,23 +253,23 @@ class Proxied:
 
     # The brokers.
 
-    async def follow(self) -> None:
-        """Find the cluster, let clients in, and ask for its nodes again and again while klamm runs."""
+    async def follow(self, alone: bool = True) -> None:
+        """Find the cluster, let clients in, and go on looking at it. `alone`: as in Clusters.start."""
         say_open(self.settings, self.log)
         if any(followed(self)) or self.sasl is not None:
             self.keep(follow_all(self))
         self.ports.expect()
         if self.redirected is not None:  # its clients need not wait until klamm has found the cluster
             await self.ports.open_bootstrap()
-        await self._learn_first(await self._find_while_clients_wait())
+        await self._learn_first(await self._find_while_clients_wait(LET_IN_S if alone else None))
         await self._let_clients_in()
         self.keep(say_unresolved(self.ports.told(), self.settings.name, self.log))
         self.readiness.found()
         self.announced.set()
         probe = Probe(self.dialler, self.watch, self.leading.candidates, lambda: self.asks_sasl)
         self.keep(probe.follow(self.readiness, self._probed, self.problems.defect))
-        nodes = {Address(node.host, node.port) for node in self.topology.nodes.values()}
-        say_unused(self.settings.map, nodes, self.settings.bootstrap, self.settings.name, self.log)
+        self.keep(self.held.follow())
+        say_unused(self.settings, self.topology, self.log)
         while True:
             await self._dial_new()
             await asyncio.sleep(REFRESH_S)
@@ -300,13 +300,13 @@ class Proxied:
         elif self.readiness.asks_again():
             await self._look_again(address)
 
-    async def _find_while_clients_wait(self) -> Found:
-        """They wait at most `let_in_after_s`: what klamm does not reach, or cannot read, they may. Raises
-        OSError if the bootstrap port cannot be opened.
+    async def _find_while_clients_wait(self, at_most_s: float | None) -> Found:
+        """What klamm does not reach, or cannot read, they may. Raises OSError if the bootstrap port cannot be
+        opened.
         """
         finding = asyncio.create_task(self.asking.until_answered(self.leading.candidates, self.readiness))
         try:
-            await asyncio.wait([finding], timeout=self.let_in_after_s)
+            await asyncio.wait([finding], timeout=at_most_s)
             if not finding.done():
                 self._recall(None)
                 await self.ports.open_ahead(whole_range=True)

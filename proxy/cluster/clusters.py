@@ -30,8 +30,7 @@ class Clusters:
         loop = asyncio.get_running_loop()
         self.failed = failed = loop.create_future()
         for each in self.now:
-            each.let_in_after_s = each.let_in_after_s if alone else None
-            task = self.followers[each] = loop.create_task(each.follow())
+            task = self.followers[each] = loop.create_task(each.follow(alone))
             task.add_done_callback(self._fail)
         return failed
 

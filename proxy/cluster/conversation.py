@@ -6,6 +6,7 @@ import asyncio
 import errno
 import ssl
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from klamm.decoders import API, encode
@@ -114,6 +115,12 @@ class Conversation:
         if header.correlation_id != self.correlation_id:
             raise Unanswered(f"{self.address} answers what was not asked: is it Kafka?")
         return frame[header.size :]
+
+    async def ended(self) -> None:
+        """Wait until the node ends the connection. What it sends is dropped."""
+        with suppress(OSError):
+            while await self.reader.read(LARGE):
+                pass
 
     def close(self) -> None:
         self.writer.close()

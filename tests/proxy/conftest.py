@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from klamm.proxy.cluster.own_requests import held_connections
 from tests.fakes import tls
 
 
@@ -16,3 +17,9 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def context(certificates: Path) -> ssl.SSLContext:
     return tls.make(certificates)
+
+
+@pytest.fixture
+def nothing_held(monkeypatch: pytest.MonkeyPatch) -> None:
+    """klamm holds no connections to brokers: for tests that look at those which it opens otherwise."""
+    monkeypatch.setattr(held_connections, "MOST", 0)

@@ -59,8 +59,7 @@ class BrokerWatch:
         controllers: they are often on a network of their own, and few clients use them. Many new brokers are
         only greeted, because each names all others when it is asked.
         """
-        brokers = [node for node in self._nodes() if node.key.kind == "broker"]
-        new = {(node.key, _address(node)) for node in brokers} - self.dialled
+        new = set(self.brokers()) - self.dialled
         self.dialled |= new
         await self._try_each(new, ask if greet is None or len(new) <= AT_ONCE else greet)
 
@@ -89,6 +88,14 @@ class BrokerWatch:
         if lost[0] > SHOWN:
             more = f"{lost[0] - SHOWN} more nodes cannot be reached: klamm_broker_up is 0 for each"
             self.log.event("broker_unreachable", more, "warning", cluster=self.cluster, per="more")
+
+    def brokers(self) -> list[tuple[NodeKey, Address]]:
+        """Those that are known, each with its address."""
+        return [(node.key, _address(node)) for node in self._nodes() if node.key.kind == "broker"]
+
+    async def ask_one(self, key: NodeKey, address: Address, ask: Ask) -> None:
+        """Ask a node, and note whether it can be reached."""
+        await self._try(key, address, ask, [0])
 
     def _keys_at(self, address: Address) -> list[NodeKey]:
         if self._at[0] != self.topology.revision:

@@ -6,10 +6,11 @@ import asyncio
 import errno
 import socket
 import ssl
-from collections.abc import Awaitable, Callable, Mapping, Sequence, Set
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any
 
+from klamm.proxy import config
 from klamm.proxy.cluster.conversation import UNDIALLED, Conversation, Way, why_unreachable
 from klamm.proxy.cluster.own_requests.contact import offered_by
 from klamm.proxy.cluster.own_requests.discovery import in_time, log_in
@@ -18,6 +19,7 @@ from klamm.proxy.cluster.patience import within
 from klamm.proxy.config import Address
 from klamm.proxy.edge.exchanging import Exchanging
 from klamm.proxy.log.event_log import EventLog
+from klamm.proxy.session.rewriting.topology import Topology
 
 NO_FILES = (errno.EMFILE, errno.ENFILE)
 LISTED = 20  # addresses in a line of the log
@@ -29,19 +31,14 @@ def lacks_files(error: BaseException | None) -> bool:
     return isinstance(error, OSError) and (error.errno in NO_FILES or lacks_files(error.__cause__))
 
 
-def say_unused(
-    reached_at: Mapping[Address, Address],
-    nodes: Set[Address],
-    bootstrap: Sequence[Address],
-    cluster: str,
-    log: EventLog,
-) -> None:
+def say_unused(settings: config.Cluster, topology: Topology, log: EventLog) -> None:
     """Warn of entries of `map` that no known node advertises: they may be misspelt."""
-    for unused in reached_at.keys() - nodes - set(bootstrap) if nodes else ():
+    nodes = {Address(node.host, node.port) for node in topology.nodes.values()}
+    for unused in settings.map.keys() - nodes - set(settings.bootstrap) if nodes else ():
         more = [f"and {len(nodes) - LISTED} more"] if len(nodes) > LISTED else []
         said = ", ".join([*map(str, sorted(nodes)[:LISTED]), *more])
         message = f"map: no node advertises {unused} now; they advertise {said}"
-        log.event("map_unused", message, "warning", cluster=cluster, per=unused)
+        log.event("map_unused", message, "warning", cluster=settings.name, per=unused)
 
 
 async def _log_in(protocol: Exchanging, name: str, address: Address, way: Way) -> OwnSession | None:
