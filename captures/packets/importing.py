@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from klamm.captures.captured import ENDED_BY_BROKER, ENDED_BY_CLIENT, Captured, CapturedConnection
+from klamm.captures.packets.layers import Unread
 from klamm.captures.packets.packet_files import Packet
 from klamm.captures.packets.recognising import RECORD, Guess, Kind
 from klamm.captures.packets.tcp import UNKNOWN, Assembly, Piece
@@ -47,7 +48,7 @@ class Found:
     mid_stream: int = 0  # of those of Kafka: they began before the packets do
     decrypted: int = 0  # of those of Kafka: they are in TLS
     not_read: Counter[tuple[Kind, str]] = field(default_factory=Counter)  # connections, by their server
-    ignored: Counter[str] = field(default_factory=Counter)  # packets, by their kind
+    unread: Counter[Unread] = field(default_factory=Counter)  # packets without a segment of TCP
     requests: Counter[int] = field(default_factory=Counter)
     responses: Counter[int] = field(default_factory=Counter)
     holes: list[Hole] = field(default_factory=list)
@@ -127,8 +128,8 @@ class Import:
         found.first_ns = found.first_ns or packet.time_ns
         found.last_ns = max(found.last_ns, packet.time_ns)
         one = segment(packet)
-        if isinstance(one, str):
-            found.ignored[one] += 1
+        if isinstance(one, Unread):
+            found.unread[one] += 1
             return
         talk, way = self._talks.get(one.flow) or self._begin(one)
         assembly = talk.assembly

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -51,7 +52,9 @@ def as_object(found: Found, problems: list[str], output: str) -> dict[str, Any]:
             {"kind": kind, "to": to, "connections": count}
             for (kind, to), count in found.not_read.most_common()
         ],
-        "ignored_packets": dict(found.ignored.most_common()),
+        "unread_packets": [
+            {"why": why, "what": what, "packets": count} for (why, what), count in found.unread.most_common()
+        ],
         "problems": problems,
     }
 
@@ -105,10 +108,23 @@ def _besides(found: Found) -> Iterator[str]:
     if found.moved_times:
         moved = _count(found.moved_times, "packet")
         yield f"times: {moved} from before 1970 or after 2262, moved to these years"
-    for what, count in found.ignored.most_common():
-        yield f"not read: {_count(count, 'packet')}, {what}"
+    yield from _unread(found)
     if found.connections["other"] and not found.connections["Kafka"]:
         yield "no Kafka was found; if there is some, say its --port"
+
+
+def _unread(found: Found) -> Iterator[str]:
+    """A line for each reason, with the kinds of packets: "18 packets, not TCP (14 ARP, 4 ICMPv6)"."""
+    reasons: defaultdict[str, list[tuple[str, int]]] = defaultdict(list)
+    for (why, what), count in found.unread.most_common():
+        reasons[why].append((what, count))
+    for why, kinds in reasons.items():
+        total = sum(count for _, count in kinds)
+        named = [f"{count:,} {what}" if len(kinds) > 1 else what for what, count in kinds[:NAMED]]
+        if len(kinds) > NAMED:
+            more = sum(count for _, count in kinds[NAMED:])
+            named.append(f"{more:,} of {len(kinds) - NAMED:,} more kinds")
+        yield f"not read: {_count(total, 'packet')}, {why} ({', '.join(named)})"
 
 
 def _hole(hole: Hole) -> str:

@@ -45,14 +45,14 @@ def _called(port: int, inside: Namespace | None) -> bool:
 
 def _ports(file: Path) -> set[int]:
     from klamm.captures.packets.packet_files import BadFile, packets
-    from klamm.captures.packets.tcp_segments import PORTS, segment
+    from klamm.captures.packets.tcp_segments import PORTS, Segment, segment
 
     found = set()
     with file.open("rb") as opened:
         try:
             for packet in packets(opened):
                 one = segment(packet)
-                if not isinstance(one, str):
+                if isinstance(one, Segment):
                     found.update(PORTS.unpack(one.flow[-4:]))
         except BadFile:
             pass  # it grows
