@@ -206,6 +206,27 @@ def test_a_full_disk_is_one_line(
     assert capsys.readouterr().err == f"klamm: {tmp_path / 'capture'}: No space left on device\n"
 
 
+def test_answers_without_their_requests_are_counted_apart(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dialogue = Dialogue().open().ask(0).ask(1, **ORDERS).ask(2, **ORDERS).close()
+    del dialogue.packets[5]  # the request 1
+    file = tmp_path / "kafka.pcap"
+    file.write_bytes(pcap(dialogue.packets))
+    assert run(file, "-o", tmp_path / "capture") == 1
+    assert capsys.readouterr().out.splitlines()[3:8] == [
+        "  api          requests  responses",
+        "  Metadata     1         1",
+        "  ApiVersions  1         1",
+        "",
+        "answers without their requests: 1, 20B",
+    ]
+    run(file, "-o", tmp_path / "another", "--json")
+    found = json.loads(capsys.readouterr().out)
+    assert {one["api"] for one in found["apis"]} == {"ApiVersions", "Metadata"}
+    assert found["without_request"] == {"responses": 1, "bytes": 20}
+
+
 def test_packets_that_are_not_read_are_named_with_their_numbers(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -240,7 +261,7 @@ def test_of_many_kinds_of_packets_the_most_frequent_are_named(
 def test_it_needs_no_library_of_an_extra(file: Path, tmp_path: Path) -> None:
     absent = dict.fromkeys(("pyarrow", "dpkt", "cramjam", "zstandard"))
     program = f"import sys; sys.modules.update({absent}); from klamm.cli import main; sys.exit(main())"
-    command = [sys.executable, "-c", program, "import", file, "-o", tmp_path / "capture"]
+    command = [sys.executable, "-c", program, "import", str(file), "-o", str(tmp_path / "capture")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert len(list(read([tmp_path / "capture"]))) == 8

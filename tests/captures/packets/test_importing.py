@@ -167,6 +167,9 @@ def test_half_a_connection_is_read_where_it_has_the_requests() -> None:
     rows, importing = imported(answered, 29_092)
     assert importing.found.connections == {"Kafka": 1}
     assert {row.side for row in rows if row.kind == "frame"} == {"response"}
+    sizes = [len(response(0)), *(len(response(number, **ORDERS)) for number in (1, 2, 3))]
+    assert (importing.found.without_request, importing.found.without_request_bytes) == (4, sum(sizes))
+    assert not importing.found.responses
 
 
 def test_requests_in_the_first_packet_of_a_connection_are_read() -> None:
@@ -251,7 +254,8 @@ def test_damaged_packets_never_end_an_import(data: st.DataObject) -> None:
     for ports in ((), (9092, 29_092)):
         rows, importing = imported(packets, *ports)
         frames = sum(row.kind == "frame" for row in rows)
-        assert frames == importing.found.requests.total() + importing.found.responses.total()
+        found = importing.found
+        assert frames == found.requests.total() + found.responses.total() + found.without_request
         kinds = Counter(row.kind for row in rows)
         assert kinds["opened"] == kinds["closed"] == importing.found.connections["Kafka"]
 

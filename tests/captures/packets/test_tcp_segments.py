@@ -13,9 +13,9 @@ from dpkt.udp import UDP
 from hypothesis import given
 from hypothesis import strategies as st
 
-from klamm.captures.packets.layers import FRAGMENTS, IPV4, IPV6, MALFORMED, NOT_TCP, Unread
+from klamm.captures.packets.layers import FRAGMENTS, IPV4, IPV6, MALFORMED, NOT_TCP, PORTS, Unread
 from klamm.captures.packets.packet_files import Packet
-from klamm.captures.packets.tcp_segments import PORTS, Segment, backward, behind, endpoints, segment
+from klamm.captures.packets.tcp_segments import Segment, backward, behind, endpoints, segment
 from tests.captures.dialogue import LINKS, RAW, Dialogue
 
 V4, V6 = ("10.0.0.7", "10.0.0.1"), ("fd00::7", "fd00::1")

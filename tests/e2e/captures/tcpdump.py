@@ -44,8 +44,9 @@ def _called(port: int, inside: Namespace | None) -> bool:
 
 
 def _ports(file: Path) -> set[int]:
+    from klamm.captures.packets.layers import PORTS
     from klamm.captures.packets.packet_files import BadFile, packets
-    from klamm.captures.packets.tcp_segments import PORTS, Segment, segment
+    from klamm.captures.packets.tcp_segments import Segment, segment
 
     found = set()
     with file.open("rb") as opened:
