@@ -14,12 +14,14 @@ from tests.brokers.processes import Process, free_ports, wait_for
 
 
 @contextmanager
-def tcpdump(file: Path, interface: str, ports: str, inside: Namespace | None = None) -> Iterator[None]:
-    """`ports` as "9092" or "9092-9099". At the end the file holds all that was sent within the context, or
-    AssertionError.
+def tcpdump(
+    file: Path, interface: str, ports: str, inside: Namespace | None = None, besides: str = ""
+) -> Iterator[None]:
+    """`ports` as "9092" or "9092-9099"; `besides`: a filter of tcpdump for other packets. At the end the file
+    holds all that was sent within the context, or AssertionError.
     """
     last = free_ports()  # nobody listens there: a call to it comes after everything else
-    wanted = f"tcp portrange {ports} or tcp port {last}"
+    wanted = f"tcp portrange {ports} or tcp port {last}" + (f" or {besides}" if besides else "")
     command = ["tcpdump", "-i", interface, "-B", "65536", "--immediate-mode", "-U", "-w", str(file), wanted]
     log = file.with_suffix(".log")
     recording = inside.start(log, *command) if inside else Process(command, log)
