@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
+from klamm.decoders import API
 from klamm.decoders.schema import Side
 
 Kind = Literal["frame", "token", "opened", "closed", "lost"]
@@ -25,6 +26,15 @@ Blanks = tuple[tuple[int, int], ...]  # (offset in the frame, bytes)
 # The text of a `closed` row where an end of the connection closed it, in live and in imported captures.
 CLOSED_BY_CLIENT, RESET_BY_CLIENT = ENDED_BY_CLIENT = ("closed by client", "reset by client")
 CLOSED_BY_BROKER, RESET_BY_BROKER = ENDED_BY_BROKER = ("closed by broker", "reset by broker")
+
+# An answer whose request was not seen: nobody knows its API, so its key and version are -1.
+WITHOUT_REQUEST = "answer without its request"
+
+
+def api_name(key: int) -> str:
+    """The name of an API; its number where klamm does not know it, WITHOUT_REQUEST where there is none."""
+    api = API.get(key)
+    return api.name if api is not None else f"API key {key}" if key >= 0 else WITHOUT_REQUEST
 
 
 class CapturedConnection(NamedTuple):

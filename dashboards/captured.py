@@ -8,10 +8,9 @@ from typing import Any
 from msgspec import to_builtins
 from msgspec.structs import replace
 
-from klamm.captures.captured import Captured
+from klamm.captures.captured import Captured, api_name
 from klamm.captures.frames import Framed
 from klamm.client.types import Body, Exchange
-from klamm.decoders import API
 from klamm.proxy.control.exchange import Seen, exchange_of
 from klamm.rules.frame import Frame
 
@@ -22,11 +21,13 @@ Read = Callable[[Frame, Captured], Body]  # makes a body from a frame and its ro
 
 
 def as_exchange(one: Framed, read: Read | None = None) -> Exchange:
-    """An exchange in the form of the admin API, with its bodies if there is a function that reads them."""
+    """An exchange in the form of the admin API, with its bodies if there is a function that reads them.
+    Without its request, a response has 0 `request_bytes`; then the version may not be known, and is -1.
+    """
     first, (request, response) = one.exchange.first, one.exchange
-    api, of = API.get(first.api_key), first.connection
+    of = first.connection
     fields: Mapping[str, Any] = {
-        "api": f"API key {first.api_key}" if api is None else api.name,
+        "api": api_name(first.api_key),
         "version": first.api_version,
         "client_id": first.client_id,
         "cluster": of.cluster if of else "",
@@ -48,13 +49,17 @@ def as_exchange(one: Framed, read: Read | None = None) -> Exchange:
 
 
 def as_object(one: Framed, read: Read | None = None) -> dict[str, Any]:
-    """The same for programs, with klamm's changes, and whether the request is missing."""
+    """The same for programs, with klamm's changes, and whether the request is missing. What only the request
+    would tell is None.
+    """
     found: dict[str, Any] = to_builtins(as_exchange(one, read))
     fates = {row.side: row.fate for row in one.exchange if row is not None and row.fate != "passed"}
     if fates:
         found["fates"] = fates
     if one.exchange.request is None:
-        found["request_missing"] = True
+        found["request_missing"], found["request_bytes"] = True, None
+        if found["version"] < 0:
+            found["api"] = found["version"] = None
     return found
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable, Iterable
 from contextlib import suppress
 from typing import NamedTuple
 
-from klamm.captures.captured import Captured, CapturedConnection
+from klamm.captures.captured import Captured, CapturedConnection, api_name
 from klamm.decoders import API, DecodeError, encode
 from klamm.decoders.body import decode_prefix
 from klamm.decoders.headers import (
@@ -322,10 +322,8 @@ class Player:
 
     def _differs(self, row: Captured, path: str, recorded: str, now: str) -> None:
         assert row.connection is not None
-        api = API.get(row.api_key)
-        name = api.name if api is not None else f"API {row.api_key}"
         place = row.connection.number, row.exchange
-        self.differences.add(name, row.api_version, f"({path})", (recorded, now), *place)
+        self.differences.add(api_name(row.api_key), row.api_version, f"({path})", (recorded, now), *place)
 
 
 def _not_yet(api: Api, found: Iterable[Pair]) -> set[Place]:

@@ -8,14 +8,16 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from klamm.captures.captured import ENDED_BY_BROKER, ENDED_BY_CLIENT, Captured, CapturedConnection
+from klamm.captures.packets.layers import PORTS, Unread
 from klamm.captures.packets.packet_files import Packet
 from klamm.captures.packets.recognising import RECORD, Guess, Kind
 from klamm.captures.packets.tcp import UNKNOWN, Assembly, Piece
-from klamm.captures.packets.tcp_segments import PORTS, Segment, backward, endpoints, segment
+from klamm.captures.packets.tcp_segments import Segment, backward, endpoints, segment
 from klamm.captures.streams.blanking import Keeping
 from klamm.captures.streams.connection_reader import ConnectionReader
 from klamm.decoders.schema import Side
 
+SIZE = 4  # bytes of the size field, which frames are kept without
 ROWS = 512  # that are written at once
 FIRST_NS, LAST_NS = 0, 9_223_372_036 * 10**9  # 1970 to 2262: the times that a capture can hold
 FORGOTTEN_NS = 120_000_000_000  # after its end, nothing comes of a connection
@@ -37,7 +39,9 @@ class Hole(NamedTuple):
 
 @dataclass
 class Found:
-    """Counts of the packets so far. Requests and responses are counted by their API key."""
+    """Counts of the packets so far. Requests and responses are counted by their API key; responses whose
+    request was not seen have none.
+    """
 
     packets: int = 0
     moved_times: int = 0  # packets with a time that a capture cannot hold: they have the nearest that it can
@@ -47,9 +51,11 @@ class Found:
     mid_stream: int = 0  # of those of Kafka: they began before the packets do
     decrypted: int = 0  # of those of Kafka: they are in TLS
     not_read: Counter[tuple[Kind, str]] = field(default_factory=Counter)  # connections, by their server
-    ignored: Counter[str] = field(default_factory=Counter)  # packets, by their kind
+    unread: Counter[Unread] = field(default_factory=Counter)  # packets without a segment of TCP
     requests: Counter[int] = field(default_factory=Counter)
     responses: Counter[int] = field(default_factory=Counter)
+    without_request: int = 0  # responses
+    without_request_bytes: int = 0
     holes: list[Hole] = field(default_factory=list)
     cut_packets: int = 0  # of which the capture kept only the beginning
     cut_bytes: int = 0
@@ -127,8 +133,8 @@ class Import:
         found.first_ns = found.first_ns or packet.time_ns
         found.last_ns = max(found.last_ns, packet.time_ns)
         one = segment(packet)
-        if isinstance(one, str):
-            found.ignored[one] += 1
+        if isinstance(one, Unread):
+            found.unread[one] += 1
             return
         talk, way = self._talks.get(one.flow) or self._begin(one)
         assembly = talk.assembly
@@ -257,11 +263,20 @@ class Import:
     def _put(self, rows: list[Captured]) -> None:
         for row in rows:
             if row.kind == "frame":
-                counts = self.found.requests if row.side == "request" else self.found.responses
-                counts[row.api_key] += 1
+                self._count(row)
         self._rows += rows
         if len(self._rows) >= ROWS:
             self._flush()
+
+    def _count(self, frame: Captured) -> None:
+        found = self.found
+        if frame.side == "request":
+            found.requests[frame.api_key] += 1
+        elif frame.exchange >= 0:
+            found.responses[frame.api_key] += 1
+        else:
+            found.without_request += 1
+            found.without_request_bytes += SIZE + frame.size
 
     def _flush(self) -> None:
         if self._rows:

@@ -1,6 +1,6 @@
 """Files of packets, read one packet at a time: pcap (micro- and nanoseconds, both byte orders) and pcapng.
 
-dpkt's readers give times as floats and know one interface of a pcapng file, so these are our own.
+Times are whole nanoseconds, and each interface of a pcapng file has its own link and clock.
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ from klamm.captures.packets.tcp_segments import ACK, FIN, RST, SYN, Segment
 PATIENCE = 32  # segments to wait for acknowledged bytes: captures of many queues mix them up
 PATIENCE_NS = 1_000_000_000
 HELD_BYTES = 16 << 20  # kept of a connection at most, and more than its windows usually are
+SYN_BYTES = 1 << 16  # the most data of a SYN (TCP Fast Open, RFC 7413)
 FAR_BYTES = 64 << 20  # a larger step is no hole, but other numbers
 UNKNOWN = -1
 HALF = 1 << 31
@@ -51,6 +52,14 @@ class _Way:
         near = self.next or 0
         return near + ((number - near + HALF) & 0xFFFFFFFF) - HALF
 
+    def begins(self, position: int) -> bool:
+        """Whether its first data is there. Where only the SYN of the other end was seen, that may have
+        acknowledged data too.
+        """
+        if self.begin is None:
+            return False
+        return position == self.begin or (not self.seen and 0 < self.begin - position <= SYN_BYTES)
+
 
 class Assembly:
     """One connection. `client` is the direction of the end that opened it, where that was seen."""
@@ -79,8 +88,9 @@ class Assembly:
         """Whether the segment is of a later connection with the same ends."""
         mine = self.ways[way]
         if segment.flags & SYN:
-            known = mine.next is None or mine.position(segment.sequence) + 1 == mine.begin
-            return self.ended is not None or not known
+            if mine.next is None:
+                return self.ended is not None
+            return not mine.begins(mine.position(segment.sequence) + 1)  # a late copy is no other connection
         if self.ended is None or not segment.size or mine.next is None:
             return False
         return mine.position(segment.sequence) > mine.next
@@ -90,19 +100,18 @@ class Assembly:
         pieces: list[Piece] = []
         mine, other = self.ways[way], self.ways[1 - way]
         flags = segment.flags
-        mine.seen = True
-        if mine.next is None:
-            mine.next = mine.acknowledged = segment.sequence + (flags >> 1 & 1)
-            if flags & SYN:
+        syn = flags >> 1 & 1  # takes a number, before the data
+        if mine.next is None or (syn and not mine.seen):
+            mine.next = mine.acknowledged = segment.sequence + syn
+            if syn:
                 mine.begin = mine.next
                 self.client = 1 - way if flags & ACK else way
                 if flags & ACK and other.next is None:
                     other.next = other.begin = other.acknowledged = segment.acknowledged
+        mine.seen = True
         if flags & RST:
             self.ended = self.ended or ("reset", way)
             return self.rest()
-        if flags & SYN:
-            return pieces
         if flags & ACK and other.seen and other.next is not None:
             acknowledged = other.position(segment.acknowledged)
             if acknowledged > other.next + FAR_BYTES and segment.size:
@@ -113,7 +122,7 @@ class Assembly:
             mine.ending = True
             self.closer = self.closer if other.ending else way
         if segment.size or flags & FIN:
-            at = mine.position(segment.sequence)
+            at = mine.position(segment.sequence) + syn
             if abs(at - mine.next) > FAR_BYTES:
                 pieces += self._begin_again(way, segment)
                 at = mine.next

@@ -1,7 +1,7 @@
 """Packets to segments of TCP.
 
-What nearly every packet is, an IP header without options or extensions around TCP, is read here, twenty times
-as fast as dpkt does it; dpkt reads the others.
+Most packets are an IP header without options or extensions around TCP: these are read here, several times as
+fast as header by header (`layers.py`), which reads all others.
 """
 
 from __future__ import annotations
@@ -10,11 +10,22 @@ from ipaddress import ip_address
 from struct import Struct
 from typing import NamedTuple
 
-from dpkt.ethernet import Ethernet
-from dpkt.ip import IP
-from dpkt.ip6 import IP6
-from dpkt.tcp import TCP
-
+from klamm.captures.packets.layers import (
+    FRAGMENT,
+    IPV4,
+    IPV4_HEADER,
+    IPV6,
+    IPV6_HEADER,
+    MALFORMED,
+    PORTS,
+    TCP,
+    VERSIONS,
+    Place,
+    Unread,
+    tcp_in,
+    typed,
+    within,
+)
 from klamm.captures.packets.packet_files import Packet
 
 # LINKTYPE of tcpdump.org: where the packet begins, and where its EtherType stands; -1: its version tells.
@@ -30,18 +41,8 @@ LINKS = {
     229: (0, -1),  # raw IPv6
     276: (20, 0),  # Linux cooked, version 2
 }
-IPV4, IPV6 = b"\x08\x00", b"\x86\xdd"
-VERSIONS = {4: IPV4, 6: IPV6}
-TCP_NUMBER = 6
-FRAGMENT = 0x3FFF  # more fragments, or an offset
-
-IPV4_HEADER = Struct(">xxHxxHxBxx8s")
-IPV6_HEADER = Struct(">xxxxHBx32s")
-TCP_HEADER = Struct(">4sIIBB")
-PORTS = Struct(">HH")
+TCP_HEADER = Struct(">4sIIBB6x")
 FIN, SYN, RST, ACK = 1, 2, 4, 16
-
-NOT_TCP, FRAGMENTED, MALFORMED = "not TCP", "IP fragments", "malformed or cut short"
 
 
 class Segment(NamedTuple):
@@ -58,67 +59,52 @@ class Segment(NamedTuple):
     size: int
 
 
-def segment(packet: Packet) -> Segment | str:
+def segment(packet: Packet) -> Segment | Unread:
     """The TCP segment of a packet, or the reason why it is not read."""
     time_ns, link_type, data = packet
     link = LINKS.get(link_type)
     if link is None:
-        return f"link type {link_type}"
+        return Unread("of unknown links", f"link type {link_type}")
     start, kind_at = link
-    if len(data) <= start:
-        return MALFORMED
+    size = len(data)
+    if size <= start:
+        return Unread(MALFORMED, "link")
     if kind_at < 0:
-        kind = VERSIONS.get(data[start] >> 4, b"\0\0")
+        kind = VERSIONS.get(data[start] >> 4, IPV4)
     else:
-        kind = data[kind_at : kind_at + 2]
-    if kind == IPV4 and data[start] == 0x45 and len(data) >= start + 40:
-        total, fragment, protocol, addresses = IPV4_HEADER.unpack_from(data, start)
-        if protocol == TCP_NUMBER and not fragment & FRAGMENT:
-            end = start + total if total else len(data)
-            return _segment(time_ns, data, addresses, start + 20, end)
-    elif kind == IPV6 and len(data) >= start + 60:
+        kind = data[kind_at] << 8 | data[kind_at + 1]
+    if kind == IPV4 and data[start] == 0x45 and size >= start + 40:
+        _, total, fragment, protocol, addresses = IPV4_HEADER.unpack_from(data, start)
+        if protocol == TCP and not fragment & FRAGMENT:
+            end = start + total if total else size
+            return _segment(time_ns, data, addresses, start + 20, end, size) or Unread(MALFORMED, "TCP")
+    elif kind == IPV6 and size >= start + 60:
         length, protocol, addresses = IPV6_HEADER.unpack_from(data, start)
-        if protocol == TCP_NUMBER:
-            return _segment(
-                time_ns, data, addresses, start + 40, start + 40 + length if length else len(data)
-            )
-    return unusual(time_ns, bytes(12) + kind + data[start:])
+        if protocol == TCP:
+            end = start + 40 + length if length else size
+            return _segment(time_ns, data, addresses, start + 40, end, size) or Unread(MALFORMED, "TCP")
+    return behind(time_ns, data, typed(kind), start)
 
 
-def _segment(time_ns: int, data: bytes, addresses: bytes, at: int, end: int) -> Segment | str:
-    """TCP from `at` on. Where offloading leaves a length of 0 in IP, the end is that of the packet."""
+def behind(time_ns: int, data: bytes, kind: int, at: int) -> Segment | Unread:
+    """The segment behind any headers, of which the first begins at `at` and is of this EtherType."""
+    place = tcp_in(data, Place(kind, at, len(data), len(data)))
+    if isinstance(place, Unread):
+        return place
+    found = _segment(time_ns, data, place.addresses, place.at, place.end, place.limit)
+    return found or Unread(MALFORMED, within("TCP", place.tunnel))
+
+
+def _segment(time_ns: int, data: bytes, addresses: bytes, at: int, end: int, limit: int) -> Segment | None:
+    """TCP from `at` to `end`, where it is whole: bytes from `limit` on are no part of it, or missing."""
+    if at + TCP_HEADER.size > limit:
+        return None
     ports, sequence, acknowledged, words, flags = TCP_HEADER.unpack_from(data, at)
     at += words >> 4 << 2
     if words < 0x50 or at > end:
-        return MALFORMED
-    return Segment(time_ns, addresses + ports, sequence, acknowledged, flags, data[at:end], end - at)
-
-
-def unusual(time_ns: int, ethernet: bytes) -> Segment | str:
-    """The slow reader for every packet: VLAN, options, extension headers, and packets without TCP."""
-    try:
-        ip = Ethernet(ethernet).data
-        if isinstance(ip, IP):
-            size = ip.len - ip.hl * 4 if ip.len else -1
-            fragmented = ip.mf or ip.offset
-        elif isinstance(ip, IP6):
-            extensions = ip.all_extension_headers
-            size = ip.plen - sum(one.length for one in extensions) if ip.plen else -1
-            fragmented = any(getattr(one, "m_flag", 0) or getattr(one, "frag_off", 0) for one in extensions)
-        else:
-            return NOT_TCP
-        tcp = ip.data
-        if fragmented:
-            return FRAGMENTED
-        if not isinstance(tcp, TCP):
-            return MALFORMED if ip.p == TCP_NUMBER else NOT_TCP
-        size = len(tcp.data) if size < 0 else size - tcp.off * 4
-        if size < 0:
-            return MALFORMED
-    except Exception:  # on malformed packets dpkt raises anything
-        return MALFORMED
-    flow = ip.src + ip.dst + PORTS.pack(tcp.sport, tcp.dport)
-    return Segment(time_ns, flow, tcp.seq, tcp.ack, tcp.flags & 0xFF, tcp.data, size)
+        return None
+    data = data[at : min(end, limit)]
+    return Segment(time_ns, addresses + ports, sequence, acknowledged, flags, data, end - at)
 
 
 def endpoints(flow: bytes) -> tuple[str, str]:

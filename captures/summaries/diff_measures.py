@@ -10,7 +10,7 @@ from functools import cache, lru_cache
 from itertools import chain
 from typing import Any
 
-from klamm.captures.captured import Captured, CapturedConnection
+from klamm.captures.captured import Captured, CapturedConnection, api_name
 from klamm.captures.exchanges import Exchange, exchanges
 from klamm.captures.frames import Framing, columns
 from klamm.captures.summaries.histogram import Histogram
@@ -122,7 +122,7 @@ def measure(rows: Iterable[Captured], together: bool = False) -> Work:
         work.last_ns = max(work.last_ns, one.last.time_ns)
         client = work.clients["(all)" if together else name_of(first.client_id)]
         client.connections.add(first.connection)
-        use = client.apis[_api_name(first.api_key)]
+        use = client.apis[api_name(first.api_key)]
         _count(use, one)
         request = None if one.request is None else framing.frame(one.request)
         if request is not None:
@@ -139,12 +139,6 @@ def measure(rows: Iterable[Captured], together: bool = False) -> Work:
 def name_of(client_id: str | None) -> str:
     """A client id without the UUIDs that some clients put into it, and so the same in every run."""
     return NOBODY if client_id is None else UUID.sub("*", client_id)
-
-
-@lru_cache(4096)
-def _api_name(key: int) -> str:
-    api = API.get(key)
-    return f"API key {key}" if api is None else api.name
 
 
 def _count(use: ApiUse, one: Exchange) -> None:

@@ -62,6 +62,7 @@ class Sums:
     kinds: Counter[str] = field(default_factory=Counter)
     lost: Counter[str] = field(default_factory=Counter)  # frames, by the text of their rows
     unanswered: int = 0
+    without_request: Use = field(default_factory=Use)  # responses without an API
     connections: dict[tuple[str, int], int] = field(default_factory=dict)  # with a number of their own here
 
     @property
@@ -118,6 +119,9 @@ class Summing:
         if kind != "frame" or side is None:
             return
         amounts = side, count, group["size_sum"], group["size_max"]
+        if side == "response" and group["api_key"] < 0:
+            sums.without_request.add(*amounts)
+            return
         sums.apis[group["api_key"], group["api_version"]].add(*amounts)
         sums.clients[client].add(*amounts)
         if fate != "passed":

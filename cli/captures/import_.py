@@ -16,7 +16,6 @@ from klamm.cli.captures.import_summary import as_object, print_lines
 from klamm.cli.running.scalars import port
 from klamm.cli.saying import WrongWord, say
 from klamm.cli.tables import print_json
-from klamm.settings.extras import installing
 
 if TYPE_CHECKING:
     from klamm.captures.packets.decrypting import Plain
@@ -67,12 +66,7 @@ def run(arguments: argparse.Namespace) -> int:
     """0 fine, 1 something was lost or could not be read, 2 wrong usage."""
     ports = _ports(arguments.port)
     keys = _keys(arguments)
-    try:
-        from klamm.captures.packets.importing import Import
-    except ModuleNotFoundError as missing:
-        if missing.name is None or missing.name.partition(".")[0] != "dpkt":
-            raise
-        return say(f"klamm import needs dpkt: {installing('pcap')}", LOST)
+    from klamm.captures.packets.importing import Import
     from klamm.captures.storage.segments import origin
     from klamm.captures.storage.writing import Writer
     from klamm.captures.streams.blanking import Keeping

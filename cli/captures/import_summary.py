@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from klamm.captures.captured import api_name
 from klamm.cli.tables import print_table
-from klamm.decoders import API
+from klamm.proxy.log.lines import size
 
 if TYPE_CHECKING:
     from klamm.captures.packets.importing import Found, Hole
@@ -44,6 +46,7 @@ def as_object(found: Found, problems: list[str], output: str) -> dict[str, Any]:
         "mid_stream": found.mid_stream,
         "decrypted": found.decrypted,
         "apis": [{"api": name, "requests": a, "responses": b} for name, a, b in _apis(found)],
+        "without_request": {"responses": found.without_request, "bytes": found.without_request_bytes},
         "lost": [{**hole._asdict(), "missing": max(hole.missing, 0) or None} for hole in found.holes],
         "cut": {"packets": found.cut_packets, "bytes": found.cut_bytes},
         "repeated_bytes": found.repeated_bytes,
@@ -51,7 +54,9 @@ def as_object(found: Found, problems: list[str], output: str) -> dict[str, Any]:
             {"kind": kind, "to": to, "connections": count}
             for (kind, to), count in found.not_read.most_common()
         ],
-        "ignored_packets": dict(found.ignored.most_common()),
+        "unread_packets": [
+            {"why": why, "what": what, "packets": count} for (why, what), count in found.unread.most_common()
+        ],
         "problems": problems,
     }
 
@@ -59,12 +64,7 @@ def as_object(found: Found, problems: list[str], output: str) -> dict[str, Any]:
 def _apis(found: Found) -> list[tuple[str, int, int]]:
     """Name, requests, responses; the most frequent first."""
     keys = sorted(found.requests | found.responses, key=lambda key: (-found.requests[key], key))
-    return [(_name(key), found.requests[key], found.responses[key]) for key in keys]
-
-
-def _name(key: int) -> str:
-    api = API.get(key)
-    return api.name if api is not None else "unknown" if key < 0 else f"key {key}"
+    return [(api_name(key), found.requests[key], found.responses[key]) for key in keys]
 
 
 def _span(found: Found) -> str:
@@ -94,27 +94,43 @@ def _besides(found: Found) -> Iterator[str]:
         yield f"TLS, not read: {more:,} more, to {len(tls) - NAMED:,} others"
     if tls:
         yield "TLS is read with --keys, if clients wrote an SSLKEYLOGFILE"
+    if found.without_request:
+        amount = f"{found.without_request:,}, {size(found.without_request_bytes)}"
+        yield f"answers without their requests: {amount}"
     for hole in sorted(found.holes)[:NAMED]:
         yield f"lost: {_hole(hole)}"
     if len(found.holes) > NAMED:
-        size = sum(max(hole.missing, 0) for hole in found.holes)
-        yield f"lost: {size:,} bytes at {len(found.holes):,} places in all; --json names them"
+        missing = sum(max(hole.missing, 0) for hole in found.holes)
+        yield f"lost: {missing:,} bytes at {len(found.holes):,} places in all; --json names them"
     if found.cut_packets:
         cut = f"{found.cut_bytes:,} bytes of {_count(found.cut_packets, 'packet')}"
         yield f"cut: {cut}, where they were captured (tcpdump keeps all with -s 0)"
     if found.moved_times:
         moved = _count(found.moved_times, "packet")
         yield f"times: {moved} from before 1970 or after 2262, moved to these years"
-    for what, count in found.ignored.most_common():
-        yield f"not read: {_count(count, 'packet')}, {what}"
+    yield from _unread(found)
     if found.connections["other"] and not found.connections["Kafka"]:
         yield "no Kafka was found; if there is some, say its --port"
 
 
+def _unread(found: Found) -> Iterator[str]:
+    """A line for each reason, with the kinds of packets: "18 packets, not TCP (14 ARP, 4 ICMPv6)"."""
+    reasons: defaultdict[str, list[tuple[str, int]]] = defaultdict(list)
+    for (why, what), count in found.unread.most_common():
+        reasons[why].append((what, count))
+    for reason, kinds in reasons.items():
+        total = sum(count for _, count in kinds)
+        named = [f"{count:,} {what}" if len(kinds) > 1 else what for what, count in kinds[:NAMED]]
+        if len(kinds) > NAMED:
+            more = sum(count for _, count in kinds[NAMED:])
+            named.append(f"{more:,} of {len(kinds) - NAMED:,} more kinds")
+        yield f"not read: {_count(total, 'packet')}, {reason} ({', '.join(named)})"
+
+
 def _hole(hole: Hole) -> str:
-    size = "an unknown number of" if hole.missing < 0 else f"{hole.missing:,}"
+    amount = "an unknown number of" if hole.missing < 0 else f"{hole.missing:,}"
     ends = (hole.client, hole.broker) if hole.side == "request" else (hole.broker, hole.client)
-    return f"{size} bytes of {hole.side}s, {ends[0]} to {ends[1]}, at {_time(hole.time_ns)}"
+    return f"{amount} bytes of {hole.side}s, {ends[0]} to {ends[1]}, at {_time(hole.time_ns)}"
 
 
 def _time(time_ns: int) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from klamm.captures.captured import Blanks, Captured
+from klamm.captures.captured import WITHOUT_REQUEST, Blanks, Captured
 from klamm.captures.frames import Framed, Framing
 from klamm.captures.values import changes
 from klamm.cli.captures.show_records import Show, as_lines, describe
@@ -61,7 +61,8 @@ def _notes(one: Framed) -> Iterator[tuple[str, str]]:
     """Remarks about it, with a style."""
     request, response = one.exchange
     if request is None:
-        yield "its request is not in the capture", YELLOW
+        if one.exchange.first.api_key >= 0:
+            yield WITHOUT_REQUEST, YELLOW
     elif request.fate != "passed" and not (request.fate == "withheld" and _made(response)):
         yield f"request {FATES[request.fate]}", YELLOW
     if response is None and request is not None and request.awaits:

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from klamm.captures.captured import api_name
 from klamm.captures.summaries import statistics, statistics_errors
 from klamm.captures.summaries.histogram import Histogram
 from klamm.captures.summaries.statistics import Summing, Sums, Use
 from klamm.captures.summaries.statistics_errors import ErrorCounts
 from klamm.cli.tables import print_json, print_table
-from klamm.decoders import API
 from klamm.decoders.text import printable
 from klamm.proxy.log.lines import duration, size
 
@@ -84,7 +84,7 @@ def _apis(sums: Sums, errors: dict[tuple[int, int], Counter[str]]) -> Iterator[t
         latency = sums.latencies_ms.get(kind, Histogram())
         times = (latency.quantile(0.5), latency.quantile(0.99), latency.most) if latency.counts else ()
         yield (
-            _name(kind[0]),
+            api_name(kind[0]),
             f"v{kind[1]}",
             *_amounts(use, total),
             f"{size(use.largest_request + SIZE)}, {size(use.largest_response + SIZE)}",
@@ -121,6 +121,9 @@ def _besides(sums: Sums, errors: ErrorCounts | None) -> Iterator[str]:
         )
     if sums.unanswered:
         yield f"\nwithout an answer: {sums.unanswered:,} request{'s' * (sums.unanswered != 1)}"
+    if sums.without_request.responses:
+        _, _, _, received = _amounts(sums.without_request, sums.total)
+        yield f"\nanswers without their requests: {sums.without_request.responses:,}, {received}"
     if errors is not None and errors.unread:
         yield f"\nnot decoded: {errors.unread:,} response{'s' * (errors.unread != 1)}"
     if sums.kinds["token"]:
@@ -134,7 +137,7 @@ def _object(sums: Sums, errors: dict[tuple[int, int], Counter[str]], headers: bo
     apis = []
     for kind, use in sorted(sums.apis.items()):
         latency = sums.latencies_ms.get(kind, Histogram())
-        fields: dict[str, Any] = {"api": _name(kind[0]), "version": kind[1], **_plain(use)}
+        fields: dict[str, Any] = {"api": api_name(kind[0]), "version": kind[1], **_plain(use)}
         if latency.counts:
             shares = {"p50": latency.quantile(0.5), "p99": latency.quantile(0.99), "max": latency.most}
             fields["latency_ms"] = {name: round(value, 3) for name, value in shares.items()}
@@ -151,6 +154,7 @@ def _object(sums: Sums, errors: dict[tuple[int, int], Counter[str]], headers: bo
             {"side": side, "fate": fate, "frames": count} for (side, fate), count in sums.fates.items()
         ],
         "unanswered": sums.unanswered,
+        "without_request": _plain(sums.without_request),
         "lost": [{"frames": count, "text": text} for text, count in sums.lost.items()],
     }
 
@@ -162,8 +166,3 @@ def _plain(use: Use) -> dict[str, int]:
         "request_bytes": use.request_bytes + SIZE * use.requests,
         "response_bytes": use.response_bytes + SIZE * use.responses,
     }
-
-
-def _name(key: int) -> str:
-    api = API.get(key)
-    return f"API key {key}" if api is None else api.name

@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
+from klamm.captures.captured import api_name
 from klamm.captures.summaries.trial import Flow, Outcome, Trial
 from klamm.cli.captures.capture_files import captures, reading, report_problems, telling
 from klamm.cli.saying import say
 from klamm.cli.tables import print_json
 from klamm.dashboards.orders import Orders
-from klamm.decoders import API
 from klamm.decoders.text import printable
 from klamm.rules.file.rule_file import load
 from klamm.rules.rule import Rule
@@ -134,22 +134,17 @@ def _selectors(rule: Rule) -> Iterator[tuple[Callable[[Flow], bool], str, Callab
     """For each selector of a rule: whether a flow passes; the message if none does; the flow's value for
     it.
     """
-
-    def name(key: int) -> str:
-        api = API.get(key)
-        return f"API key {key}" if api is None else api.name
-
-    names = [name(key) for key in sorted(rule.keys)]
+    names = [api_name(key) for key in sorted(rule.keys)]
     side = f"{rule.side} of {' or '.join(names) if len(names) <= SHOWN else f'these {len(names)} APIs'}"
     yield (
         lambda flow: flow.side == rule.side and (not rule.keys or flow.api_key in rule.keys),
         f"no {side}",
-        lambda flow: name(flow.api_key),
+        lambda flow: api_name(flow.api_key),
     )
     yield (
         lambda flow: flow.version in rule.versions,
         f"none of the versions {rule.versions}",
-        lambda flow: f"{name(flow.api_key)} v{flow.version}",
+        lambda flow: f"{api_name(flow.api_key)} v{flow.version}",
     )
     if rule.client is not None:
         glob = rule.client

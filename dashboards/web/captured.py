@@ -101,7 +101,9 @@ class Captures:
 
     def _exchange(self, key: str) -> Exchange:
         try:
-            first_ns, last_ns, number, exchange = map(int, key.split("-"))
+            first_ns, last_ns, number, exchange = map(
+                int, key.split("-", 3)
+            )  # the last is -1 where the request is missing
         except ValueError:
             raise Gone(f"{key[:60]!r} names no exchange of a capture") from None
         framing = Framing(self.topics.now())

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from klamm.captures.captured import WITHOUT_REQUEST
 from klamm.pipeline.detectors.finding import Evidence, Findings
 from klamm.pipeline.report.gathering_groups import ConsumerGroup, gather_groups
 
@@ -37,6 +38,7 @@ LEAN = (
         "exchange",
         "time",
         "api",
+        "api_key",
         "version",
         "awaits",
     ),
@@ -251,7 +253,8 @@ def _error_count() -> Column:
 def _api() -> Column:
     from pyspark.sql import functions as F
 
-    return F.coalesce("api", F.lit("unknown")).alias("api")
+    numbered = F.concat(F.lit("API key "), "api_key")  # null without a key
+    return F.coalesce("api", numbered, F.lit(WITHOUT_REQUEST)).alias("api")
 
 
 def _bucket(found: Traffic) -> Column:

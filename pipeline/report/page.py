@@ -17,6 +17,7 @@ from importlib.resources import files
 from itertools import islice
 from typing import Any
 
+from klamm.captures.captured import WITHOUT_REQUEST
 from klamm.pipeline.detectors.finding import Finding
 from klamm.pipeline.report import wording
 from klamm.pipeline.report.gathering import Client, EvidenceExchange
@@ -156,7 +157,7 @@ def _evidence(seen: EvidenceExchange | None, time_us: int) -> str:
         return f"{wording.clock(time_us)} from here on"
     parts = [
         wording.clock(time_us),
-        f"{seen.api or 'an unknown API'} v{seen.version}" if seen.version is not None else "an answer",
+        f"{seen.api or 'an unknown API'} v{seen.version}" if seen.version is not None else WITHOUT_REQUEST,
     ]
     parts += [f"broker={wording.plain(seen.broker)}", *(wording.plain(topic) for topic in seen.topics[:3])]
     parts += [f"+{len(seen.topics) - 3} topics"] * (len(seen.topics) > 3)

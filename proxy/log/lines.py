@@ -126,7 +126,9 @@ def console_line(entry: Entry, colour: bool) -> bytes:
 
 
 def _exchange_words(fields: Mapping[str, Any], paint: Callable[[str, str], str]) -> Iterable[str]:
-    yield f"{paint(str(fields['api']), BOLD)} v{fields['version']}"
+    """Of a response without its request the version may be unknown (-1), and the size of the request is 0."""
+    version = fields["version"]
+    yield paint(str(fields["api"]), BOLD) + (f" v{version}" if version >= 0 else "")
     for label, key in NAMED:
         if fields.get(key) is not None:
             yield f"{label}={quoted(fields[key])}"
@@ -135,8 +137,8 @@ def _exchange_words(fields: Mapping[str, Any], paint: Callable[[str, str], str])
         yield quoted(name) + (_numbers(topics[name]) if isinstance(topics, Mapping) else "")
     if len(topics) > SHOWN:
         yield f"+{len(topics) - SHOWN} topics"
-    answer = fields.get("response_bytes")
-    yield size(fields.get("request_bytes", 0)) + ("" if answer is None else f" -> {size(answer)}")
+    asked, answer = fields.get("request_bytes", 0), fields.get("response_bytes")
+    yield " ".join([size(asked)] * bool(asked) + ([] if answer is None else ["->", size(answer)]))
     if fields.get("latency_ms") is not None:
         yield duration(fields["latency_ms"])
     for name, count in fields.get("errors", {}).items():

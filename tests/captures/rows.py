@@ -108,6 +108,13 @@ class Talk:
         answer = {"responses": [{"topic_id": TOPIC_ID, "partitions": [found]}]}
         return self.exchange("Fetch", 15, asked, answer, took_ms)
 
+    def answer_alone(self, size: int = 16) -> Talk:
+        """A response whose request was not seen: only its size is kept."""
+        now_ns = START_NS + round(self.now_ms * MS)
+        row = Captured(now_ns, "frame", self.of, "response", correlation_id=77, size=size)
+        self.rows.append(row)
+        return self
+
     def closed(self, why: str = "") -> Talk:
         self.rows.append(Captured(START_NS + round(self.now_ms * MS), "closed", connection=self.of, text=why))
         return self

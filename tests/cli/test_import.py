@@ -8,19 +8,19 @@ import io
 import json
 import os
 import ssl
+import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-import klamm.captures.packets
+from klamm.captures.packets.packet_files import Packet
 from klamm.captures.storage.reading import read
 from klamm.cli import main
 from klamm.decoders.records import Batch, Record, write
-from klamm.settings.extras import installing
-from tests.captures.dialogue import Dialogue, pcap, request
+from tests.captures.dialogue import BEGIN_NS, ETHERNET, Dialogue, pcap, request
 from tests.captures.packets.test_decrypting import encrypted
+from tests.captures.tunnels import MACS, udp, vxlan
 
 ORDERS = {"name": "Metadata", "version": 1}
 
@@ -87,7 +87,8 @@ def test_bad_files_are_said_in_a_line_each_and_the_rest_is_read(
     file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     names = cut, foreign, empty, none = [tmp_path / name for name in ("cut", "foreign", "empty", "none")]
-    cut.write_bytes(file.read_bytes()[:-1])
+    another = Dialogue(ports=(41_000, 29_092)).open().ask(0).ask(1, **ORDERS).ask(2, **ORDERS).close()
+    cut.write_bytes(pcap(another.packets)[:-1])
     foreign.write_text("foreign")
     empty.write_bytes(b"")
     none.write_bytes(pcap([]))
@@ -205,19 +206,62 @@ def test_a_full_disk_is_one_line(
     assert capsys.readouterr().err == f"klamm: {tmp_path / 'capture'}: No space left on device\n"
 
 
-def test_a_missing_library_is_one_line(
-    file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+def test_answers_without_their_requests_are_counted_apart(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    class Absent:
-        def find_spec(self, name: str, *_: Any) -> None:
-            if name == "dpkt" or name.startswith("dpkt."):
-                raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-
-    for name in [name for name in sys.modules if name.startswith(("dpkt", "klamm.captures.packets"))]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setattr(
-        "klamm.captures.packets", klamm.captures.packets
-    )  # as a name it is imported anew, too
-    monkeypatch.setattr(sys, "meta_path", [Absent(), *sys.meta_path])
+    dialogue = Dialogue().open().ask(0).ask(1, **ORDERS).ask(2, **ORDERS).close()
+    del dialogue.packets[5]  # the request 1
+    file = tmp_path / "kafka.pcap"
+    file.write_bytes(pcap(dialogue.packets))
     assert run(file, "-o", tmp_path / "capture") == 1
-    assert capsys.readouterr().err == f"klamm: klamm import needs dpkt: {installing('pcap')}\n"
+    assert capsys.readouterr().out.splitlines()[3:8] == [
+        "  api          requests  responses",
+        "  Metadata     1         1",
+        "  ApiVersions  1         1",
+        "",
+        "answers without their requests: 1, 20B",
+    ]
+    run(file, "-o", tmp_path / "another", "--json")
+    found = json.loads(capsys.readouterr().out)
+    assert {one["api"] for one in found["apis"]} == {"ApiVersions", "Metadata"}
+    assert found["without_request"] == {"responses": 1, "bytes": 20}
+
+
+def test_packets_that_are_not_read_are_named_with_their_numbers(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arp, lldp = (MACS + kind + bytes(28) for kind in (b"\x08\x06", b"\x88\xcc"))
+    frames = 2 * [arp] + 3 * [MACS + vxlan(arp)] + [MACS + vxlan(lldp)] + [MACS + udp(4789, b"\x08")]
+    file = tmp_path / "mirrored.pcap"
+    file.write_bytes(pcap(Packet(BEGIN_NS, ETHERNET, frame) for frame in frames))
+    assert run(file, "-o", tmp_path / "capture") == 0
+    assert capsys.readouterr().out.splitlines()[1:] == [
+        "0 connections of Kafka",
+        "not read: 6 packets, not TCP (3 ARP in VXLAN, 2 ARP, 1 LLDP in VXLAN)",
+        "not read: 1 packet, malformed or cut short (VXLAN)",
+        "nothing was written",
+    ]
+    assert run(file, "-o", tmp_path / "another", "--json") == 0
+    unread = json.loads(capsys.readouterr().out)["unread_packets"]
+    assert unread[0] == {"why": "not TCP", "what": "ARP in VXLAN", "packets": 3}
+
+
+def test_of_many_kinds_of_packets_the_most_frequent_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    frames = [MACS + udp(port, b"") for port in range(1, 15) for _ in range(20 - port)]
+    file = tmp_path / "many.pcap"
+    file.write_bytes(pcap(Packet(BEGIN_NS, ETHERNET, frame) for frame in frames))
+    run(file, "-o", tmp_path / "capture")
+    line = capsys.readouterr().out.splitlines()[2]
+    assert line.startswith("not read: 175 packets, not TCP (19 UDP port 1, 18 UDP port 2, ")
+    assert line.endswith(", 10 UDP port 10, 30 of 4 more kinds)")
+
+
+def test_it_needs_no_library_of_an_extra(file: Path, tmp_path: Path) -> None:
+    absent = dict.fromkeys(("pyarrow", "dpkt", "cramjam", "zstandard"))
+    program = f"import sys; sys.modules.update({absent}); from klamm.cli import main; sys.exit(main())"
+    command = [sys.executable, "-c", program, "import", str(file), "-o", str(tmp_path / "capture")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert len(list(read([tmp_path / "capture"]))) == 8

@@ -281,13 +281,41 @@ def test_what_klamm_did_and_what_is_missing_is_said(tmp_path: Path, says: Says) 
     assert lines[0] == "... 7 frames are missing here: the disk is slow"
     assert lines[2] == f"{METADATA} response rewritten"
     assert lines[3].endswith("1.0ms (answered by klamm)")
-    assert lines[4].endswith("its request is not in the capture")
+    assert lines[4].endswith("-> 16B answer without its request")
     assert lines[5].endswith("no answer")
     assert "    topics[0].name: orders -> ORDERS" in says(path, "-v", "api == Metadata")[1].splitlines()
     assert says(path, "-x", "api == Metadata")[1].count('name: "ORDERS"') == 1
     objects = [json.loads(line) for line in says(path, "--json")[1].splitlines()]
     assert (objects[0]["lost"], objects[1]["fates"]) == (7, {"response": "rewritten"})
-    assert objects[3]["request_missing"] is True
+    assert (objects[3]["api"], objects[3]["request_missing"]) == ("Heartbeat", True)
+
+
+def test_an_answer_without_its_request_is_listed_as_such_with_its_size(tmp_path: Path, says: Says) -> None:
+    path = str(written(tmp_path / "a.arrow", Talk().answer_alone(119).heartbeat().rows))
+    assert says(path)[1].splitlines()[1] == (
+        "22:13:20.000 answer without its request broker=1 connection=1 -> 123B"
+    )
+    assert says(path, "-v")[1].splitlines()[2] == "  response, 119 bytes: only its size was kept"
+    found = json.loads(says(path, "--json")[1].splitlines()[0])
+    assert found["request_missing"] is True
+    assert (found["api"], found["version"], found["request_bytes"]) == (None, None, None)
+    assert (found["response_bytes"], found["correlation_id"]) == (123, 77)
+
+
+def test_stats_count_answers_without_their_requests_apart(tmp_path: Path, says: Says) -> None:
+    talk = Talk().answer_alone(6).answer_alone(56).heartbeat()
+    path = str(written(tmp_path / "a.arrow", talk.rows))
+    for options in ((), ("--headers",)):
+        out = says(path, "--stats", *options)[1]
+        assert ": 1 requests of 1 client id in 1 connection\n" in out
+        assert [line.split()[0] for line in out.splitlines() if line.startswith("  ")] == [
+            "api", "Heartbeat", "client", "app"
+        ]  # fmt: skip
+        assert "\nanswers without their requests: 2, 70B\n" in out
+    found = json.loads(says(path, "--stats", "--json")[1])
+    assert [one["api"] for one in found["apis"]] == ["Heartbeat"]
+    assert [one["client_id"] for one in found["clients"]] == ["app"]
+    assert (found["without_request"]["responses"], found["without_request"]["response_bytes"]) == (2, 70)
 
 
 def test_what_is_missing_of_a_connection_is_said_with_its_number_and_time(tmp_path: Path, says: Says) -> None:

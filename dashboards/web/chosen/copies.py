@@ -61,8 +61,6 @@ def _answered(one: Exchange) -> str:
 
 def _decode(one: Exchange) -> str:
     """Both frames, with their headers made anew: the correlation id is 0 where it is not known."""
-    if one.api not in API:
-        raise NoCopy("klamm does not know this API")
     api, number, texts = API[one.api], one.correlation_id or 0, []
     if one.request is not None and one.request.raw is not None:
         frame = request_frame(api, one.version, number, one.client_id, b64decode(one.request.raw))
@@ -100,10 +98,13 @@ def _values(side: Body | None, frame: Frame | None) -> Body | None:
 FORMS: dict[str, Callable[[Exchange], str]] = {
     "filter": _filter, "rule": _rule, "test": _test, "decode": _decode, "JSON": _json,
 }  # fmt: skip
+OF_AN_API = frozenset({"rule", "test", "decode"})
 
 
 def copy(one: Exchange, form: str) -> str:
     """The exchange in this form. Raises NoCopy."""
     if form not in FORMS:
         raise NoCopy(f"{form[:30]!r} is no form: {', '.join(FORMS)} are")
+    if form in OF_AN_API and one.api not in API:
+        raise NoCopy("klamm does not know its API")
     return FORMS[form](one)

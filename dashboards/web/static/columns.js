@@ -1,6 +1,6 @@
 // The columns of the list: klamm's own, and fields of bodies. The link of the page keeps them.
 
-import { ask, clock, el, size, told } from "./page.js";
+import { ask, clock, el, named, size, told } from "./page.js";
 
 const errors = (row) =>
   Object.entries(row.errors ?? {})
@@ -10,7 +10,7 @@ const errors = (row) =>
 /** By name: `least` width in rem, `grow` its share of the room that is left. */
 export const OWN = {
   time: { least: 6.6, text: (row) => clock(row.time) },
-  API: { least: 9, grow: 1.2, text: (row) => `${row.api} v${row.version}` },
+  API: { least: 9, grow: 1.2, text: named },
   client: { least: 6, grow: 1, text: (row) => row.client_id ?? "" },
   cluster: { least: 5, text: (row) => row.cluster },
   broker: { least: 4.2, text: (row) => row.broker },
@@ -19,7 +19,7 @@ export const OWN = {
   topic: { least: 6, grow: 1, text: (row) => Object.keys(row.topics ?? {}).join(" ") },
   partition: { least: 4.5, text: (row) => Object.values(row.topics ?? {}).flat().join(", ") },
   group: { least: 6, grow: 1, text: (row) => row.group ?? "" },
-  request: { least: 5, align: "number", text: (row) => size(row.request_bytes) },
+  request: { least: 5, align: "number", text: (row) => (row.request_bytes ? size(row.request_bytes) : "none") },
   answer: { least: 5, align: "number", text: (row) => size(row.response_bytes) || "none" },
   ms: { least: 4.6, align: "number", text: (row) => row.latency_ms?.toFixed(1) ?? "" },
   error: { least: 6, grow: 1.2, text: (row) => (row.origin === "klamm" ? `by klamm ${errors(row)}` : errors(row)) },

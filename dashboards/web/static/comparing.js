@@ -1,6 +1,6 @@
 // An exchange beside another one, and its API beside another version of it.
 
-import { ask, clock, el, told } from "./page.js";
+import { ask, clock, el, named, told } from "./page.js";
 import { changesTable } from "./side.js";
 
 export class Comparing {
@@ -11,7 +11,7 @@ export class Comparing {
   /** The section of an exchange: `found` as the server gave it. `again()` shows it anew. */
   element(key, { exchange }, again) {
     const place = el("div", { class: "compared", role: "status" });
-    const words = `${exchange.api} v${exchange.version} of ${clock(exchange.time)}`;
+    const words = `${named(exchange)} of ${clock(exchange.time)}`;
     const mark = () => {
       this.marked = { key, words };
       again();

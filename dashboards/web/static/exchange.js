@@ -1,7 +1,7 @@
 // One exchange: what is known of it, its bodies, and what can be done from there.
 
 import { copying } from "./copying.js";
-import { ask, clock, el, told } from "./page.js";
+import { ask, clock, el, named, told } from "./page.js";
 import { side } from "./side.js";
 import { isOwn, waterfall } from "./waterfall.js";
 
@@ -30,7 +30,7 @@ export async function details(key, { narrow, follow, close, neighbours, watch, o
   return el(
     "div",
     {},
-    el("div", { class: "bar" }, el("h2", { tabindex: "-1" }, `${exchange.api} v${exchange.version}`), closing(close)),
+    el("div", { class: "bar" }, el("h2", { tabindex: "-1" }, named(exchange)), closing(close)),
     el("div", { class: "overview" }, facts(found, trying.live), timing(key, exchange, { neighbours, watch, open, live: trying.live })),
     following(found.follow, narrow, follow),
     copying(path),

@@ -77,6 +77,9 @@ export const told = (act) => async (...given) => {
 
 const UNITS = ["B", "KiB", "MiB", "GiB"];
 
+/** The API and version of an exchange; an answer without its request has neither, and `api` says so. */
+export const named = ({ api, version }) => (version < 0 ? api : `${api} v${version}`);
+
 export function size(bytes) {
   if (bytes === null || bytes === undefined) {
     return "";

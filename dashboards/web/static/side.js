@@ -6,7 +6,7 @@ import { body } from "./tree.js";
 /** `one` as trees.py gives it; `bytes` on the wire, where nothing else is known. `content()` asks for records. */
 export function side(name, one, bytes, { records, content }) {
   if (!one) {
-    return el("section", { class: `side ${name}` }, el("h3", {}, name), el("p", { class: "reason" }, bytes === null || bytes === undefined ? "none" : "only its size is known"));
+    return el("section", { class: `side ${name}` }, el("h3", {}, name), el("p", { class: "reason" }, bytes ? "only its size is known" : "none"));
   }
   const place = el("div");
   const changed = new Set((one.changes ?? []).map(({ path }) => path));

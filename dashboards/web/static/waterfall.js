@@ -17,7 +17,8 @@ export function phases(exchange, live) {
   const known = exchange.latency_ms !== null && exchange.latency_ms !== undefined;
   const found = [];
   if (!known) {
-    return [{ name: "request", title: "the request came; no answer is known", from: came, to: came }];
+    const title = exchange.request_bytes ? "the request came; no answer is known" : "the answer came; its request was not seen";
+    return [{ name: "request", title, from: came, to: came }];
   }
   if (held) {
     found.push({ name: "held", title: "a rule held the request", from: came, to: came + held });

@@ -24,6 +24,9 @@ SOON_S = 0.5  # an answer waits so long for the end of the reading
 REST = 5  # times as long as summing up took, the sums are shown again
 
 UNKEPT = "{:,} frames were not kept, or cannot be read: their topics, errors and groups are not counted."
+WITHOUT_REQUEST = (
+    "Answers without their requests, whose clients and APIs nobody knows, are not counted: {:,}."
+)
 MORE = "The first {:,} connections are counted."
 REST_OF = "There are too many clients and topics to count each: those that came last are together in other."
 UNJUDGED = "{:,} frames are left out: the filter takes too much work on them."
@@ -144,6 +147,8 @@ class Reading:
             yield UNJUDGED.format(expression.unjudged)
         if tally.unkept:
             yield UNKEPT.format(tally.unkept)
+        if tally.without_request:
+            yield WITHOUT_REQUEST.format(tally.without_request)
         if tally.full:
             yield MORE.format(MOST_OPENED)
         if max(len(cells.calls), len(cells.about)) > MOST_CELLS:

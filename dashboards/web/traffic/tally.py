@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import Any, NamedTuple
 
-from klamm.captures.captured import CapturedConnection
+from klamm.captures.captured import CapturedConnection, api_name
 from klamm.captures.frames import NOWHERE, Framed, body_of, columns
 from klamm.captures.summaries.histogram import bucket, middle
 from klamm.dashboards.captured import SIZE
@@ -58,12 +58,13 @@ class Read(NamedTuple):
 
 class Tally:
     """Takes exchanges in the order of their ends; `cells` has the sums. `last_ns`: the end of the last one;
-    `unkept`: frames whose bodies are not there, or cannot be read.
+    `unkept`: frames whose bodies are not there, or cannot be read; `without_request`: answers whose client
+    and API are not known.
     """
 
     def __init__(self) -> None:
         self.cells = Cells(Counting(latency, bodies=True))
-        self.exchanges = self.unkept = self.last_ns = 0
+        self.exchanges = self.unkept = self.without_request = self.last_ns = 0
         self.full = False  # there were more connections than are counted
         self._planner = Planner(Wishes(logged=None), changes=False)
         self._opened: dict[tuple[str, int, str], int] = {}  # the places of connections in cells.opened
@@ -76,9 +77,11 @@ class Tally:
             return
         self.last_ns = max(self.last_ns, one.exchange.last.time_ns)
         first = one.exchange.first
+        if first.api_key < 0:
+            self.without_request += 1
+            return
         of, client = first.connection or NOWHERE, bounded(first.client_id or "")
-        api = API.get(first.api_key)
-        name = f"API key {first.api_key}" if api is None else api.name
+        name = api_name(first.api_key)
         call = self.cells.call(Call(of.cluster, client, bounded(of.broker), name, first.api_version))
         _count(call, one)
         call.request_bytes += 0 if request is None else request.size + SIZE

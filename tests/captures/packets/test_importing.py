@@ -14,6 +14,7 @@ from klamm.captures.captured import Captured
 from klamm.captures.exchanges import exchanges
 from klamm.captures.packets.importing import Import
 from klamm.captures.packets.packet_files import Packet
+from klamm.captures.packets.tcp_segments import ACK, SYN
 from klamm.captures.streams.blanking import Keeping
 from tests.captures.dialogue import BEGIN_NS, LINKS, MS, Dialogue, request, response
 
@@ -166,6 +167,29 @@ def test_half_a_connection_is_read_where_it_has_the_requests() -> None:
     rows, importing = imported(answered, 29_092)
     assert importing.found.connections == {"Kafka": 1}
     assert {row.side for row in rows if row.kind == "frame"} == {"response"}
+    sizes = [len(response(0)), *(len(response(number, **ORDERS)) for number in (1, 2, 3))]
+    assert (importing.found.without_request, importing.found.without_request_bytes) == (4, sum(sizes))
+    assert not importing.found.responses
+
+
+def test_requests_in_the_first_packet_of_a_connection_are_read() -> None:
+    dialogue = Dialogue()
+    dialogue.send("request", request(0), SYN)
+    dialogue.send("response", response(0), SYN | ACK)
+    dialogue.send("request", b"")
+    rows, importing = imported(dialogue.ask(1, **ORDERS).close().packets)
+    assert joined(rows) == ALL[:2]
+    assert [row.time_ns for row in rows[1:3]] == [packet.time_ns for packet in dialogue.packets[:2]]
+    assert importing.found.connections == {"Kafka": 1}
+    assert not importing.found.holes
+
+
+def test_copies_of_packets_that_come_after_the_end_of_their_connection_are_no_other() -> None:
+    packets = spoken().close().packets
+    late = [packet._replace(time_ns=packet.time_ns + 500 * MS) for packet in packets]
+    rows, importing = imported(packets + late)
+    assert joined(rows) == ALL
+    assert importing.found.connections == {"Kafka": 1}
 
 
 def test_ports_that_are_named_are_the_only_ones() -> None:
@@ -198,7 +222,7 @@ def test_what_is_not_kafka_is_counted() -> None:
     assert rows == []
     assert importing.found.connections == {"TLS": 1, "other": 2}
     assert importing.found.not_read["TLS", "10.0.0.1:9093"] == 1
-    assert importing.found.ignored == {"not TCP": 2}
+    assert importing.found.unread == {("not TCP", "ARP"): 2}
     assert imported(tls.packets, 9093)[1].found.connections == {"TLS": 1}
 
 
@@ -230,7 +254,8 @@ def test_damaged_packets_never_end_an_import(data: st.DataObject) -> None:
     for ports in ((), (9092, 29_092)):
         rows, importing = imported(packets, *ports)
         frames = sum(row.kind == "frame" for row in rows)
-        assert frames == importing.found.requests.total() + importing.found.responses.total()
+        found = importing.found
+        assert frames == found.requests.total() + found.responses.total() + found.without_request
         kinds = Counter(row.kind for row in rows)
         assert kinds["opened"] == kinds["closed"] == importing.found.connections["Kafka"]
 

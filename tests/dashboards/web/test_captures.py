@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from klamm.dashboards.web.captured import Captures
+from klamm.dashboards.web.chosen.copies import NoCopy, copy
 from klamm.dashboards.web.chosen.trees import Node, opened
 from klamm.dashboards.web.lines import Row, Rows
 from klamm.dashboards.web.source import Found, Gone, Wish
@@ -96,6 +97,19 @@ def test_a_row_leads_to_the_bytes_and_their_fields(captures: Captures) -> None:
     error = named(one.response.tree, "error_code")
     assert (error.text, error.error) == ("27 REBALANCE_IN_PROGRESS", True)
     assert one.response.bytes >= error.end
+
+
+def test_an_answer_without_its_request_has_a_row_that_leads_to_it(tmp_path: Path) -> None:
+    alone = Captures([str(written(tmp_path / "a.arrow", Talk().answer_alone(119).rows))])
+    (row,) = rows(found(alone))
+    assert (row.api, row.version, row.request_bytes) == ("answer without its request", -1, 0)
+    one = opened(asyncio.run(alone.exchange(row.key)))
+    assert (one.request, one.exchange.response_bytes) == (None, 123)
+    assert one.response is not None
+    assert one.response.reason == "only its size was kept"
+    for form in ("rule", "test", "decode"):
+        with pytest.raises(NoCopy, match="klamm does not know its API"):
+            copy(one.exchange, form)
 
 
 @pytest.mark.parametrize("key", ["", "1-2", "a-b-c-d", f"{START_NS}-{START_NS}-1-99"])

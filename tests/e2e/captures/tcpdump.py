@@ -14,12 +14,14 @@ from tests.brokers.processes import Process, free_ports, wait_for
 
 
 @contextmanager
-def tcpdump(file: Path, interface: str, ports: str, inside: Namespace | None = None) -> Iterator[None]:
-    """`ports` as "9092" or "9092-9099". At the end the file holds all that was sent within the context, or
-    AssertionError.
+def tcpdump(
+    file: Path, interface: str, ports: str, inside: Namespace | None = None, besides: str = ""
+) -> Iterator[None]:
+    """`ports` as "9092" or "9092-9099"; `besides`: a filter of tcpdump for other packets. At the end the file
+    holds all that was sent within the context, or AssertionError.
     """
     last = free_ports()  # nobody listens there: a call to it comes after everything else
-    wanted = f"tcp portrange {ports} or tcp port {last}"
+    wanted = f"tcp portrange {ports} or tcp port {last}" + (f" or {besides}" if besides else "")
     command = ["tcpdump", "-i", interface, "-B", "65536", "--immediate-mode", "-U", "-w", str(file), wanted]
     log = file.with_suffix(".log")
     recording = inside.start(log, *command) if inside else Process(command, log)
@@ -44,15 +46,16 @@ def _called(port: int, inside: Namespace | None) -> bool:
 
 
 def _ports(file: Path) -> set[int]:
+    from klamm.captures.packets.layers import PORTS
     from klamm.captures.packets.packet_files import BadFile, packets
-    from klamm.captures.packets.tcp_segments import PORTS, segment
+    from klamm.captures.packets.tcp_segments import Segment, segment
 
     found = set()
     with file.open("rb") as opened:
         try:
             for packet in packets(opened):
                 one = segment(packet)
-                if not isinstance(one, str):
+                if isinstance(one, Segment):
                     found.update(PORTS.unpack(one.flow[-4:]))
         except BadFile:
             pass  # it grows

@@ -66,7 +66,7 @@ def text_of(made: Report, width: int = 80) -> str:
             "not told; ApiVersions v0, Fetch v4",
         ),
         ("aiokafka-0.14.0", None, {"ApiVersions": 0}, "aiokafka by its client id; ApiVersions v0"),
-        (None, None, {"unknown": -1}, "not told"),
+        (None, None, {"answer without its request": -1}, "not told"),
     ],
 )
 def test_the_software_of_a_client_is_told_as_far_as_it_is_known(
@@ -212,7 +212,9 @@ def test_buckets_of_time_are_round_and_not_too_many(seconds: float) -> None:
 
 @pytest.fixture(scope="module")
 def capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two clients, one without an id; an error, an unanswered request, a gap; and a file that is none."""
+    """Two clients, one without an id; an error, an unanswered request, an answer without its request, a gap;
+    and a file that is none.
+    """
     folder = tmp_path_factory.mktemp("report") / "capture"
     folder.mkdir()
     app = Talk(connection(1)).metadata().produce().heartbeat(27, took_ms=40.0).fetch()
@@ -221,6 +223,7 @@ def capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
         Talk(connection(2, broker="2"), client_id=None, now_ms=1500.0)
         .fetch(took_ms=200.0)
         .fetch(took_ms=300.0)
+        .answer_alone()
     )
     written(folder / "20231114T221320Z-a-000001.arrow", [*in_time(app, other), lost(3, at_ms=1900.0)])
     (folder / "20231114T221320Z-b-000001.arrow").write_bytes(b"no capture")
@@ -241,7 +244,7 @@ def gathered(spark: SparkSession, capture: Path) -> tuple[Traffic, dict[tuple[st
 
 def test_what_was_read_is_counted(gathered: tuple[Traffic, object]) -> None:
     found, _ = gathered
-    assert (found.exchanges, found.connections, found.clients, found.captures) == (7, 2, 2, 1)
+    assert (found.exchanges, found.connections, found.clients, found.captures) == (8, 2, 2, 1)
     assert (found.unanswered, found.errors, found.lost) == (1, 1, 3)
     assert found.brokers == [("main", "1"), ("main", "2")]
     assert dict(found.problems) == {"the disk is slow": 1}
@@ -257,9 +260,9 @@ def test_what_is_plotted_adds_up_to_what_was_read(gathered: tuple[Traffic, objec
     assert [(one.error, one.count) for one in found.error_series] == [("REBALANCE_IN_PROGRESS", 1)]
     assert {one.client_id: one.apis for one in found.top_clients} == {
         "app": {"Metadata": 1, "Produce": 1, "Heartbeat": 2, "Fetch": 1},
-        None: {"Fetch": 2},
+        None: {"Fetch": 2, "answer without its request": 1},
     }
-    assert sum(one.count for one in found.sizes if one.side == "request") == found.exchanges
+    assert sum(one.count for one in found.sizes if one.side == "request") == found.exchanges - 1
     of_all = {one.api: one for one in found.latencies if one.broker is None}
     assert of_all["Fetch"].count == 3
     assert of_all["Fetch"].most_ms == pytest.approx(300.0)

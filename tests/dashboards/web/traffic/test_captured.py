@@ -161,6 +161,17 @@ def test_frames_of_which_only_the_size_was_kept_count_with_it_and_are_told() -> 
     assert (row.requests, row.request_bytes) == (1, talk.rows[0].size + 4)
 
 
+def test_answers_without_their_requests_are_of_no_client_and_no_api_and_are_told(tmp_path: Path) -> None:
+    talk = Talk().answer_alone().produce()
+    tally = tallied(talk)
+    assert (tally.exchanges, tally.without_request) == (2, 1)
+    assert {(call.client, call.api) for call in tally.cells.calls} == {("app", "Produce")}
+    (found,) = asked([str(written(tmp_path / "a.arrow", talk.rows))], Asked())
+    assert found.notes == [
+        "Answers without their requests, whose clients and APIs nobody knows, are not counted: 1."
+    ]
+
+
 def test_connections_beyond_the_bound_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("klamm.dashboards.web.traffic.tally.MOST_OPENED", 1)
     tally = tallied(writer(), reader())
