@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from klamm.decoders import spans
 from klamm.decoders.failures import DecodeError
 from klamm.decoders.interpret import Layout
-from klamm.decoders.payloads import COORDINATOR_TOPICS, control_record, coordinator_record
+from klamm.decoders.payloads import COORDINATOR_TOPICS, control_record, coordinator_record, payload_oddity
 from klamm.decoders.payloads.body import Decoded
 from klamm.decoders.payloads.control_records import CONTROL_RECORD_TYPE, CONTROL_TYPES
 from klamm.decoders.records import (
@@ -53,6 +53,14 @@ class Entry(NamedTuple):
     record: Record
     key: Decoded | None = None
     value: Decoded | None = None
+
+    @property
+    def wrongs(self) -> Iterator[Wrong]:
+        """Why its key or its value is not as its layout says."""
+        parts = ("key", self.record.key, self.key), ("value", self.record.value, self.value)
+        for name, data, decoded in parts:
+            if decoded is not None and decoded.failure is not None:
+                yield Wrong(f"{name}: {payload_oddity(decoded, data or b'')}")
 
 
 class Opened(NamedTuple):
@@ -127,7 +135,8 @@ def _batch_span(opened: Opened, data: bytes, base: int, index: int) -> Span:
     read = []
     for number, entry in enumerate(opened.entries):
         place = places[number] if number < len(places) else (ABSENT, ABSENT + 1)
-        read.append(Span(f"[{number}]", None, *place, entry))
+        wrong = [Span("unreadable", None, *place, reason) for reason in entry.wrongs]
+        read.append(Span(f"[{number}]", None, *place, entry, wrong))
     below.append(Span("records", None, header.end, end, parts=read))
     return Span(f"[{index}]", None, start, end, opened, below)
 
@@ -160,10 +169,14 @@ def _places(data: bytes, pos: int, end: int) -> Iterator[tuple[int, int]]:
 def wrongs(span: Span, path: str = "") -> Iterator[tuple[str, int, Wrong]]:
     """Path, place and reason of all that is inside fields and cannot be read."""
     for part in span.parts:
-        name = f"{path}{'' if part.name.startswith('[') or not path else '.'}{part.name}"
         if isinstance(part.value, Wrong):
             yield path, part.start, part.value
-        yield from wrongs(part, name)
+        yield from wrongs(part, below(path, part.name))
+
+
+def below(path: str, name: str) -> str:
+    """The path of a field or an element of an array below another one."""
+    return f"{path}{'' if name.startswith('[') or not path else '.'}{name}"
 
 
 def described(entry: Entry, full: bool) -> str:
@@ -171,7 +184,7 @@ def described(entry: Entry, full: bool) -> str:
     record = entry.record
     parts = [f"offset {record.offset}"]
     if entry.key is not None and entry.key.name == CONTROL_RECORD_TYPE.name:
-        kind = CONTROL_TYPES.get(entry.key.values["type"])
+        kind = CONTROL_TYPES.get(entry.key.values.get("type"))
         parts.append(kind[0] if kind is not None else "of an unknown type")
     if record.timestamp != UNKNOWN:
         parts.append(moment(record.timestamp) or f"timestamp {record.timestamp}")
@@ -213,7 +226,9 @@ def _record_object(entry: Entry) -> dict[str, Any]:
     for name, data, decoded in (("key", record.key, entry.key), ("value", record.value, entry.value)):
         fields[name] = _base64(data)
         if decoded is not None:
-            fields[f"{name}_of"] = {**decoded._asdict(), "values": _plain(decoded.values)}
+            of = {"name": decoded.name, "version": decoded.version, "values": _plain(decoded.values)}
+            reason = payload_oddity(decoded, data or b"")
+            fields[f"{name}_of"] = {**of, "reason": reason} if reason else of
     fields["headers"] = [[name, _base64(data)] for name, data in record.headers]
     return fields
 

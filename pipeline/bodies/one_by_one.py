@@ -123,7 +123,8 @@ def _typed(api: Api, version: int, side: Side, body: bytes, content: bool) -> di
             if holder.get(path[-1]) is not None:
                 holder[path[-1]] = readable_batches(bytes(holder[path[-1]]), content)
     for holder, name in _payloads(api, side, values):
-        holder[name] = _assignment(holder[name])
+        found = group_payload(values.get("protocol_type"), "assignment", bytes(holder[name]))
+        holder[name] = None if found is None or "assigned_partitions" not in found.values else found.values
     return values
 
 
@@ -132,14 +133,6 @@ def _payloads(api: Api, side: Side, values: dict[str, Any]) -> Iterator[tuple[di
         if of == api.name:
             holders = values.get("assignments", ()) if side == "request" else [values]
             yield from ((holder, name) for holder in holders)
-
-
-def _assignment(data: bytes) -> dict[str, Any] | None:
-    try:
-        found = group_payload("consumer", "assignment", bytes(data))
-    except DecodeError:
-        return None
-    return None if found is None else found.values
 
 
 @cache
