@@ -126,7 +126,7 @@ def coordinator_record(topic: str, key: bytes | None, value: bytes | None) -> tu
 def control_record(key: bytes | None, value: bytes | None) -> tuple[Decoded, Decoded | None]:
     """A record of a control batch, as far as its bytes go; the value of a type that is not known is None."""
     told = read_payload(CONTROL_RECORD_TYPE.name, key or b"")
-    kind = CONTROL_TYPES.get(told.values.get("type"))
+    kind = CONTROL_TYPES.get(told.values.get("type", -1))
     return told, None if kind is None else read_payload(kind[1].name, value or b"")
 
 

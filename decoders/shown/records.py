@@ -184,7 +184,7 @@ def described(entry: Entry, full: bool) -> str:
     record = entry.record
     parts = [f"offset {record.offset}"]
     if entry.key is not None and entry.key.name == CONTROL_RECORD_TYPE.name:
-        kind = CONTROL_TYPES.get(entry.key.values.get("type"))
+        kind = CONTROL_TYPES.get(entry.key.values.get("type", UNKNOWN))
         parts.append(kind[0] if kind is not None else "of an unknown type")
     if record.timestamp != UNKNOWN:
         parts.append(moment(record.timestamp) or f"timestamp {record.timestamp}")
