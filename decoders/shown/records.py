@@ -103,13 +103,14 @@ def _opened(batch: Batch, topic: str | None) -> Opened:
     entries: list[Entry] = []
     wrong = None if batch.crc_ok else Wrong("the checksum is of other bytes")
     try:
-        entries += (_entry(record, batch, topic) for record in records(batch))
+        entries += (entry_of(record, batch, topic) for record in records(batch))
     except (RecordsError, MissingCodec) as problem:
         wrong = Wrong(getattr(problem, "reason", str(problem)))
     return Opened(batch, entries, wrong)
 
 
-def _entry(record: Record, batch: Batch, topic: str | None) -> Entry:
+def entry_of(record: Record, batch: Batch, topic: str | None) -> Entry:
+    """A record of a batch: one of Kafka's own in a control batch, or in a topic of a coordinator."""
     if record.key is None or not (batch.is_control or topic in COORDINATOR_TOPICS):
         return Entry(record)
     try:
@@ -190,11 +191,16 @@ def described(entry: Entry, full: bool) -> str:
         parts.append(moment(record.timestamp) or f"timestamp {record.timestamp}")
     for name, data, decoded in (("key", record.key, entry.key), ("value", record.value, entry.value)):
         if decoded is not None:
-            parts.append(f"{name} {decoded.name}({_arguments(decoded.values, full)})")
+            parts.append(f"{name} {payload_text(decoded, full)}")
         else:
             parts.append(f"{name} {content(data, full)}")
     parts += (f"header {quoted(name, full)} {content(data, full)}" for name, data in record.headers)
     return ", ".join(parts)
+
+
+def payload_text(decoded: Decoded, full: bool) -> str:
+    """Its name and its values."""
+    return f"{decoded.name}({_arguments(decoded.values, full)})"
 
 
 def _arguments(values: dict[str, Any], full: bool) -> str:
@@ -226,11 +232,16 @@ def _record_object(entry: Entry) -> dict[str, Any]:
     for name, data, decoded in (("key", record.key, entry.key), ("value", record.value, entry.value)):
         fields[name] = _base64(data)
         if decoded is not None:
-            of = {"name": decoded.name, "version": decoded.version, "values": _plain(decoded.values)}
-            reason = payload_oddity(decoded, data or b"")
-            fields[f"{name}_of"] = {**of, "reason": reason} if reason else of
+            fields[f"{name}_of"] = payload_object(decoded, data)
     fields["headers"] = [[name, _base64(data)] for name, data in record.headers]
     return fields
+
+
+def payload_object(decoded: Decoded, data: bytes | None) -> dict[str, Any]:
+    """A payload for JSON, read from `data`."""
+    of = {"name": decoded.name, "version": decoded.version, "values": _plain(decoded.values)}
+    reason = payload_oddity(decoded, data or b"")
+    return {**of, "reason": reason} if reason else of
 
 
 def _base64(data: bytes | None) -> str | None:

@@ -170,28 +170,61 @@ def test_a_payload_that_ends_anywhere_is_in_show_and_tail(of: str, part: str) ->
         assert f"      {found.reason}" in "\n".join(text(shown, False, False)), len(data)
 
 
-def test_records_of_kafkas_own_are_shown_as_far_as_they_go(capsys: Captured) -> None:
-    key = encode_payload("OffsetCommitKey", {"group": "shop", "topic": "orders", "partition": 2})
-    value = b"\0\1" + b"\0\0\0\0\0\0\0\x2a"  # the offset, and no more
-    partitions = [{"partition_index": 0, "records": write(Batch(), [Record(3, 0, key, value)])}]
-    frame = response("Fetch", 11, {"responses": [{"topic": "__consumer_offsets", "partitions": partitions}]})
-    words = [frame.hex(), "--api", "Fetch", "--version", "11"]
-    reason = "ends at byte 10 before metadata"
+KEY = encode_payload("OffsetCommitKey", {"group": "shop", "topic": "orders", "partition": 2})
+COMMIT = Record(3, 0, KEY, b"\0\1" + b"\0\0\0\0\0\0\0\x2a")  # the offset, and no more
+MARKER = Record(9, 0, b"\0\0\0\1", b"\0\0" + b"\0\0")  # a COMMIT without half of its coordinator_epoch
+NO_METADATA = "ends at byte 10 before metadata"
+NO_EPOCH = "coordinator_epoch at byte 2: needs 4 bytes, 2 left"
+COMMIT_VALUE = {"name": "OffsetCommitValue", "version": 1, "values": {"version": 1, "offset": 42}}
+
+
+def fetched() -> dict[str, Any]:
+    """A Fetch response of version 11 with both records."""
+    batches = {
+        "__consumer_offsets": write(Batch(), [COMMIT]),
+        "orders": write(Batch(is_control=True), [MARKER]),
+    }
+    return {
+        "responses": [
+            {"topic": topic, "partitions": [{"partition_index": 0, "records": data}]}
+            for topic, data in batches.items()
+        ]
+    }
+
+
+def test_records_of_kafkas_own_are_decoded_as_far_as_they_go(capsys: Captured) -> None:
+    words = [response("Fetch", 11, fetched()).hex(), "--api", "Fetch", "--version", "11"]
     out = printed(capsys, *words, code=FAILED)
     assert "value OffsetCommitValue(version=1, offset=42)\n" in out
-    assert f"unreadable: value: {reason}\n" in out
+    assert f"unreadable: value: {NO_METADATA}\n" in out
+    assert "offset 9, COMMIT" in out
+    assert f"unreadable: value: {NO_EPOCH}\n" in out
     (found,) = objects(capsys, *words, code=FAILED)
     (record,) = found["body"]["responses"][0]["partitions"][0]["records"][0]["records"]
-    assert record["value_of"] == {
-        "name": "OffsetCommitValue", "version": 1, "values": {"version": 1, "offset": 42}, "reason": reason,
-    }  # fmt: skip
-    assert [one["reason"] for one in found["unreadable"]] == [f"value: {reason}"]
+    assert record["value_of"] == {**COMMIT_VALUE, "reason": NO_METADATA}
+    assert [one["reason"] for one in found["unreadable"]] == [f"value: {NO_METADATA}", f"value: {NO_EPOCH}"]
 
 
-def test_a_control_record_that_ends_early_has_its_type(capsys: Captured) -> None:
-    marker = Record(9, 0, b"\0\0\0\1", b"\0\0" + b"\0\0")
-    partitions = [{"partition_index": 0, "records": write(Batch(is_control=True), [marker])}]
-    frame = response("Fetch", 11, {"responses": [{"topic": "orders", "partitions": partitions}]})
-    out = printed(capsys, frame.hex(), "--api", "Fetch", "--version", "11", code=FAILED)
-    assert "offset 9, COMMIT" in out
-    assert "unreadable: value: coordinator_epoch at byte 2: needs 4 bytes, 2 left\n" in out
+def test_show_has_records_of_kafkas_own_as_far_as_they_go(tmp_path: Path, capsys: Captured) -> None:
+    path = str(written(tmp_path / "a.arrow", Talk().exchange("Fetch", 11, {}, fetched()).rows))
+    assert main(["show", path, "-v"]) == 0
+    out = capsys.readouterr().out
+    assert (
+        'key OffsetCommitKey(type=1, group="shop", topic="orders", partition=2)  value OffsetCommitValue('
+        in out
+    )
+    assert f"(version=1, offset=42)  value: {NO_METADATA}\n" in out
+    assert f"value EndTxnMarker(version=0)  value: {NO_EPOCH}\n" in out
+    assert main(["show", path, "-v", "--json"]) == 0
+    topics = json.loads(capsys.readouterr().out)["response"]["values"]["responses"]
+    offsets, control = (one["partitions"][0]["records"]["batches"][0]["content"][0] for one in topics)
+    assert offsets["value_of"] == {**COMMIT_VALUE, "reason": NO_METADATA}
+    assert control["key_of"]["values"] == {"version": 0, "type": 1}
+    assert control["value_of"]["reason"] == NO_EPOCH
+
+
+def test_the_inspector_has_records_of_kafkas_own_as_far_as_they_go() -> None:
+    page = opened(exchange("Fetch", 11, {}, fetched()), content=True)
+    assert page.response is not None
+    wrong = [node.text for node in flat(page.response.tree) if node.error]
+    assert wrong == [f"value: {NO_METADATA}", f"value: {NO_EPOCH}"]
