@@ -152,7 +152,7 @@ def test_a_payload_that_ends_anywhere_is_shown_everywhere(of: str, part: str) ->
         (told,) = as_object(message, secrets=False, places=True)["unreadable"][:1]
         assert any(line.endswith(told["reason"]) for line in out), len(data)
         page = opened(one)
-        tree = page.request.tree if part == "metadata" and page.request else page.response.tree  # type: ignore[union-attr]
+        tree = page.request.tree if part == "metadata" and page.request else page.response.tree
         assert told["reason"] in [node.text for node in flat(tree) if node.error], len(data)
 
 
