@@ -129,11 +129,23 @@ class Cluster(Struct, frozen=True):
     state: str = ""
 
 
+class Payload(Struct, frozen=True, omit_defaults=True):
+    """A structure of Kafka's own inside a field of bytes, by its name in `klamm wire`. `values`: as far as
+    its bytes go; `reason`: why no further, or where bytes are left over.
+    """
+
+    payload: str
+    version: int
+    values: dict[str, Any]
+    reason: str = ""
+
+
 class Body(Struct, frozen=True):
     """One side of an exchange. `values` as in `klamm wire`, secrets and records as their sizes; or `raw`,
     which rules have not changed. `reason`: why there are no values, or no bytes, or where the body is not as
     its layout says. Beside `raw`, where it differs: `came`, the body before klamm replaced addresses in it,
-    and `sent`, what rules made of it. `withheld`: nothing of it went on.
+    and `sent`, what rules made of it. `withheld`: nothing of it went on. `payloads`: the contents of fields
+    of bytes in `values`, by path.
     """
 
     bytes: int
@@ -143,6 +155,7 @@ class Body(Struct, frozen=True):
     came: str | None = None
     sent: str | None = None
     withheld: bool = False
+    payloads: dict[str, Payload] = {}
 
 
 class Exchange(Struct, frozen=True, omit_defaults=True):

@@ -96,7 +96,7 @@ class _Reader:
         if count is None:
             return None
         self.room(count, least_size(f, self.version, self.flexible))
-        found = []
+        found = self.begin_array()
         for index in range(count):
             self.path.append(f"[{index}]")
             if isinstance(f.of, tuple):
@@ -105,6 +105,10 @@ class _Reader:
                 found.append(self.sized(f.of, False) if f.of in SIZED else self.fixed(f.of))
             self.path.pop()
         return found
+
+    def begin_array(self) -> list[Any]:
+        """The list for the elements of an array."""
+        return []
 
     def room(self, count: int, least: int) -> None:
         """There must be bytes for so many elements."""

@@ -15,20 +15,25 @@ def oddity(body: bytes, key: int, version: int, side: Side) -> str:
     try:
         decode(body, key, version, side)
     except DecodeError as error:
-        place = f"{error.path or 'the body'} at byte {error.offset}"
         fitting = [other for other in _versions(key) if other != version and is_whole(key, other, side, body)]
-        return f"{place}: {error.reason}{_told(fitting)}"
+        return f"{place(error, 'the body')}: {error.reason}{fitting_words(fitting)}"
     return ""
 
 
-def _versions(key: int) -> range:
-    first, last = API[key].versions
-    return range(first, last + 1)
+def place(failure: DecodeError, whole: str) -> str:
+    """Where it is; `whole` names the bytes, for a failure in no field of them."""
+    return f"{failure.path or whole} at byte {failure.offset}"
 
 
-def _told(versions: list[int]) -> str:
+def fitting_words(versions: list[int]) -> str:
+    """The end of a sentence about other versions whose layout has the same bytes."""
     if not versions:
         return ""
     if len(versions) == 1:
         return f"; version {versions[0]}'s layout fits"
     return f"; the layouts of versions {', '.join(map(str, versions))} fit"
+
+
+def _versions(key: int) -> range:
+    first, last = API[key].versions
+    return range(first, last + 1)

@@ -19,7 +19,8 @@ class Span:
 
     `start` and `end` are positions in the data that was read, length or count included; `end` is -1 where
     reading failed inside. `field` is None for elements, sections and unknown tags. A struct, an array of
-    structs and a section have `parts`; all else has a `value` only.
+    structs and a section have `parts`; all else has a `value` only. That of an array in which reading failed
+    has the elements before the failure.
     """
 
     name: str
@@ -62,7 +63,7 @@ def values(span: Span, whole_elements: bool = False) -> Any:
             found |= {tag.name: values(tag, whole_elements) for tag in known}
             unknown = [(int(tag.name[4:]), tag.value) for tag in part.parts if tag.field is None]
             found |= {UNKNOWN_TAGS: unknown} if unknown else {}
-        elif part.end >= 0 or part.parts:
+        elif part.end >= 0 or part.parts or part.value:
             found[part.name] = values(part, whole_elements)
     return found
 
@@ -101,6 +102,10 @@ class _Reader(interpret._Reader):
         super().tags(values, tagged)
         self.leave(outer, section)
         self.add_unknown(section)
+
+    def begin_array(self) -> list[Any]:
+        self.within.value = found = super().begin_array()
+        return found
 
     def enter(self, name: str, f: Field | None) -> tuple[Span, Span]:
         outer, span = self.within, Span(name, f, self.pos)

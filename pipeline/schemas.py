@@ -222,6 +222,12 @@ TABLES = {
                 "the same partitions by name, as `orders-3`",
                 "no SyncGroup or ConsumerGroupHeartbeat answer with them",
             ),
+            Column(
+                "subscribed",
+                "array<string>",
+                "the topics that it subscribes to, as far as they can be read",
+                "no JoinGroup of a consumer or ConsumerGroupHeartbeat with them",
+            ),
         ),
     ),
     "commits": Table(

@@ -13,82 +13,100 @@ from klamm.decoders.records import (
     UNKNOWN,
     Batch,
     MissingCodec,
-    Record,
     RecordsError,
     batches,
     records,
     valid_bytes,
 )
-from klamm.decoders.schema import RECORDS, Field, members
+from klamm.decoders.schema import RECORDS, TOPIC, Field, members
+from klamm.decoders.shown.records import Entry, entry_of, payload_object, payload_text
 from klamm.decoders.shown.words import content, moment
 from klamm.decoders.text import valid_text
 
 SHOWN = 10  # records of a batch
-Show = Callable[[list[Record]], Any]
+Show = Callable[[list[Entry]], Any]
 
 
 def describe(
-    fields: tuple[Field, ...], known: Mapping[str, Any], values: Mapping[str, Any], blanked: bool, show: Show
+    fields: tuple[Field, ...],
+    known: Mapping[str, Any],
+    values: Mapping[str, Any],
+    blanked: bool,
+    show: Show,
+    topic: str | None = None,
 ) -> None:
-    """Writes the batches of `values` into their JSON form, `told`: beside the size of each records field.
-    `blanked`: the capture has left out contents. `show` turns records into their description.
+    """Writes the batches of `values` into their JSON form, `known`: beside the size of each records field.
+    `blanked`: the capture has left out contents. `show` turns records into their description. `topic`: the
+    one that stands around the values.
     """
+    topics = (values.get(field.name) for field in fields if field.mark == TOPIC)
+    topic = next((name for name in topics if isinstance(name, str)), topic)
     for field in fields:
         value = values.get(field.name)
         if value is None:
             continue
         if field.mark == RECORDS:
-            known[field.name].update(_described(bytes(value), blanked, show))
+            known[field.name].update(_described(bytes(value), blanked, show, topic))
         elif field.kind == "struct":
-            describe(members(field), known[field.name], value, blanked, show)
+            describe(members(field), known[field.name], value, blanked, show, topic)
         elif field.kind == "array" and members(field):
             for one, other in zip(known[field.name], value, strict=True):
-                describe(members(field), one, other, blanked, show)
+                describe(members(field), one, other, blanked, show, topic)
 
 
-def as_lines(some: list[Record]) -> dict[str, str]:
+def as_lines(some: list[Entry]) -> dict[str, str]:
     """For people: a line for each."""
-    return {f"[{number}]": _line(record) for number, record in enumerate(some)}
+    return {f"[{number}]": _line(entry) for number, entry in enumerate(some)}
 
 
-def as_objects(some: list[Record]) -> list[dict[str, Any]]:
+def as_objects(some: list[Entry]) -> list[dict[str, Any]]:
     """For programs; bytes that are no text as Python shows them."""
     return [
         {
-            "offset": record.offset,
-            "timestamp": moment(record.timestamp) or None,
-            "key": _text(record.key),
-            "value": _text(record.value),
-            "headers": [[valid_text(name), _text(value)] for name, value in record.headers],
+            "offset": entry.record.offset,
+            "timestamp": moment(entry.record.timestamp) or None,
+            "key": _text(entry.record.key),
+            "value": _text(entry.record.value),
+            "headers": [[valid_text(name), _text(value)] for name, value in entry.record.headers],
+            **dict(_payloads(entry)),
         }
-        for record in some
+        for entry in some
     ]
 
 
-def _line(record: Record) -> str:
+def _payloads(entry: Entry) -> Iterator[tuple[str, Any]]:
+    record = entry.record
+    for name, data, decoded in (("key", record.key, entry.key), ("value", record.value, entry.value)):
+        if decoded is not None:
+            yield f"{name}_of", payload_object(decoded, data)
+
+
+def _line(entry: Entry) -> str:
+    record = entry.record
     headers = ", ".join(f"{name}={content(value, False)}" for name, value in record.headers)
     words = (
         f"offset {record.offset}",
         moment(record.timestamp),
-        f"key {content(record.key, False)}",
-        f"value {content(record.value, False)}",
+        f"key {content(record.key, False) if entry.key is None else payload_text(entry.key, False)}",
+        f"value {content(record.value, False) if entry.value is None else payload_text(entry.value, False)}",
         f"headers {headers}" if headers else "",
+        *entry.wrongs,
     )
     return "  ".join(filter(None, words))
 
 
-def _described(data: bytes, blanked: bool, show: Show) -> dict[str, Any]:
+def _described(data: bytes, blanked: bool, show: Show, topic: str | None) -> dict[str, Any]:
     found: dict[str, Any] = {"batches": []}
     try:
         for batch in batches(data):
-            found["batches"].append(dict(_batch(batch, blanked, show)))
+            found["batches"].append(dict(_batch(batch, blanked, show, topic)))
         left = len(data) - valid_bytes(data)
     except RecordsError as wrong:
         return found | {"unreadable": str(wrong)}
     return found | ({"part_of_a_batch": left} if left else {})
 
 
-def _batch(batch: Batch, blanked: bool, show: Show) -> Iterator[tuple[str, Any]]:
+def _batch(batch: Batch, blanked: bool, show: Show, topic: str | None) -> Iterator[tuple[str, Any]]:
     """Names are those of `klamm decode`, but for `records`, which is the count."""
     if batch.record_count != UNKNOWN:
         yield "records", batch.record_count
@@ -108,13 +126,13 @@ def _batch(batch: Batch, blanked: bool, show: Show) -> Iterator[tuple[str, Any]]
     if blanked and _is_blank(batch):
         yield "content", "blank: this capture keeps no records"
     else:
-        yield from _content(batch, show)
+        yield from _content(batch, show, topic)
 
 
-def _content(batch: Batch, show: Show) -> Iterator[tuple[str, Any]]:
+def _content(batch: Batch, show: Show, topic: str | None) -> Iterator[tuple[str, Any]]:
     try:
         found = iter(records(batch))
-        yield "content", show(list(islice(found, SHOWN)))
+        yield "content", show([entry_of(record, batch, topic) for record in islice(found, SHOWN)])
         more = sum(1 for _ in found)
         if more:
             yield "more", f"{more} records, which -x shows"

@@ -101,7 +101,8 @@ def _value(value: Any, f: Field, version: int, span: Span | None, how: _How) -> 
 
 def _inside(one: Inside, how: _How) -> dict[str, Any]:
     found = _struct(values(one.tree), one.layout.fields, one.layout.version, one.tree.parts, how)
-    return {"payload": one.name, "version": one.layout.version, "values": found}
+    payload = {"payload": one.name, "version": one.layout.version, "values": found}
+    return {**payload, "reason": one.reason} if one.reason else payload
 
 
 def plain(value: Any, kind: str) -> Any:

@@ -100,15 +100,18 @@ class _Tree:
         if span.name == TAGGED and not span.parts and span.end >= 0 and not self.view.full:
             return
         secret = span.field is not None and span.field.mark == SECRET and not self.view.secrets
-        if span.end < 0 and not span.parts:
+        if span.end < 0 and not span.parts and not span.value:
             yield self.row(span.start, self.end, depth, [(span.name, NAME), *self.stopped(span)])
             return
         line = [(hidden(span.value), SPECIAL)] if secret else self.value_line(span)
         colon = [(": ", DIM)] if line else []
-        yield self.row(span.start, span.own_end, depth, [(span.name, _style(span)), *colon, *line])
+        if span.end < 0 and not span.parts:
+            line += self.stopped(span)
+        end = span.own_end if span.own_end >= 0 else self.end
+        yield self.row(span.start, end, depth, [(span.name, _style(span)), *colon, *line])
         if self.view.full:
-            for start in range(span.start + ROW, span.own_end, ROW):
-                yield self.row(start, min(span.own_end, start + ROW), depth, [])
+            for start in range(span.start + ROW, end, ROW):
+                yield self.row(start, min(end, start + ROW), depth, [])
         if not secret:
             yield from self.parts(span, depth + 1)
 
@@ -147,7 +150,7 @@ class _Tree:
         return [(text, TEXT if f.kind == "string" else PLAIN)]
 
     def array(self, span: Span, f: Field) -> Line:
-        if span.end < 0:
+        if span.end < 0 and span.parts:
             return []
         if span.value is None:
             return [(NULL, DIM)]

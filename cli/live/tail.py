@@ -6,7 +6,7 @@ import argparse
 import os
 import sys
 from base64 import b64decode
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import dropwhile
 from typing import Any
 
@@ -14,10 +14,11 @@ import msgspec
 
 from klamm.cli.live.asking import add_options, klamm, telling
 from klamm.cli.tables import print_json
-from klamm.client.types import Body, Exchange, Line
+from klamm.client.types import Body, Exchange, Line, Payload
 from klamm.decoders import API
 from klamm.decoders.error_codes import error_name
 from klamm.decoders.headers import request_frame, response_frame
+from klamm.decoders.shown.records import below
 from klamm.decoders.text import printable
 from klamm.proxy.log.lines import EXCHANGE, Entry, console_line
 
@@ -86,7 +87,7 @@ def text(one: Exchange, colour: bool, in_hex: bool) -> Iterator[str]:
     for side, body in (("request", one.request), ("response", one.response)):
         if body is not None:
             yield f"  {side}, {body.bytes} bytes{f': {body.reason}' if body.reason else ''}"
-            yield from _tree(body.values or {}, "    ")
+            yield from _tree(body.values or {}, "    ", "", body.payloads)
 
 
 def _besides(line: Line, as_json: bool) -> None:
@@ -100,19 +101,31 @@ def _besides(line: Line, as_json: bool) -> None:
         print(f"... {line.unjudged} frames left out: the expression takes too much work on them")
 
 
-def _tree(value: Any, indent: str) -> Iterator[str]:
-    """One line for each field."""
+def _tree(value: Any, indent: str, path: str, payloads: Mapping[str, Payload]) -> Iterator[str]:
+    """One line for each field, and those of the payload inside it."""
     for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
         name = f"[{key}]" if isinstance(key, int) else key
-        if isinstance(inner, dict | list) and inner:
+        at = below(path, name)
+        if at in payloads:
+            yield from _payload(name, payloads[at], indent, at, payloads)
+        elif isinstance(inner, dict | list) and inner:
             plain = isinstance(inner, list) and not any(isinstance(each, dict | list) for each in inner)
             if plain:
                 yield f"{indent}{name}: {printable(', '.join(map(str, inner)))}"
             else:
                 yield f"{indent}{name}:"
-                yield from _tree(inner, indent + "  ")
+                yield from _tree(inner, indent + "  ", at, payloads)
         else:
             yield f"{indent}{name}: {printable(_text(key, inner))}"
+
+
+def _payload(
+    name: str, one: Payload, indent: str, path: str, payloads: Mapping[str, Payload]
+) -> Iterator[str]:
+    yield f"{indent}{name}: {one.payload} v{one.version}"
+    yield from _tree(one.values, indent + "  ", path, payloads)
+    if one.reason:
+        yield f"{indent}  {printable(one.reason)}"
 
 
 def _text(key: str | int, value: Any) -> str:

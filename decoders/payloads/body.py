@@ -6,7 +6,7 @@ from contextlib import suppress
 from functools import cache
 from typing import Any, NamedTuple, cast
 
-from klamm.decoders import compile, interpret
+from klamm.decoders import compile, interpret, spans
 from klamm.decoders.failures import DecodeError, EncodeError, UnknownApi
 from klamm.decoders.interpret import STRUCTS, Layout
 from klamm.decoders.payloads.control_records import CONTROL_RECORD_TYPE, CONTROL_TYPES
@@ -18,11 +18,14 @@ SIDE = cast(Side, "payload")  # where an API's layout has its side
 
 
 class Decoded(NamedTuple):
-    """`version` is that of the layout; `values` begin with what the bytes themselves tell."""
+    """`version` is that of the layout; `values` begin with what the bytes themselves tell. `failure`: why the
+    values end early, or that bytes are left over behind them.
+    """
 
     name: str
     version: int
     values: dict[str, Any]
+    failure: DecodeError | None = None
 
 
 @cache
@@ -82,9 +85,30 @@ def encode_payload(name: str, values: dict[str, Any], version: int | None = None
     return interpret.write(payload_layout(payload.name, version), values)
 
 
+def read_payload(name: str, data: bytes) -> Decoded:
+    """The values of a payload as far as its bytes go, without the element of an array that they do not end.
+    Raises UnknownApi.
+    """
+    try:
+        return decode_payload(name, data)
+    except DecodeError as error:
+        failure = error
+    read = Decoded(failure.api, failure.version, {}, failure)
+    tree, _ = spans.read(layout_read(read), data, 0, len(data))
+    return read._replace(values=spans.values(tree, whole_elements=True))
+
+
+def layout_read(read: Decoded) -> Layout:
+    """The layout by which a payload was read: its leading field only, where that is the failure."""
+    payload, failure = PAYLOADS[read.name], read.failure
+    if failure is None or payload.leads is None or failure.path != payload.leads.name:
+        return payload_layout(read.name, read.version)
+    return Layout(payload.name, read.version, SIDE, False, (payload.leads,))
+
+
 def coordinator_record(topic: str, key: bytes | None, value: bytes | None) -> tuple[Decoded, Decoded | None]:
-    """A record of one of COORDINATOR_TOPICS; no value means that what the key names is gone. Raises
-    DecodeError, or UnknownApi for another topic.
+    """A record of one of COORDINATOR_TOPICS, as far as its bytes go; no value means that what the key names
+    is gone. Raises DecodeError where the key is of no known type, or UnknownApi for another topic.
     """
     records = COORDINATOR_TOPICS.get(topic)
     if records is None:
@@ -95,33 +119,35 @@ def coordinator_record(topic: str, key: bytes | None, value: bytes | None) -> tu
     if kind not in records:
         raise _refused(f"{topic} key", 0, "type", f"a record of type {kind}; known are {_types(records)}")
     found = records[kind]
-    told = decode_payload(found.key.name, key)
-    return told, None if value is None else decode_payload(found.value.name, value)
+    told = read_payload(found.key.name, key)
+    return told, None if value is None else read_payload(found.value.name, value)
 
 
 def control_record(key: bytes | None, value: bytes | None) -> tuple[Decoded, Decoded | None]:
-    """A record of a control batch; the value of a type that is not known is None. Raises DecodeError."""
-    told = decode_payload(CONTROL_RECORD_TYPE.name, key or b"")
-    kind = CONTROL_TYPES.get(told.values["type"])
-    return told, None if kind is None else decode_payload(kind[1].name, value or b"")
+    """A record of a control batch, as far as its bytes go; the value of a type that is not known is None."""
+    told = read_payload(CONTROL_RECORD_TYPE.name, key or b"")
+    kind = CONTROL_TYPES.get(told.values.get("type", -1))
+    return told, None if kind is None else read_payload(kind[1].name, value or b"")
 
 
 def group_payload(protocol_type: str | None, part: Part, data: bytes | None) -> Decoded | None:
-    """The metadata of a joining member of a classic group ("metadata"), or its "assignment"; None where it is
-    empty, or of no protocol type that Kafka's own programs use. Raises DecodeError.
+    """The metadata of a joining member of a classic group ("metadata"), or its "assignment", as far as its
+    bytes go; None where it is empty, or of no protocol type that Kafka's own programs use. Where the protocol
+    type is not known, it is a consumer's if its first field is whole.
     """
-    return _decoded_if(GROUP_PAYLOADS.get((protocol_type or "", part)), data)
+    read = _read_if(GROUP_PAYLOADS.get((protocol_type or "consumer", part)), data)
+    return None if read is None or not (protocol_type or _begins_well(read)) else read
 
 
 def user_data(assignor: str | None, part: Part, data: bytes | None) -> Decoded | None:
-    """The `user_data` of a subscription ("metadata") or an "assignment", by the name of the protocol; None
-    where it is empty, or where the assignor is not one of Kafka's own. Raises DecodeError.
+    """The `user_data` of a subscription ("metadata") or an "assignment", by the name of the protocol and as
+    far as its bytes go; None where it is empty, or where the assignor is not one of Kafka's own.
     """
-    return _decoded_if(USER_DATA.get((assignor or "", part)), data)
+    return _read_if(USER_DATA.get((assignor or "", part)), data)
 
 
-def _decoded_if(payload: Payload | None, data: bytes | None) -> Decoded | None:
-    return decode_payload(payload.name, data) if payload and data else None
+def _read_if(payload: Payload | None, data: bytes | None) -> Decoded | None:
+    return read_payload(payload.name, data) if payload and data else None
 
 
 def _version(payload: Payload, data: bytes) -> int | None:
@@ -142,12 +168,10 @@ def _version(payload: Payload, data: bytes) -> int | None:
 
 
 def _newest_that_fits(payload: Payload, data: bytes) -> Decoded:
-    for version in range(payload.versions.last, payload.versions.first, -1):
-        try:
+    for version in range(payload.versions.last, payload.versions.first - 1, -1):
+        with suppress(DecodeError):
             return _decoded(payload, data, version, whole=True)
-        except DecodeError:
-            continue
-    return _decoded(payload, data, payload.versions.first, whole=True)
+    return _decoded(payload, data, payload.versions.last, whole=True)
 
 
 def _decoded(payload: Payload, data: bytes, version: int, *, whole: bool) -> Decoded:
@@ -161,6 +185,12 @@ def _read(name: str, version: int, data: bytes) -> tuple[dict[str, Any], int]:
     with suppress(*compile.UNREADABLE):
         return _reader(name, version)(data, 0, len(data))
     return interpret.read(payload_layout(name, version), data)
+
+
+def _begins_well(read: Decoded) -> bool:
+    """Is the field behind the version whole?"""
+    name = PAYLOADS[read.name].fields[1].name
+    return read.failure is None or (name in read.values and not read.failure.path.startswith(name))
 
 
 def _types(records: dict[int, Record]) -> str:

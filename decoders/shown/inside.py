@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from klamm.decoders import spans
-from klamm.decoders.failures import DecodeError
 from klamm.decoders.interpret import Layout
-from klamm.decoders.payloads import group_payload, payload_layout, user_data
+from klamm.decoders.payloads import group_payload, layout_read, payload_oddity, user_data
 from klamm.decoders.payloads.body import Decoded
 from klamm.decoders.payloads.tables import Part
 from klamm.decoders.schema import RECORDS, TOPIC
-from klamm.decoders.shown.records import Opened, Wrong, open_records
+from klamm.decoders.shown.records import Opened, Wrong, below, open_records
 from klamm.decoders.spans import Span
 
 GROUP_APIS = {"JoinGroup", "SyncGroup", "DescribeGroups"}
@@ -23,11 +22,13 @@ PROTOCOL_NAMES = {"name", "protocol_name", "protocol_data"}
 
 
 class Inside(NamedTuple):
-    """A payload that was found in a field."""
+    """A payload that was found in a field, as far as its bytes go; `reason`: why no further, or ""."""
 
     name: str
     layout: Layout
     tree: Span
+    path: str
+    reason: str
 
 
 class Around(NamedTuple):
@@ -47,7 +48,7 @@ def look_inside(
     `content`: of batches their records too, not their headers only.
     """
     search = _Search(data, PARTS if api in GROUP_APIS else {}, content)
-    search.walk(body, Around((asked or {}).get("protocol_type"), (asked or {}).get("protocol_name")))
+    search.walk(body, "", Around((asked or {}).get("protocol_type"), (asked or {}).get("protocol_name")))
     return search.found
 
 
@@ -56,48 +57,53 @@ class _Search:
         self.data, self.parts, self.content = data, parts, content
         self.found: dict[int, Inside | list[Opened]] = {}
 
-    def walk(self, span: Span, known: Around) -> None:
+    def walk(self, span: Span, path: str, known: Around) -> None:
         texts = {part.name: part.value for part in span.parts if isinstance(part.value, str)}
         protocol = next((texts[name] for name in PROTOCOL_NAMES if name in texts), known.protocol)
         topics = [part.value for part in span.parts if part.field is not None and part.field.mark == TOPIC]
         topic = next((name for name in topics if isinstance(name, str)), known.topic)
         known = Around(texts.get("protocol_type", known.protocol_type), protocol, topic)
         for part in span.parts:
-            whole = part.end >= 0 and isinstance(part.value, bytes)
+            whole, at = part.end >= 0 and isinstance(part.value, bytes), below(path, part.name)
             if whole and part.name in self.parts:
-                self.member(part, self.parts[part.name], known)
+                self.member(part, at, self.parts[part.name], known)
             elif whole and part.field is not None and part.field.mark == RECORDS:
                 self.found[part.start] = open_records(part, self.data, topic, self.content)
             else:
-                self.walk(part, known)
+                self.walk(part, at, known)
 
-    def member(self, span: Span, part: Part, known: Around) -> None:
-        try:
-            read = group_payload(known.protocol_type or "consumer", part, span.value)
-        except DecodeError as failure:
-            if known.protocol_type is not None:
-                _refuse(span, failure)
+    def member(self, span: Span, path: str, part: Part, known: Around) -> None:
+        read = group_payload(known.protocol_type, part, span.value)
+        if read is None:
             return
-        self.hang(span, read)
-        if read is None or known.protocol_type not in (None, "consumer"):
+        self.hang(span, path, read)
+        if known.protocol_type and known.protocol_type != "consumer":
             return
         for inner in span.parts[0].parts:
             if inner.name == "user_data":
-                try:
-                    self.hang(inner, user_data(known.protocol, part, inner.value))
-                except DecodeError as failure:
-                    _refuse(inner, failure)
+                added = user_data(known.protocol, part, inner.value)
+                if added is not None:
+                    self.hang(inner, below(path, inner.name), added)
 
-    def hang(self, span: Span, read: Decoded | None) -> None:
-        if read is None:
-            return
-        of = payload_layout(read.name, read.version)
-        tree, _ = spans.read(of, self.data, span.end - len(span.value), span.end)
+    def hang(self, span: Span, path: str, read: Decoded) -> None:
+        of, start = layout_read(read), span.end - len(span.value)
+        tree, _ = spans.read(of, self.data, start, span.end)
         tree.name = f"{read.name} v{read.version}"
-        self.found[span.start] = Inside(read.name, of, tree)
+        reason = payload_oddity(read, span.value)
+        self.found[span.start] = Inside(read.name, of, tree, path, reason)
         span.parts = [tree]
+        if read.failure is not None:
+            _prune(tree, span.end)
+            at = start + read.failure.offset
+            span.parts.append(
+                Span("missing" if at == span.end else "unreadable", None, at, span.end, Wrong(reason))
+            )
 
 
-def _refuse(span: Span, failure: DecodeError) -> None:
-    reason = Wrong(f"no {failure.api}: {failure.path or 'body'}, {failure.reason}")
-    span.parts = [Span("unreadable", None, span.end - len(span.value), span.end, reason)]
+def _prune(span: Span, end: int) -> None:
+    """Takes out the fields of which nothing was read. An array that was read in part goes on to `end`."""
+    for part in span.parts:
+        _prune(part, end)
+        if part.end < 0 and not part.parts and part.value:
+            part.end = end
+    span.parts = [part for part in span.parts if part.end >= 0 or part.parts]

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from klamm.decoders import spans
 from klamm.decoders.failures import DecodeError
 from klamm.decoders.interpret import Layout
-from klamm.decoders.payloads import COORDINATOR_TOPICS, control_record, coordinator_record
+from klamm.decoders.payloads import COORDINATOR_TOPICS, control_record, coordinator_record, payload_oddity
 from klamm.decoders.payloads.body import Decoded
 from klamm.decoders.payloads.control_records import CONTROL_RECORD_TYPE, CONTROL_TYPES
 from klamm.decoders.records import (
@@ -54,6 +54,14 @@ class Entry(NamedTuple):
     key: Decoded | None = None
     value: Decoded | None = None
 
+    @property
+    def wrongs(self) -> Iterator[Wrong]:
+        """Why its key or its value is not as its layout says."""
+        parts = ("key", self.record.key, self.key), ("value", self.record.value, self.value)
+        for name, data, decoded in parts:
+            if decoded is not None and decoded.failure is not None:
+                yield Wrong(f"{name}: {payload_oddity(decoded, data or b'')}")
+
 
 class Opened(NamedTuple):
     """A batch and its records, as far as they can be read; None: they were not looked at."""
@@ -95,13 +103,14 @@ def _opened(batch: Batch, topic: str | None) -> Opened:
     entries: list[Entry] = []
     wrong = None if batch.crc_ok else Wrong("the checksum is of other bytes")
     try:
-        entries += (_entry(record, batch, topic) for record in records(batch))
+        entries += (entry_of(record, batch, topic) for record in records(batch))
     except (RecordsError, MissingCodec) as problem:
         wrong = Wrong(getattr(problem, "reason", str(problem)))
     return Opened(batch, entries, wrong)
 
 
-def _entry(record: Record, batch: Batch, topic: str | None) -> Entry:
+def entry_of(record: Record, batch: Batch, topic: str | None) -> Entry:
+    """A record of a batch: one of Kafka's own in a control batch, or in a topic of a coordinator."""
     if record.key is None or not (batch.is_control or topic in COORDINATOR_TOPICS):
         return Entry(record)
     try:
@@ -127,7 +136,8 @@ def _batch_span(opened: Opened, data: bytes, base: int, index: int) -> Span:
     read = []
     for number, entry in enumerate(opened.entries):
         place = places[number] if number < len(places) else (ABSENT, ABSENT + 1)
-        read.append(Span(f"[{number}]", None, *place, entry))
+        wrong = [Span("unreadable", None, *place, reason) for reason in entry.wrongs]
+        read.append(Span(f"[{number}]", None, *place, entry, wrong))
     below.append(Span("records", None, header.end, end, parts=read))
     return Span(f"[{index}]", None, start, end, opened, below)
 
@@ -160,10 +170,14 @@ def _places(data: bytes, pos: int, end: int) -> Iterator[tuple[int, int]]:
 def wrongs(span: Span, path: str = "") -> Iterator[tuple[str, int, Wrong]]:
     """Path, place and reason of all that is inside fields and cannot be read."""
     for part in span.parts:
-        name = f"{path}{'' if part.name.startswith('[') or not path else '.'}{part.name}"
         if isinstance(part.value, Wrong):
             yield path, part.start, part.value
-        yield from wrongs(part, name)
+        yield from wrongs(part, below(path, part.name))
+
+
+def below(path: str, name: str) -> str:
+    """The path of a field or an element of an array below another one."""
+    return f"{path}{'' if name.startswith('[') or not path else '.'}{name}"
 
 
 def described(entry: Entry, full: bool) -> str:
@@ -171,17 +185,22 @@ def described(entry: Entry, full: bool) -> str:
     record = entry.record
     parts = [f"offset {record.offset}"]
     if entry.key is not None and entry.key.name == CONTROL_RECORD_TYPE.name:
-        kind = CONTROL_TYPES.get(entry.key.values["type"])
+        kind = CONTROL_TYPES.get(entry.key.values.get("type", UNKNOWN))
         parts.append(kind[0] if kind is not None else "of an unknown type")
     if record.timestamp != UNKNOWN:
         parts.append(moment(record.timestamp) or f"timestamp {record.timestamp}")
     for name, data, decoded in (("key", record.key, entry.key), ("value", record.value, entry.value)):
         if decoded is not None:
-            parts.append(f"{name} {decoded.name}({_arguments(decoded.values, full)})")
+            parts.append(f"{name} {payload_text(decoded, full)}")
         else:
             parts.append(f"{name} {content(data, full)}")
     parts += (f"header {quoted(name, full)} {content(data, full)}" for name, data in record.headers)
     return ", ".join(parts)
+
+
+def payload_text(decoded: Decoded, full: bool) -> str:
+    """Its name and its values."""
+    return f"{decoded.name}({_arguments(decoded.values, full)})"
 
 
 def _arguments(values: dict[str, Any], full: bool) -> str:
@@ -213,9 +232,16 @@ def _record_object(entry: Entry) -> dict[str, Any]:
     for name, data, decoded in (("key", record.key, entry.key), ("value", record.value, entry.value)):
         fields[name] = _base64(data)
         if decoded is not None:
-            fields[f"{name}_of"] = {**decoded._asdict(), "values": _plain(decoded.values)}
+            fields[f"{name}_of"] = payload_object(decoded, data)
     fields["headers"] = [[name, _base64(data)] for name, data in record.headers]
     return fields
+
+
+def payload_object(decoded: Decoded, data: bytes | None) -> dict[str, Any]:
+    """A payload for JSON, read from `data`."""
+    of = {"name": decoded.name, "version": decoded.version, "values": _plain(decoded.values)}
+    reason = payload_oddity(decoded, data or b"")
+    return {**of, "reason": reason} if reason else of
 
 
 def _base64(data: bytes | None) -> str | None:

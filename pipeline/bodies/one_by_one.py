@@ -21,7 +21,7 @@ from klamm.decoders.schema import RECORDS, Api, Side, marked
 from klamm.decoders.text import valid_text
 from klamm.pipeline.bodies.as_json import body_json
 from klamm.pipeline.bodies.naming import Named, naming
-from klamm.pipeline.bodies.wire_types import PAYLOADS
+from klamm.pipeline.bodies.wire_types import HELD, Held
 from klamm.rules.subjects import at
 
 ALIKE_BYTES, ALIKE = 512, 4096  # bodies of up to so many bytes are remembered, so many of them
@@ -122,24 +122,18 @@ def _typed(api: Api, version: int, side: Side, body: bytes, content: bool) -> di
         for holder in at(values, path[:-1]):
             if holder.get(path[-1]) is not None:
                 holder[path[-1]] = readable_batches(bytes(holder[path[-1]]), content)
-    for holder, name in _payloads(api, side, values):
-        holder[name] = _assignment(holder[name])
+    for (name, field), held in HELD.items():
+        if name == api.name:
+            _open(values, field, held, side)
     return values
 
 
-def _payloads(api: Api, side: Side, values: dict[str, Any]) -> Iterator[tuple[dict[str, Any], str]]:
-    for of, name in PAYLOADS:
-        if of == api.name:
-            holders = values.get("assignments", ()) if side == "request" else [values]
-            yield from ((holder, name) for holder in holders)
-
-
-def _assignment(data: bytes) -> dict[str, Any] | None:
-    try:
-        found = group_payload("consumer", "assignment", bytes(data))
-    except DecodeError:
-        return None
-    return None if found is None else found.values
+def _open(values: dict[str, Any], field: str, held: Held, side: Side) -> None:
+    """Puts the values of a payload, as far as its bytes go, in the place of its bytes."""
+    within = held.lists[side]
+    for holder in [values] if within is None else values[within]:
+        found = group_payload(values.get("protocol_type"), held.part, bytes(holder[field]))
+        holder[field] = None if found is None or held.first not in found.values else found.values
 
 
 @cache

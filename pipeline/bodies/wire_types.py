@@ -5,9 +5,11 @@ Fields that a version lacks, or that were left out, are null. Uuids are 16 bytes
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from typing import NamedTuple
 
+from klamm.decoders.payloads.tables import Part
 from klamm.decoders.schema import RECORDS, SECRET, TELEMETRY, Api, Field, Side, members
 
 KINDS = {
@@ -29,9 +31,31 @@ HEADERS = (  # of a batch in a records field
     "base_sequence: int, transactional: boolean, control: boolean"
 )
 CONTENT = "uncompressed_bytes: int, keys: int, top_key_records: int"  # known from its records only
-# Bytes that hold a payload of Kafka's, decoded as far as they are one: API and field.
-ASSIGNMENT = "struct<assigned_partitions: array<struct<topic: string, partitions: array<int>>>>"
-PAYLOADS = {("SyncGroup", "assignment"): ASSIGNMENT}
+
+
+class Held(NamedTuple):
+    """A payload of a member of a consumer group in a field of bytes, decoded as far as it is one.
+
+    `lists`: by side, the array whose elements have the field; None: the body has it.
+    """
+
+    part: Part
+    first: str  # the payload's field behind its version, which is null where it is another one
+    type: str
+    lists: Mapping[Side, str | None]
+
+
+HELD = {  # by API and field
+    ("JoinGroup", "metadata"): Held(
+        "metadata", "topics", "struct<topics: array<string>>", {"request": "protocols", "response": "members"}
+    ),
+    ("SyncGroup", "assignment"): Held(
+        "assignment",
+        "assigned_partitions",
+        "struct<assigned_partitions: array<struct<topic: string, partitions: array<int>>>>",
+        {"request": "assignments", "response": None},
+    ),
+}
 
 
 @cache
@@ -52,8 +76,8 @@ class _Types(NamedTuple):
     def type(self, f: Field) -> str:
         if f.mark == RECORDS:
             return self.records
-        if (self.api, f.name) in PAYLOADS:
-            return PAYLOADS[self.api, f.name]
+        if (self.api, f.name) in HELD:
+            return HELD[self.api, f.name].type
         if f.kind == "struct":
             return self.struct(members(f))
         if f.kind != "array":

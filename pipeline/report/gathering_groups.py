@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from klamm.pipeline.tables import lag
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
     from klamm.pipeline.tables import Tables
 
 GROUPS = 40  # at most: the groups with the most exchanges
 MEMBERS = 12  # of a group, those seen last
 PARTITIONS = 24  # of a member, by name
+TOPICS = 12  # of a member, by name
 REBALANCES = 500  # of a group, with their time
 JOINS = ("JoinGroup", "ConsumerGroupHeartbeat")
 Protocol = Literal["classic", "consumer"]
@@ -22,7 +23,7 @@ Key = tuple[str, str]  # cluster, group
 
 class Member(NamedTuple):
     """`assigned`: how many partitions it was given last, None where that was not seen; `partitions` names the
-    first PARTITIONS of them.
+    first PARTITIONS of them. `topics`: the first TOPICS that it subscribed to last, as far as they were told.
     """
 
     client_id: str | None
@@ -31,6 +32,7 @@ class Member(NamedTuple):
     last_us: int
     assigned: int | None
     partitions: tuple[str, ...]
+    topics: tuple[str, ...] = ()
 
 
 class ConsumerGroup(NamedTuple):
@@ -103,7 +105,8 @@ def _members(rows: DataFrame) -> dict[Key, list[Member]]:
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 
-    assigned = F.when(F.col("assignment").isNotNull(), F.struct("time", "exchange"))
+    at = F.struct("time", "exchange")
+    assigned, subscribed = (F.when(F.col(name).isNotNull(), at) for name in ("assignment", "subscribed"))
     latest = Window.partitionBy("cluster", "group").orderBy(F.desc("last"), "member_id")
     each = (
         rows.where("member_id != ''")
@@ -113,6 +116,7 @@ def _members(rows: DataFrame) -> dict[Key, list[Member]]:
             F.min("time").alias("first"),
             F.max("time").alias("last"),
             F.max_by("assignment", assigned).alias("assignment"),
+            F.max_by("subscribed", subscribed).alias("subscribed"),
         )
         .withColumn("place", F.row_number().over(latest))
         .where(F.col("place") <= MEMBERS)
@@ -122,12 +126,21 @@ def _members(rows: DataFrame) -> dict[Key, list[Member]]:
         F.unix_micros("first"),
         F.unix_micros("last"),
         F.when(F.col("assignment").isNotNull(), F.size("assignment")),
-        F.slice(F.array_sort(F.coalesce("assignment", F.array().cast("array<string>"))), 1, PARTITIONS),
+        _first("assignment", PARTITIONS),
+        _first("subscribed", TOPICS),
     )
     found: dict[Key, list[Member]] = {}
-    for cluster, group, *values, partitions in columns.collect():
-        found.setdefault((cluster, group), []).append(Member(*[*values, tuple(partitions)]))
+    for cluster, group, *values, partitions, topics in columns.collect():
+        member = Member(*[*values, tuple(partitions), tuple(topics)])
+        found.setdefault((cluster, group), []).append(member)
     return found
+
+
+def _first(names: str, count: int) -> Column:
+    """The first of a column of arrays, in order; none where it is null."""
+    from pyspark.sql import functions as F
+
+    return F.slice(F.array_sort(F.coalesce(names, F.array().cast("array<string>"))), 1, count)
 
 
 def _lag(samples: DataFrame, step_us: int) -> dict[Key, list[tuple[int, int]]]:

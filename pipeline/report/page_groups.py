@@ -57,4 +57,5 @@ def _member(one: Member, day: str) -> dict[str, str]:
         "when": wording.when(one.first_us, one.last_us, day),
         "assigned": "not seen" if one.assigned is None else f"{one.assigned:,}",
         "partitions": f"{names} and {more:,} more" if more > 0 else names,
+        "topics": ", ".join(map(wording.plain, one.topics)),
     }

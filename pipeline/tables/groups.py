@@ -27,6 +27,7 @@ MEMBERSHIP: dict[str, tuple[Mapping[str, str], Mapping[str, str]]] = {
             "instance_id": "body.group_instance_id",
             "session_timeout_ms": "body.session_timeout_ms",
             "rebalance_timeout_ms": "nullif(body.rebalance_timeout_ms, -1)",
+            "subscribed": "get(body.protocols, 0).metadata.topics",
         },
         {
             "code": "body.error_code",
@@ -86,6 +87,7 @@ MEMBERSHIP: dict[str, tuple[Mapping[str, str], Mapping[str, str]]] = {
             "instance_id": "body.instance_id",
             "rebalance_timeout_ms": "nullif(body.rebalance_timeout_ms, -1)",
             "asked_generation": "body.member_epoch",
+            "subscribed": "body.subscribed_topic_names",
         },
         {
             "code": "body.error_code",

@@ -5,15 +5,17 @@ from __future__ import annotations
 import time
 from base64 import b64encode
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from klamm.client.types import Body, Exchange
-from klamm.decoders import DecodeError
+from klamm.client.types import Body, Exchange, Payload
+from klamm.decoders import DecodeError, layout, spans
 from klamm.decoders.body import is_whole
 from klamm.decoders.error_codes import error_name
 from klamm.decoders.oddity import oddity
 from klamm.decoders.schema import SECRET, Api, Side, marked
+from klamm.decoders.shown.inside import GROUP_APIS, Inside, look_inside
 from klamm.rules.frame import Frame, Treatment
 from klamm.rules.json_form import to_json
 from klamm.rules.subjects import subjects
@@ -148,7 +150,26 @@ def body(frame: Frame, raw: bool) -> Body:
     reason = "" if is_whole(*of, frame.body) else oddity(frame.body, *of)
     if secret:
         reason = f"a {frame.api.name} {frame.side} carries secrets"
-    return Body(size, values=values, reason=reason, withheld=withheld)
+    return Body(size, values=values, reason=reason, withheld=withheld, payloads=_payloads(frame))
+
+
+def _payloads(frame: Frame) -> dict[str, Payload]:
+    """What members of a group say to each other, by path; of a frame that decodes."""
+    if frame.api.name not in GROUP_APIS:
+        return {}
+    of = layout(frame.api.key, frame.version, frame.side)
+    root, _ = spans.read(of, frame.body, 0, len(frame.body))
+    asked = None
+    if frame.request is not None:
+        with suppress(DecodeError):
+            asked = frame.request.values
+    found = look_inside(frame.api.name, frame.body, root, asked).values()
+    return {one.path: _payload(one) for one in found if isinstance(one, Inside)}
+
+
+def _payload(one: Inside) -> Payload:
+    values = to_json(one.layout.fields, one.layout.version, spans.values(one.tree))
+    return Payload(one.name, one.layout.version, values, one.reason)
 
 
 @lru_cache(4096)  # clients may make up versions

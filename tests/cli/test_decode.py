@@ -424,13 +424,61 @@ def test_what_members_of_a_group_say_is_read_too(capsys: Captured) -> None:
     assert found["values"]["user_data"]["values"] == {"previous_assignment": owned, "generation": 4}
 
 
-def test_a_member_who_says_nonsense_is_told_and_the_frame_is_read(capsys: Captured) -> None:
-    protocols = [{"name": "range", "metadata": b"\0\1\0\0"}]
+KAFKAJS = (  # as kafkajs 2.2.1 writes it
+    "00000059000b00020000000700076b61666b616a73000473686f70000075300000ea6000000008636f6e73756d6572"
+    "000000010012526f756e64526f62696e41737369676e65720000001200010000000100066f726465727300000000"
+)
+LACKS = (
+    "ends at byte 18 before owned_partitions, which version 1 has; version 0's layout fits; "
+    "kafkajs before 2.2.2 writes so"
+)
+
+
+def test_a_subscription_that_ends_early_is_shown_as_far_as_it_goes_and_then_what_is_missing(
+    capsys: Captured,
+) -> None:
+    out = printed(capsys, KAFKAJS, code=FAILED)
+    end = out[out.index("ConsumerProtocolSubscription v1\n") :].splitlines()
+    assert [line[38:].strip() for line in end[1:]] == [
+        "version: 1", 'topics: ["orders"]', "user_data: 0 bytes", f"missing: {LACKS}",
+    ]  # fmt: skip
+    assert [line[2:6] for line in end[1:]] == ["004b", "004d", "0059", "005d"]
+    (found,) = objects(capsys, KAFKAJS, code=FAILED)
+    assert found["body"]["protocols"][0]["metadata"] == {
+        "payload": "ConsumerProtocolSubscription",
+        "version": 1,
+        "values": {"version": 1, "topics": ["orders"], "user_data": ""},
+        "reason": LACKS,
+    }
+    assert found["unreadable"] == [{"path": "protocols[0].metadata", "offset": 0x5D, "reason": LACKS}]
+
+
+@pytest.mark.parametrize(
+    ("metadata", "shown"),
+    [
+        (b"\0\1\0\0", ["version: 1", "unreadable: topics at byte 2: needs 4 bytes, 2 left"]),
+        (
+            b"\0\0" + b"\0\0\0\2" + b"\0\1a" + b"\0\5orde",
+            ["version: 0", 'topics: ["a"]', "unreadable: topics[1] at byte 11: needs 5 bytes, 4 left"],
+        ),
+        (
+            b"\0\0" + b"\0\0\0\0" + b"\0\0\0\1x" + b"abc",
+            [
+                "version: 0", "topics: empty", 'user_data: 1 byte "x"',
+                "unreadable: the payload at byte 11: 3 bytes left over",
+            ],
+        ),
+    ],
+)  # fmt: skip
+def test_a_member_who_says_nonsense_is_told_and_the_frame_is_read(
+    metadata: bytes, shown: list[str], capsys: Captured
+) -> None:
+    protocols = [{"name": "range", "metadata": metadata}]
     frame = request("JoinGroup", 4, {"protocol_type": "consumer", "protocols": protocols})
-    reason = "no ConsumerProtocolSubscription: topics, needs 4 bytes, 2 left"
-    assert f"unreadable: {reason}" in printed(capsys, frame.hex(), code=FAILED)
+    out = printed(capsys, frame.hex(), code=FAILED)
+    assert [line[38:].strip() for line in out.splitlines()[-len(shown) :]] == shown
     (found,) = objects(capsys, frame.hex(), code=FAILED)
-    assert found["unreadable"][0]["reason"] == reason
+    assert f"unreadable: {found['unreadable'][0]['reason']}" == shown[-1]
 
 
 def test_every_error_code_is_named(capsys: Captured) -> None:

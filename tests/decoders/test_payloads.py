@@ -92,7 +92,7 @@ def versions(payload: Payload) -> range:
 def test_what_kafka_writes_is_read_as_the_same_values_and_written_as_the_same_bytes(payload: Payload) -> None:
     for each in written(payload):
         decoded = decode_payload(each.name, each.data)
-        assert decoded == (each.name, each.version, decoded.values)
+        assert (decoded.name, decoded.version, decoded.failure) == (each.name, each.version, None)
         assert with_topics_by_name(decoded.values) == each.values
         assert encode_payload(each.name, decoded.values, each.version) == each.data
         of = payload_layout(each.name, each.version)
@@ -126,8 +126,8 @@ def test_the_records_of_a_control_batch_are_read_as_kafka_wrote_them() -> None:
     assert {control.type for control in kafka().controls} == CONTROL_TYPES.keys()
     for control in kafka().controls:
         key, value = control_record(control.key, control.value)
-        assert key == ("ControlRecordTypeSchema", 0, {"version": 0, "type": control.type})
-        assert value == (control.written.name, 0, control.written.values)
+        assert key == ("ControlRecordTypeSchema", 0, {"version": 0, "type": control.type}, None)
+        assert value == (control.written.name, 0, control.written.values, None)
         assert CONTROL_TYPES[control.type][0] == control.type_name
 
 
@@ -143,7 +143,7 @@ def test_every_record_of_the_coordinators_topics_is_read_by_the_type_in_its_key(
             key, value = samples[record.key.name], samples[record.value.name]
             read_key, read_value = coordinator_record(topic, key.data, value.data)
             assert (read_key.name, read_key.values) == (key.name, key.values)
-            assert read_value == (value.name, value.version, value.values)
+            assert read_value == (value.name, value.version, value.values, None)
             assert coordinator_record(topic, key.data, None) == (read_key, None), "a tombstone"
 
 
@@ -162,7 +162,7 @@ def test_another_topic_than_the_coordinators_is_refused() -> None:
 
 def test_a_subscription_of_a_version_to_come_is_read_as_kafka_reads_it() -> None:
     for each in kafka().newer:
-        assert decode_payload(each.name, each.data) == (each.name, each.version, each.values)
+        assert decode_payload(each.name, each.data) == (each.name, each.version, each.values, None)
 
 
 def test_a_version_that_is_not_known_is_refused_with_those_that_are() -> None:

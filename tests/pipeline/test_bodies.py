@@ -3,15 +3,16 @@
 import json
 from collections import Counter
 from random import Random
+from typing import Any
 
 import pytest
 
 import klamm.pipeline.bodies.as_json
 from klamm.decoders import API, encode
 from klamm.decoders.error_codes import error_name
-from klamm.decoders.headers import response_frame
+from klamm.decoders.headers import request_frame, response_frame
 from klamm.decoders.interpret import Layout, read
-from klamm.decoders.schema import UNKNOWN_TAGS, Api
+from klamm.decoders.schema import UNKNOWN_TAGS, Api, Side
 from klamm.decoders.text import valid_text
 from klamm.pipeline.bodies.as_json import body_json
 from klamm.pipeline.bodies.naming import naming
@@ -77,3 +78,59 @@ def test_the_refusal_of_a_version_that_klamm_does_not_know_is_read_in_layout_0()
     frame = response_frame(API["ApiVersions"], 0, 5, body)[4:]
     columns = Bodies(frozenset({"body"}), typed=False).columns([("frame", 18, 5, "response", frame, ())])
     assert b'"error_code":35' in columns["body"][0]
+
+
+TOLD = b"\0\1" + b"\0\0\0\1" + b"\0\6orders"  # version 1, topics, and no more
+GIVEN = TOLD + b"\0\0\0\2" + b"\0\0\0\0" + b"\0\0\0\3"
+CONNECT = b"\0\0" + b"\0\7http://" + bytes(8)
+
+
+@pytest.mark.parametrize(
+    ("api", "version", "side", "values", "path", "found"),
+    [
+        (
+            "JoinGroup", 2, "request",
+            {"protocol_type": "consumer", "protocols": [{"name": "range", "metadata": TOLD}]},
+            ("protocols", 0, "metadata"), {"version": 1, "topics": ["orders"]},
+        ),
+        (
+            "JoinGroup", 2, "response", {"members": [{"member_id": "m", "metadata": TOLD}]},
+            ("members", 0, "metadata"), {"version": 1, "topics": ["orders"]},
+        ),
+        (
+            "JoinGroup", 2, "request",
+            {"protocol_type": "connect", "protocols": [{"name": "compatible", "metadata": CONNECT}]},
+            ("protocols", 0, "metadata"), None,
+        ),
+        ("JoinGroup", 2, "response", {"members": [{"metadata": CONNECT}]}, ("members", 0, "metadata"), None),
+        (
+            "SyncGroup", 3, "response", {"assignment": GIVEN}, ("assignment",),
+            {"version": 1, "assigned_partitions": [{"topic": "orders", "partitions": [0, 3]}]},
+        ),
+        ("SyncGroup", 3, "response", {"assignment": b""}, ("assignment",), None),
+        (
+            "SyncGroup", 3, "request", {"assignments": [{"member_id": "m", "assignment": GIVEN[:-1]}]},
+            ("assignments", 0, "assignment"), None,
+        ),
+        (
+            "SyncGroup", 5, "request",
+            {"protocol_type": "consumer", "assignments": [{"assignment": GIVEN + bytes(3)}]},
+            ("assignments", 0, "assignment"),
+            {"version": 1, "assigned_partitions": [{"topic": "orders", "partitions": [0, 3]}]},
+        ),
+    ],
+)  # fmt: skip
+def test_what_members_tell_each_other_is_typed_as_far_as_it_can_be_read(
+    api: str, version: int, side: Side, values: dict[str, Any], path: tuple[str | int, ...], found: Any
+) -> None:
+    body = encode(values, api, version, side)
+    frame = (
+        request_frame(API[api], version, 7, "app", body)
+        if side == "request"
+        else response_frame(API[api], version, 7, body)
+    )
+    row: Any = ("frame", API[api].key, version, side, frame[4:], ())
+    (value,) = Bodies(frozenset({"body"}), typed=True).columns([row])["body"]
+    for step in path:
+        value = value[step]
+    assert value == found

@@ -62,6 +62,7 @@ class Forest:
         """Its fields stand where it stands: their places within it are not told."""
         parts = [Node(name, span.start, span.end, "", text) for name, text in _told(entry)]
         self.left -= len(parts)
+        parts += self.nodes(span.parts)
         return Node(span.name, span.start, span.end, "record", "", False, parts)
 
     def _text(self, span: Span, kind: str) -> str:

@@ -6,7 +6,6 @@ from klamm.dashboards.web.lanes.members import Member
 from klamm.dashboards.web.lanes.told import Values
 from klamm.dashboards.web.lanes.topics import Listed
 from klamm.dashboards.web.lanes.words import identity, partitions, shown
-from klamm.decoders import DecodeError
 from klamm.decoders.payloads import group_payload
 
 MOST = 10_000  # partitions that are remembered of a member
@@ -17,10 +16,7 @@ def of_classic(kind: str, assignment: bytes) -> Listed | None:
     """Reads the assignment in a SyncGroup response: topics, or the connectors of Connect. None where it is of
     another kind, or cannot be read.
     """
-    try:
-        found = group_payload(kind, "assignment", assignment)
-    except DecodeError:
-        return None
+    found = group_payload(kind, "assignment", assignment)
     if found is None:
         return {} if not assignment else None
     if "assigned_partitions" in found.values:

@@ -10,7 +10,6 @@ from klamm.dashboards.web.lanes.members import CLASSIC, Group, Member, Membershi
 from klamm.dashboards.web.lanes.rebalances import REBALANCE
 from klamm.dashboards.web.lanes.told import Told, Values, named_error
 from klamm.dashboards.web.lanes.words import counted, identity, listed, setting, shown
-from klamm.decoders import DecodeError
 from klamm.decoders.payloads import group_payload
 
 INVITED = "MEMBER_ID_REQUIRED"
@@ -142,11 +141,8 @@ class Classic:
         member.rebalance_ms = rebalance_ms if rebalance_ms > 0 else member.session_ms
         values: Values = {}
         for protocol in request["protocols"][:1]:
-            try:
-                found = group_payload(request["protocol_type"], "metadata", protocol["metadata"])
-                values = {} if found is None else found.values
-            except DecodeError:
-                pass
+            found = group_payload(request["protocol_type"], "metadata", protocol["metadata"])
+            values = {} if found is None else found.values
         facts = {"rack": shown(values.get("rack_id") or ""), "type": shown(request["protocol_type"])}
         self.known.describe(member, **facts, **_instance(member, request))
         topics = values.get("topics")

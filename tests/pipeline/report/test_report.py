@@ -298,6 +298,9 @@ def test_an_expression_leaves_its_exchanges_and_the_names_that_others_told(
     assert topics == [["orders"]]
 
 
+TOPICS = b"\0\0\0\2" + b"\0\x08payments" + b"\0\6orders"
+
+
 @pytest.fixture(scope="module")
 def groups(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Traffic:
     """A classic member that joins as they do and never commits, and one of KIP-848 that commits."""
@@ -307,7 +310,9 @@ def groups(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Tra
         "group_id": "classic-group",
         "session_timeout_ms": 45_000,
         "protocol_type": "consumer",
-        "protocols": [],
+        "protocols": [
+            {"name": "range", "metadata": b"\0\1" + TOPICS + bytes(4)}
+        ],  # as kafkajs 2.2.1 writes it
     }
     classic.exchange("JoinGroup", 5, join, {"error_code": 79, "member_id": "old-1", "members": []})
     joined = {"generation_id": 3, "leader": "old-1", "member_id": "old-1", "members": []}
@@ -317,7 +322,12 @@ def groups(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Tra
     data = encode_payload("ConsumerProtocolAssignment", assigned, 0)
     classic.exchange("SyncGroup", 3, sync, {"error_code": 0, "assignment": data})
     member = Talk(connection(2), client_id="new", now_ms=1000.0).opened()
-    beat = {"group_id": "new-group", "member_id": "new-1", "member_epoch": 0}
+    beat = {
+        "group_id": "new-group",
+        "member_id": "new-1",
+        "member_epoch": 0,
+        "subscribed_topic_names": ["orders"],
+    }
     given = {"topic_partitions": [{"topic_id": TOPIC_ID, "partitions": [3]}]}
     response = {"member_id": "new-1", "member_epoch": 5, "heartbeat_interval_ms": 5000, "assignment": given}
     member.exchange("ConsumerGroupHeartbeat", 0, beat, response)
@@ -347,9 +357,11 @@ def test_groups_have_their_members_assignments_rebalances_and_lag(groups: Traffi
     assert [(one.client_id, one.assigned, one.partitions) for one in classic.members] == [
         ("old", 2, ("orders-1", "orders-3"))
     ]
+    assert [one.topics for one in classic.members] == [("orders", "payments")]
     assert (len(classic.rebalances), classic.lag) == (1, ())
     assert (new.group, new.protocol, len(new.rebalances)) == ("new-group", "consumer", 1)
     assert [(one.member_id, one.partitions) for one in new.members] == [("new-1", ("orders-3",))]
+    assert [one.topics for one in new.members] == [("orders",)]
     assert [records for _, records in new.lag] == [1]
 
 
