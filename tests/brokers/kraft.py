@@ -37,6 +37,7 @@ SETTINGS = {
     "broker.heartbeat.interval.ms": "500",
     "broker.session.timeout.ms": "60000",  # on a busy machine a broker may say nothing for seconds
     "controller.quorum.election.timeout.ms": "500",
+    "metadata.max.idle.interval.ms": "0",  # else an idle controller writes a record twice a second, for all
     "log.retention.hours": "-1",
     "num.network.threads": "2",
     "num.io.threads": "2",

@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 import yaml
 
@@ -44,6 +43,8 @@ def config(services: dict[str, Any], tmp_path: Path) -> Config:
 
 
 def test_compose_takes_the_file(file: dict[str, Any]) -> None:
+    import jsonschema  # slow to load, and each test process loads this file
+
     validator = jsonschema.validators.validator_for(schema())(schema())
     assert list(validator.iter_errors(file)) == []
     file["services"]["klamm"]["comand"] = []
