@@ -12,7 +12,6 @@ from xdist.scheduler import LoadScopeScheduling
 
 from tests import sampling, summary_lines
 from tests.brokers.kraft import Cluster, kraft_cluster
-from tests.pipeline import spark_classes
 
 # Files that share what takes long to start. Each room runs in one worker of pytest-xdist; they begin in this
 # order, the longest first. A worker that runs rooms with a cluster starts it once. A file belongs to the
@@ -70,15 +69,6 @@ def _state_of_no_other_run(tmp_path_factory: pytest.TempPathFactory) -> Iterator
     """klamm's state over a restart stays within the test run."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("STATE_DIRECTORY", str(tmp_path_factory.mktemp("state")))
-        yield
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _classes_of_spark() -> Iterator[None]:
-    """Spark starts with the archive of its classes, once a test has made it."""
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in spark_classes.options().items():
-            patch.setenv(name, value)
         yield
 
 

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import tempfile
 import zipfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -52,14 +52,14 @@ def class_archive(version: str) -> Path:
 
     A JVM uses it where its class path begins with the one that the archive was made with.
     """
-    return MADE / f"{_of(version)}.jsa"
+    return MADE / f"{_digest(version)}.jsa"
 
 
 def compiled(version: str, *sources: Path) -> Path:
     """A jar with the classes of `sources`, .java files or folders of them, compiled against `version`."""
     files = [file for source in sources for file in (sorted(source.glob("*.java")) or [source])]
     texts = [text for file in files for text in (file.name.encode(), file.read_bytes())]
-    return made_once(MADE / f"{_of(version, *texts)}.jar", lambda part: _compile(version, files, part))
+    return made_once(MADE / f"{_digest(version, *texts)}.jar", lambda part: _compile(version, files, part))
 
 
 def made_once(file: Path, make: Callable[[Path], None]) -> Path:
@@ -79,13 +79,10 @@ def _classpath(version: str) -> str:
     return ":".join(f"{jars(each)}/*" for each in version.split(":"))
 
 
-def _of(version: str, *texts: bytes) -> str:
-    return digest_of([jars(each) for each in version.split(":")], *texts)
-
-
-def digest_of(folders: Iterable[Path], *texts: bytes) -> str:
-    """A name for what is made of these texts, of the jars in these folders and by this Java."""
+def _digest(version: str, *texts: bytes) -> str:
+    """A name for what is made of these texts, of the jars of `version` and by this Java."""
     digest = hashlib.sha256()
+    folders = [jars(each) for each in version.split(":")]
     java = Path(shutil.which("java") or "java").resolve()
     for file in [java, *(jar for folder in folders for jar in sorted(folder.glob("*.jar")))]:
         digest.update(f"{file} {file.stat().st_size} {file.stat().st_mtime_ns}\n".encode())

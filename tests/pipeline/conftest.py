@@ -7,14 +7,13 @@ from pyspark.sql import SparkSession
 
 from klamm.pipeline.spark import session
 from klamm.pipeline.tables import Tables, quick
-from tests.pipeline import ground, spark_classes
+from tests.pipeline import ground
 from tests.pipeline.ground import Played
 
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """Two cores of this machine, as small captures are best read."""
-    spark_classes.make()
     made = session("local[2]", **quick.SETTINGS, **quick.BRIEF_JVM)
     yield made
     made.stop()
