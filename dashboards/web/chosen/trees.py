@@ -15,6 +15,7 @@ from klamm.dashboards.web.chosen.nodes import NODES, Forest, Node
 from klamm.dashboards.web.frames import Frames, frames_of
 from klamm.decoders import API, ERRORS, DecodeError, layout
 from klamm.decoders.headers import answered_version
+from klamm.decoders.oddity import oddity
 from klamm.decoders.schema import Side
 from klamm.decoders.shown.inside import look_inside
 from klamm.decoders.spans import read
@@ -26,7 +27,9 @@ SHOWN = 256 << 10  # bytes of a body that a page shows
 
 
 class Shown(Struct, frozen=True):
-    """A body. `raw`: base64; `reason`: why there is less than all of it; `batches` of its records."""
+    """A body. `raw`: base64; `reason`: where it is not as its layout says, and why there is less than all of
+    it; `batches` of its records.
+    """
 
     bytes: int
     raw: str = ""
@@ -102,7 +105,7 @@ def _all(shown: Shown) -> tuple[int, str, str, list[Node], list[BatchRow]]:
 def _shown(frame: Frame, data: bytes, frames: Frames, content: bool) -> Shown:
     api, asked = frame.api, frames.request
     version = answered_version(api.key, frame.version, data) if frame.side == "response" else frame.version
-    root, failure = read(layout(api.key, version, frame.side), data, 0, len(data))
+    root, _ = read(layout(api.key, version, frame.side), data, 0, len(data))
     values = None
     if frame.side == "response" and asked is not None:
         try:
@@ -110,7 +113,8 @@ def _shown(frame: Frame, data: bytes, frames: Frames, content: bool) -> Shown:
         except DecodeError:
             values = None
     look_inside(api.name, data, root, values, content)
-    reasons = [] if failure is None else [str(failure)]
+    odd = oddity(data, api.key, version, frame.side)
+    reasons = [odd] if odd else []
     if len(data) > SHOWN:
         reasons.append(f"the first {SHOWN >> 10} KiB of {len(data):,} bytes are shown")
     forest = Forest(api.name, frame.names)

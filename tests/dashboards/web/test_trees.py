@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Iterable
 from typing import Any
 
@@ -58,6 +59,14 @@ def test_a_refused_version_is_read_in_the_layout_that_the_broker_used() -> None:
     body = Body(len(refused), raw=raw({"error_code": 35, "api_keys": []}, "ApiVersions", 0, "response"))
     _, response = sides(replace(one, response=body))
     assert (response.reason, named(response.tree, "error_code").text) == ("", "35 UNSUPPORTED_VERSION")
+
+
+def test_an_answer_in_another_version_s_layout_says_which() -> None:
+    """Of Heartbeat 0, with the throttle time that version 1 has before the error."""
+    answer = bytes.fromhex("00000000 001b")
+    one = exchange("Heartbeat", 0, {"group_id": "g", "generation_id": 1, "member_id": "m"}, {"error_code": 0})
+    _, response = sides(replace(one, response=Body(len(answer), raw=b64encode(answer).decode())))
+    assert response.reason == "the body at byte 2: 4 bytes left over; the layouts of versions 1, 2, 3 fit"
 
 
 def test_batches_are_a_table_with_all_that_their_headers_tell() -> None:
