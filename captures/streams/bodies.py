@@ -34,6 +34,17 @@ class Body(NamedTuple):
         """Whether it has more to blank than records."""
         return SECRET in self.marks or TELEMETRY in self.marks
 
+    def may_be_kept(self, keeping: Keeping, data: bytes, pos: int, end: int) -> bool:
+        """Whether data[pos:end], which does not decode, may be kept as it is: all records are, and neither
+        secrets nor Kafka's own metadata are in it.
+        """
+        named = (METADATA_TOPIC.encode(), METADATA_TOPIC_ID)
+        return (
+            keeping.records == "keep"
+            and SECRET not in self.marks
+            and all(data.find(name, pos, end) < 0 for name in named)
+        )
+
 
 @cache
 def body_of(key: int, version: int, side: Side) -> Body | None:

@@ -30,7 +30,9 @@ Request = tuple[
 
 
 class Kept:
-    """Reads frames, with start, end and size as in framing.py. A frame that does not decode is not kept."""
+    """Reads frames, with start, end and size as in framing.py. Of a frame that does not decode only its size
+    is kept, unless all records are, and it can have no secrets.
+    """
 
     def __init__(self, keeping: Keeping) -> None:
         self.keeping = keeping
@@ -55,7 +57,12 @@ class Kept:
         read = values_of(body, data, pos, end)
         edits = None if read is None else edits_of(body, self.keeping, data, pos, read[1], end)
         if read is None or edits is None:
-            return self._told(header, decodes=False), _awaits_early(body, data, pos, end), None, ()
+            told = self._told(header, decodes=False)
+            kept = told == header.client_id and body.may_be_kept(self.keeping, data, pos, end)
+            frame = (
+                edited(data, start, end, _tag_edits(data[start:pos], start, header)) if kept else (None, ())
+            )
+            return told, _awaits_early(body, data, pos, end), *frame
         client_id = self._told(header)
         awaits = body.acks is None or read[0]["acks"] != 0
         edits = [*_tag_edits(data[start:pos], start, header), *edits]
@@ -98,11 +105,20 @@ class Kept:
         read = values_of(body, data, pos, end)
         edits = None if read is None else edits_of(body, self.keeping, data, pos, read[1], end)
         if read is None or edits is None:
-            return None, ()
+            return self._undecodable(body, data, (start, pos, end), header)
         edits = [*_tag_edits(data[start:pos], start, header), *edits]
         if read[1] == end and not header.tags:
             self.responses.learn(code, body, data, (start, pos, end), None, True)
         return edited(data, start, end, edits)
+
+    def _undecodable(
+        self, body: Body, data: bytes, place: tuple[int, int, int], header: RequestHeader | ResponseHeader
+    ) -> tuple[bytes | None, Blanks]:
+        """`place`: the starts of frame and body, and their end."""
+        start, pos, end = place
+        if not body.may_be_kept(self.keeping, data, pos, end):
+            return None, ()
+        return edited(data, start, end, _tag_edits(data[start:pos], start, header))
 
 
 def _header(frame: bytes, key: int, version: int) -> RequestHeader | None:

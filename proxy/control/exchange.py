@@ -142,11 +142,11 @@ def body(frame: Frame, raw: bool) -> Body:
             _other(one, frame.body) for one in (frame.came, None if frame.of is None else frame.of.body)
         )
         return Body(size, raw=b64encode(frame.body).decode(), came=came, sent=sent, withheld=withheld)
+    of = frame.api.key, frame.version, frame.side
     try:
         values = to_json(frame.api.fields(frame.side), frame.version, frame.values)
-    except DecodeError as problem:
-        return Body(size, reason=str(problem), withheld=withheld)
-    of = frame.api.key, frame.version, frame.side
+    except DecodeError:
+        return Body(size, reason=oddity(frame.body, *of), withheld=withheld)
     reason = "" if is_whole(*of, frame.body) else oddity(frame.body, *of)
     if secret:
         reason = f"a {frame.api.name} {frame.side} carries secrets"

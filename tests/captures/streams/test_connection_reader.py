@@ -217,6 +217,36 @@ def test_of_a_body_that_does_not_decode_only_its_size_is_kept() -> None:
     assert of_frames(rows)[1].frame == (good.answer or b"")[4:]
 
 
+def cut_answer(one: Exchanged) -> Exchanged:
+    """Without its last byte."""
+    answer = one.answer or b""
+    return Exchanged(one.request, (len(answer) - 5).to_bytes(4, "big") + answer[4:-1])
+
+
+@pytest.mark.parametrize("records", ["blank", "hash", "keep"])
+def test_a_body_that_does_not_decode_is_kept_where_all_records_are(records: Any) -> None:
+    one = cut_answer(metadata(9))
+    rows = play(exchange_steps(one), keeping=Keeping(records, b"key"))
+    kept = (one.answer or b"")[4:] if records == "keep" else None
+    assert frames(rows, "response") == [kept]
+    assert cells(rows, "size")[1] == (len(one.answer or b"") - 4,)
+
+
+SECRETIVE = (
+    exchange("SaslAuthenticate", 2, {"auth_bytes": b"hush"}, {"auth_bytes": b"hush"}),
+    exchange(
+        "Metadata", 9, {}, {"brokers": [], "topics": [{"name": "__cluster_metadata", "partitions": []}]}
+    ),
+)
+
+
+@pytest.mark.parametrize("one", SECRETIVE, ids=["a secret", "Kafka's metadata"])
+def test_neither_secrets_nor_kafka_s_own_metadata_are_kept_where_a_body_does_not_decode(
+    one: Exchanged,
+) -> None:
+    assert frames(play(exchange_steps(cut_answer(one)), keeping=Keeping("keep")), "response") == [None]
+
+
 def left_over(one: Exchanged, data: bytes) -> Exchanged:
     size = int.from_bytes(one.request[:4], "big") + len(data)
     return Exchanged(size.to_bytes(4, "big") + one.request[4:] + data, one.answer)
@@ -366,5 +396,5 @@ def test_like_frames_read_by_their_form_give_the_rows_of_frames_read_whole(
 def test_a_form_is_of_frames_that_decode_only() -> None:
     good = [produce(9, n, size=90) for n in range(20)]
     other = [left_over(good[0], b"password"), Exchanged(good[0].request[:-1] + b"\1", None)]
-    rows = [row for row in play(exchange_steps(*good, *other)) if row.side == "request"]
-    assert [row.frame is None for row in rows] == [False] * 20 + [True, True]
+    rows = play(exchange_steps(*good, *other), keeping=Keeping("blank"))
+    assert [frame is None for frame in frames(rows, "request")] == [False] * 20 + [True, True]
