@@ -19,7 +19,7 @@ def context(certificates: Path) -> ssl.SSLContext:
     return tls.make(certificates)
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def nothing_held(monkeypatch: pytest.MonkeyPatch) -> None:
-    """klamm holds no connections to brokers: for tests that look at those which it opens otherwise."""
+    """klamm holds no connections to brokers, so that tests see only those which they make it open."""
     monkeypatch.setattr(held_connections, "MOST", 0)

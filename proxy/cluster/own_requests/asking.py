@@ -28,8 +28,8 @@ class Asking:
         self.silent_to: dict[Address, tuple[str, ...]] = {}  # as it was logged
 
     async def ask(self, address: Address) -> Found:
-        """Raises Unanswered. From now on the nodes are asked with the ApiVersions that this one answers."""
-        found = await discover(self.dialler.reachable(address), self.dialler.way, address.host)
+        """Raises OSError. From now on the nodes are asked with the ApiVersions that this one answers."""
+        found = await discover(self.dialler.elsewhere(address), self.dialler.way, address.host)
         if found.api_versions is not None:
             self.dialler.ask_with(found.api_versions)
         if found.silent_to != self.silent_to.get(address, ()):
@@ -48,8 +48,8 @@ class Asking:
         self.log.event("silent", message, "warning" if silent else "info", cluster=self.cluster, per=address)
 
     async def greet(self, address: Address) -> None:
-        """Does it answer at all? Raises Unanswered."""
-        await greet(self.dialler.reachable(address), self.dialler.way)
+        """Does it answer at all? Raises OSError."""
+        await greet(self.dialler.elsewhere(address), self.dialler.way)
 
     async def ask_any(self, addresses: Iterable[Address]) -> Found:
         """The answer of the first broker that answers, else of a controller. Raises Unanswered."""

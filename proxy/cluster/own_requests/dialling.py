@@ -58,6 +58,10 @@ async def _dial(
     return await loop.create_connection(make, sock=await connected(), **tls)
 
 
+def _circular(address: Address, advertised: Address) -> str:
+    return f"{address} is klamm itself: say where the broker is with --map {advertised}=HOST:PORT"
+
+
 class Dialler:
     """`own`: the addresses of klamm's listening ports, and others that were found to lead to them.
     `attempted` is called after each attempt, with whether it connected.
@@ -81,6 +85,13 @@ class Dialler:
         """The address at which klamm reaches a broker that advertises this one."""
         return self.reached_at.get(address, address)
 
+    def elsewhere(self, advertised: Address) -> Address:
+        """The same. Raises OSError whose text says what to do, where that is klamm itself."""
+        address = self.reachable(advertised)
+        if address in self.own:
+            raise OSError(_circular(address, advertised))
+        return address
+
     async def dial(
         self,
         advertised: Address,
@@ -94,10 +105,7 @@ class Dialler:
         `opaque`: the client itself speaks TLS with the broker. Raises OSError whose text says what to do.
         """
         way = self.way._replace(tls=None, credentials=None) if opaque else self.way
-        address = self.reachable(advertised)
-        circular = f"{address} is klamm itself: say where the broker is with --map {advertised}=HOST:PORT"
-        if address in self.own and connected is None:
-            raise OSError(circular)
+        address = self.elsewhere(advertised) if connected is None else self.reachable(advertised)
         tls: dict[str, Any] = {}
         if way.tls is not None:
             named = way.name_of(address.host)
@@ -115,7 +123,7 @@ class Dialler:
         if self._is_own(transport):
             self.own.add(address)
             transport.abort()
-            raise OSError(circular)
+            raise OSError(_circular(address, advertised))
         if isinstance(protocol, Exchanging):
             try:
                 session = await in_time(address, way, partial(_log_in, protocol, advertised.host))

@@ -34,7 +34,7 @@ class HeldConnections:
         holding: dict[tuple[NodeKey, Address], asyncio.Task[None]] = {}
         try:
             while True:
-                brokers = [each for each in self.watch.brokers() if not self._own(each[1])][:MOST]
+                brokers = self.watch.brokers()[:MOST]
                 for gone in holding.keys() - set(brokers):
                     holding.pop(gone).cancel()
                 for each in brokers:
@@ -44,9 +44,6 @@ class HeldConnections:
         finally:
             for task in holding.values():
                 task.cancel()
-
-    def _own(self, address: Address) -> bool:
-        return self.dialler.reachable(address) in self.dialler.own
 
     async def _hold(self, key: NodeKey, address: Address) -> None:
         while True:
@@ -61,9 +58,9 @@ class HeldConnections:
             await asyncio.sleep(LOOK_S)
 
     async def _connect(self, held: list[Conversation], address: Address) -> None:
-        """Raises Unanswered."""
+        """Raises OSError."""
         way = self.dialler.way._replace(credentials=None)
-        conversation = await converse(self.dialler.reachable(address), way, address.host)
+        conversation = await converse(self.dialler.elsewhere(address), way, address.host)
         held.append(conversation)
         sock = conversation.writer.get_extra_info("socket")
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)

@@ -294,7 +294,7 @@ async def test_nobody_waits_for_the_resolver_of_the_advertised_host(monkeypatch:
 async def test_an_advertised_host_that_resolves_is_not_warned_of() -> None:
     for host in ("localhost", "127.0.0.1"):
         async with cluster(advertise=host) as (klamm, _):
-            await eventually(lambda: len(klamm.proxied.tasks.running) == 3)  # probes, and a held connection
+            await eventually(lambda: len(klamm.proxied.tasks.running) == 2)  # probes, and held connections
             assert klamm.log.bad() == []
 
 
@@ -347,6 +347,9 @@ async def test_an_address_that_leads_back_to_klamm_is_refused_with_the_option() 
         [line] = klamm.log.of("broker_unreachable")
         assert "is klamm itself" in line.message
         assert f"--map 127.0.0.1:{klamm.port_of(1)}=HOST:PORT" in line.message
+        for ask in (klamm.proxied.asking.ask, klamm.proxied.asking.greet):
+            with pytest.raises(OSError, match="is klamm itself"):
+                await ask(Address("127.0.0.1", klamm.port_of(1)))
         assert len(klamm.proxied.links) < 4
 
 

@@ -17,6 +17,7 @@ from tests.fakes.waiting import eventually, on_uvloop
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Looks at held connections come at once, and others not during a test."""
+    monkeypatch.setattr(held_connections, "MOST", 32)
     monkeypatch.setattr(held_connections, "LOOK_S", 0.02)
     monkeypatch.setattr(edge_of_cluster, "REFRESH_S", 3600.0)
 

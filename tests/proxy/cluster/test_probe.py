@@ -18,8 +18,6 @@ from tests.fakes.broker import Broker, Cluster, Connection, Request, closes
 from tests.fakes.edge import Edge, cluster, edge
 from tests.fakes.waiting import eventually, on_uvloop
 
-pytestmark = pytest.mark.usefixtures("nothing_held")
-
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,8 +25,6 @@ from tests.fakes.client import RESET
 from tests.fakes.edge import Edge, cluster, parts_of_links
 from tests.fakes.waiting import eventually, on_uvloop, turns
 
-pytestmark = pytest.mark.usefixtures("nothing_held")
-
 BEAT = {"group_id": "g", "member_id": "m"}
 
 
