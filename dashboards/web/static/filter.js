@@ -35,7 +35,10 @@ export class Filter {
       autocomplete: "off",
       spellcheck: "false",
       placeholder: 'filter, as in rules: topic == "orders" and error != NONE',
-      oninput: () => this._propose(),
+      oninput: () => {
+        this.typing = true;
+        this._propose();
+      },
       onkeydown: (event) => this._key(event),
       onblur: () => setTimeout(() => this._close(), 150),
     });
@@ -49,6 +52,7 @@ export class Filter {
     this.element = el("div", { class: "filter" }, this.presets, el("div", { class: "typed" }, this.input, this.list, this.problem));
     this.words = FUNCTIONS;
     this.at = -1;
+    this.typing = false;
     this._load();
   }
 
@@ -76,7 +80,7 @@ export class Filter {
     const { names, apis, errors } = await ask("/api/words");
     this.words = [...names, ...FUNCTIONS, ...apis, ...errors];
     this.kinds = { apis, errors };
-    if (document.activeElement === this.input) {
+    if (this.typing) {
       this._propose();
     }
   }
@@ -136,6 +140,7 @@ export class Filter {
   }
 
   _close() {
+    this.typing = false;
     this._show(false);
   }
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import pytest
 from confluent_kafka.admin import AdminClient
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 from klamm.client import Klamm as Client
 from klamm.decoders import ERRORS
@@ -25,7 +25,7 @@ from tests.e2e.light_traffic import (
     probing,
     shop_behind_klamm,
 )
-from tests.e2e.web.inspector import PATIENCE_MS, chromium, filtered, inspector, opened, violations
+from tests.e2e.web.inspector import PATIENCE_MS, chromium, drawn, filtered, inspector, opened, violations
 
 pytestmark = pytest.mark.brokers
 expect.set_options(timeout=PATIENCE_MS)
@@ -95,6 +95,28 @@ def test_names_are_completed_while_one_types(page: Page) -> None:
     expect(page.get_by_role("option", name="Heartbeat", exact=True)).to_be_visible()
     field.press("Tab")
     assert field.input_value() == "api == Heartbeat"
+
+
+def test_names_that_come_late_are_not_proposed_for_a_filter_that_is_in_force(ground: Ground) -> None:
+    with opened(ground.browser, "about:blank") as page:
+        asked: list[Route] = []
+
+        def hold_second(route: Route) -> None:  # the first is of the page itself
+            asked.append(route)
+            if len(asked) == 1:
+                route.continue_()
+
+        page.route("**/api/words", hold_second)
+        page.goto(ground.address)
+        filtered(page, "api == Produce")
+        page.wait_for_function("document.activeElement.id == 'filter'")
+        with page.expect_response("**/api/words"):
+            asked[1].continue_()
+        drawn(page)
+        expect(page.get_by_role("listbox", name="proposals")).to_be_hidden()
+        field = page.get_by_role("combobox", name="filter", exact=True)
+        field.press_sequentially(" and client_i")
+        expect(page.get_by_role("option", name="client_id", exact=True)).to_be_visible()
 
 
 def test_a_field_is_lit_in_the_tree_and_in_the_bytes(page: Page) -> None:
