@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from typing import Any, TypeVar
 
 SLICES = 10
@@ -11,22 +11,31 @@ T = TypeVar("T")
 
 
 async def within(seconds: float, work: Coroutine[Any, Any, T], drop: Callable[[T], None]) -> T:
-    """The result of the work; one that comes when nobody waits any more is dropped. Raises TimeoutError.
-
-    The time is waited for in slices: a process that was stopped for long (SIGSTOP, a laptop that slept) has
-    lost one slice, and then sees what came meanwhile.
-    """
+    """The result of the work; one that comes when nobody waits any more is dropped. Raises TimeoutError."""
     task = asyncio.ensure_future(work)
     try:
-        for _ in range(SLICES):
-            await asyncio.wait((task,), timeout=seconds / SLICES)
-            if task.done():
-                return task.result()
+        await wait_for_any((task,), seconds)
+        if task.done():
+            return task.result()
         raise TimeoutError
     except (TimeoutError, asyncio.CancelledError):
         task.cancel()
         task.add_done_callback(lambda late: _drop(late, drop))
         raise
+
+
+async def wait_for_any(tasks: Iterable[asyncio.Task[Any]], seconds: float) -> None:
+    """Wait until one of them is done, but no longer than that.
+
+    The time is waited for in slices: a process that was stopped for long (SIGSTOP, a laptop that slept) has
+    lost one slice, and then sees what came meanwhile.
+    """
+    for _ in range(SLICES):
+        done, _waiting = await asyncio.wait(
+            tasks, timeout=seconds / SLICES, return_when=asyncio.FIRST_COMPLETED
+        )
+        if done:
+            return
 
 
 def _drop(late: asyncio.Task[T], drop: Callable[[T], None]) -> None:

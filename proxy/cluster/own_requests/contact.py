@@ -16,6 +16,7 @@ from klamm.proxy.cluster.conversation import (
     converse,
 )
 from klamm.proxy.cluster.own_sasl.sasl import SASL_AUTHENTICATE, SASL_HANDSHAKE
+from klamm.proxy.cluster.patience import wait_for_any
 from klamm.proxy.config import Address
 
 METADATA, DESCRIBE_QUORUM, DESCRIBE_CLUSTER = 3, 55, 60
@@ -58,11 +59,13 @@ async def contact(address: Address, way: Way, name: str | None = None) -> Contac
             if version is not None and version > way.api_versions:
                 continue
             asked[asyncio.create_task(_ask(address, way, name, version))] = question
-            silence_s = None if version is None else way.timeout_s * SILENT
-            await asyncio.wait(asked, timeout=silence_s, return_when=asyncio.FIRST_COMPLETED)
+            await wait_for_any(asked, way.timeout_s * SILENT)
             answered = [task for task in asked if task.done()]
             if answered:
                 break
+        else:
+            await asyncio.wait(asked, return_when=asyncio.FIRST_COMPLETED)
+            answered = [task for task in asked if task.done()]
         before = list(asked.values())[: list(asked).index(answered[0])]
         return answered[0].result()._replace(silent_to=tuple(before))
     finally:

@@ -58,10 +58,13 @@ async def test_a_broker_that_only_ends_an_idle_connection_stays_up() -> None:
 KEEPALIVE_TIMER = "02"  # in /proc/net/tcp
 
 
-def timer_of(port: int) -> str:
-    """The kind of the timer that runs for the socket with this port here."""
+def timer_of(port: int, peer: int) -> str:
+    """The kind of the timer that runs for the connection from one of these ports to the other."""
     rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
-    [timer] = [row[5].partition(":")[0] for row in rows if row[1].endswith(f":{port:04X}")]
+    ends = f":{port:04X}", f":{peer:04X}"
+    [timer] = [
+        row[5].partition(":")[0] for row in rows if row[1].endswith(ends[0]) and row[2].endswith(ends[1])
+    ]
     return timer
 
 
@@ -70,7 +73,7 @@ async def test_the_kernel_looks_whether_the_host_is_still_there() -> None:
     async with cluster(1) as (_, [broker]):
         await eventually(lambda: len(held(broker)) == 1)
         port = held(broker)[0].transport.get_extra_info("peername")[1]
-        assert timer_of(port) == KEEPALIVE_TIMER
+        assert timer_of(port, broker.port) == KEEPALIVE_TIMER
 
 
 @on_uvloop
