@@ -66,9 +66,9 @@ def run_tests(phases: Mapping[str, Phase], root: Path = ROOT) -> int:
 def _pytest(root: Path, name: str, phase: Phase, *options: str) -> int:
     command = [sys.executable, "-m", "pytest", *phase.paths, "-q", "-m", phase.marks, "-p", "tools.crashes"]
     command += ["--no-loadscope-reorder", "-o", f"cache_dir={CACHES}/{name}", *options]
-    path = os.pathsep.join(filter(None, [phase.package, str(ROOT), os.environ.get("PYTHONPATH", "")]))
+    package = {"PYTHONPATH": phase.package} if phase.package else {}
     began = time.monotonic()
-    code = subprocess.run(command, cwd=root, env={**os.environ, "PYTHONPATH": path}, check=False).returncode
+    code = subprocess.run(command, cwd=root, env={**os.environ, **package}, check=False).returncode
     print(f"phase {name}: {time.monotonic() - began:.0f} s", flush=True)
     return code
 

@@ -31,7 +31,7 @@ def make(stage: Stage, folder: Path) -> None:
     """All of them. The captures hold the same traffic, but for `after`, where one client is missing."""
     folder.mkdir()
     packets = folder / PACKETS[0]
-    dump = f"exec tcpdump -i lo -U --immediate-mode -w {packets} tcp portrange 19092-19191"
+    dump = f"exec tcpdump -i lo -B 65536 -U --immediate-mode -w {packets} tcp portrange 19092-19191"
     tcpdump = stage.start("tcpdump", dump, "listening on")
     (folder / "errors.yaml").write_text(ERRORS)
     capture = f"--capture {folder / CAPTURES[0]} --capture-records keep"

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.run_tests import Phase, run_tests
+from tools.run_tests import ROOT, Phase, run_tests
 
 PROJECT = """
 [pytest]
@@ -40,6 +40,12 @@ def shared():
 @pytest.mark.parametrize("n", range(9))
 def test_shared(shared, n): pass
 """
+
+
+@pytest.fixture(autouse=True)
+def _plugins_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where the project is not this one."""
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
 
 
 def run(root: Path, workers: int = 0, **files: str) -> int:
