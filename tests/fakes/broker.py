@@ -9,6 +9,7 @@ connection's own methods do the rest.
 from __future__ import annotations
 
 import asyncio
+import errno
 import socket
 import ssl
 import struct
@@ -23,7 +24,7 @@ from klamm.decoders.headers import (
     request_header_version,
     response_frame,
 )
-from tests.fakes.waiting import Signal
+from tests.fakes.waiting import LOOK_S, PATIENCE_S, Signal
 
 QUORUM = [{"topic_name": "__cluster_metadata", "partitions": [{"partition_index": 0}]}]
 RESET = struct.pack("ii", 1, 0)  # SO_LINGER of 0 s: closing sends RST
@@ -154,9 +155,19 @@ class Broker:
         tls: ssl.SSLContext | None = None,
         named: str | None = None,
     ) -> Broker:
-        """Listen, and be in the cluster under this address, or under the name `named`."""
+        """Listen, and be in the cluster under this address, or under the name `named`. A port that it had
+        before may be one end of another process's connection for a while: it waits for it.
+        """
         loop = asyncio.get_running_loop()
-        self.server = await loop.create_server(lambda: Connection(self), host, port, ssl=tls)
+        async with asyncio.timeout(PATIENCE_S):
+            while True:
+                try:
+                    self.server = await loop.create_server(lambda: Connection(self), host, port, ssl=tls)
+                    break
+                except OSError as error:
+                    if error.errno != errno.EADDRINUSE or not port:
+                        raise
+                    await asyncio.sleep(LOOK_S)
         self.host, self.port = host, self.server.sockets[0].getsockname()[1]
         self.cluster.nodes[self.node_id] = (named or host, self.port)
         return self

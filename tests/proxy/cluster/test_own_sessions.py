@@ -76,10 +76,10 @@ async def test_sessions_are_renewed_on_the_same_connection_while_its_client_goes
     async with in_use(tmp_path) as (klamm, broker, guard):
         client = await klamm.client(1)
         await beats(client, 1)
-        count = len(broker.connections)
         while renewed(klamm) < 3:
             await beats(client, 1)
-        assert len(broker.connections) == count
+        beating = [one for one in broker.connections if any(it.name == "Heartbeat" for it in one.requests)]
+        assert len(beating) == 1
         assert set(guard.tokens) == {b"\0alice\0secret"}
         assert klamm.stats.reauthentications == {(klamm.proxied.settings.name, "1"): 3}
         await beats(client, 1)
