@@ -11,7 +11,7 @@ from struct import Struct
 from struct import error as StructError
 from typing import Final, Literal, NamedTuple
 
-# What begins at a place: below 256 a protocol of IP; from 1536 on an EtherType; between them our own numbers.
+# Kinds of headers: below 256 the protocols of IP, from 1536 on EtherTypes, between them our own numbers.
 TCP, UDP, GRE = 6, 17, 47
 LLC, VXLAN, GENEVE, ERSPAN_1, DATAGRAM = 256, 257, 258, 259, 260
 IPV4, ERSPAN_3, ETHERNET, PPP, IPV6, MPLS, ERSPAN_2 = 0x0800, 0x22EB, 0x6558, 0x880B, 0x86DD, 0x8847, 0x88BE

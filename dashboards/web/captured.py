@@ -101,9 +101,8 @@ class Captures:
 
     def _exchange(self, key: str) -> Exchange:
         try:
-            first_ns, last_ns, number, exchange = map(
-                int, key.split("-", 3)
-            )  # the last is -1 where the request is missing
+            # The last is -1 where the request is missing.
+            first_ns, last_ns, number, exchange = map(int, key.split("-", 3))
         except ValueError:
             raise Gone(f"{key[:60]!r} names no exchange of a capture") from None
         framing = Framing(self.topics.now())

@@ -301,8 +301,8 @@ class Proxied:
             await self._look_again(address)
 
     async def _find_while_clients_wait(self, at_most_s: float | None) -> Found:
-        """What klamm does not reach, or cannot read, they may. Raises OSError if the bootstrap port cannot be
-        opened.
+        """They come after `at_most_s` in any case: they may get answers where klamm gets none. Raises OSError
+        if the bootstrap port cannot be opened.
         """
         finding = asyncio.create_task(self.asking.until_answered(self.leading.candidates, self.readiness))
         try:

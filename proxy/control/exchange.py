@@ -154,7 +154,7 @@ def body(frame: Frame, raw: bool) -> Body:
 
 
 def _payloads(frame: Frame) -> dict[str, Payload]:
-    """What members of a group say to each other, by path; of a frame that decodes."""
+    """The payloads of group members in a frame that decodes, by the paths of their fields."""
     if frame.api.name not in GROUP_APIS:
         return {}
     of = layout(frame.api.key, frame.version, frame.side)

@@ -90,7 +90,7 @@ class BrokerWatch:
             self.log.event("broker_unreachable", more, "warning", cluster=self.cluster, per="more")
 
     def brokers(self) -> list[tuple[NodeKey, Address]]:
-        """Those that are known, each with its address."""
+        """The brokers that are known, each with its address."""
         return [(node.key, _address(node)) for node in self._nodes() if node.key.kind == "broker"]
 
     async def ask_one(self, key: NodeKey, address: Address, ask: Ask) -> None:

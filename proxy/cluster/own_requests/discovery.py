@@ -50,7 +50,7 @@ class Found:
     """`asks_sasl`: the node names its cluster only after SASL; klamm then learns the nodes from responses to
     clients. `mechanisms`: of SASL, if the node named them. `is_controller`: the node serves no producers or
     consumers, and names no brokers. `api_versions`: the newest version of ApiVersions that it answers; None:
-    none, as Kafka 0.8 and 0.9. `silent_to`: what klamm asked it in vain before, ("ApiVersions 3",) for one.
+    none, as Kafka 0.8 and 0.9. `silent_to`: the questions that it did not answer, as in Contact.
     """
 
     nodes: dict[NodeKey, Address] = field(default_factory=dict)
