@@ -58,10 +58,8 @@ class Kept:
         edits = None if read is None else edits_of(body, self.keeping, data, pos, read[1], end)
         if read is None or edits is None:
             told = self._told(header, decodes=False)
-            kept = told == header.client_id and body.may_be_kept(self.keeping, data, pos, end)
-            frame = (
-                edited(data, start, end, _tag_edits(data[start:pos], start, header)) if kept else (None, ())
-            )
+            is_told = told == header.client_id
+            frame = self._undecodable(body, data, (start, pos, end), header) if is_told else (None, ())
             return told, _awaits_early(body, data, pos, end), *frame
         client_id = self._told(header)
         awaits = body.acks is None or read[0]["acks"] != 0
@@ -114,7 +112,7 @@ class Kept:
     def _undecodable(
         self, body: Body, data: bytes, place: tuple[int, int, int], header: RequestHeader | ResponseHeader
     ) -> tuple[bytes | None, Blanks]:
-        """`place`: the starts of frame and body, and their end."""
+        """The frame, if it may be kept. `place`: where it and its body begin, and where both end."""
         start, pos, end = place
         if not body.may_be_kept(self.keeping, data, pos, end):
             return None, ()

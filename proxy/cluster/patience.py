@@ -14,8 +14,7 @@ async def within(seconds: float, work: Coroutine[Any, Any, T], drop: Callable[[T
     """The result of the work; one that comes when nobody waits any more is dropped. Raises TimeoutError."""
     task = asyncio.ensure_future(work)
     try:
-        await wait_for_any((task,), seconds)
-        if task.done():
+        if await wait_for_any((task,), seconds):
             return task.result()
         raise TimeoutError
     except (TimeoutError, asyncio.CancelledError):
@@ -24,8 +23,8 @@ async def within(seconds: float, work: Coroutine[Any, Any, T], drop: Callable[[T
         raise
 
 
-async def wait_for_any(tasks: Iterable[asyncio.Task[Any]], seconds: float) -> None:
-    """Wait until one of them is done, but no longer than that.
+async def wait_for_any(tasks: Iterable[asyncio.Task[Any]], seconds: float) -> bool:
+    """Wait until one of them is done, but no longer than that. True if one is.
 
     The time is waited for in slices: a process that was stopped for long (SIGSTOP, a laptop that slept) has
     lost one slice, and then sees what came meanwhile.
@@ -35,7 +34,8 @@ async def wait_for_any(tasks: Iterable[asyncio.Task[Any]], seconds: float) -> No
             tasks, timeout=seconds / SLICES, return_when=asyncio.FIRST_COMPLETED
         )
         if done:
-            return
+            return True
+    return False
 
 
 def _drop(late: asyncio.Task[T], drop: Callable[[T], None]) -> None:

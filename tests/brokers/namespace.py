@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+import pytest
+
 from tests.brokers.processes import Process
 
 PREFIX = "klamm-test-"
@@ -57,7 +59,15 @@ class Namespace(NamedTuple):
         return Process(self.command(*arguments), log)
 
 
-def why_not() -> str | None:
+def need_namespaces() -> None:
+    """Skip the test where this machine permits no namespaces; in CI that is a failure."""
+    if reason := _why_not():
+        if os.environ.get("CI"):
+            pytest.fail(f"CI must permit namespaces: {reason}")
+        pytest.skip(reason)
+
+
+def _why_not() -> str | None:
     """Why this machine permits no namespaces; None where it does."""
     if os.geteuid():
         return "network namespaces need root"

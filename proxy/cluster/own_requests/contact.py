@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import takewhile
 from typing import Any, NamedTuple
 
 from klamm.decoders import DecodeError
@@ -53,24 +54,22 @@ async def contact(address: Address, way: Way, name: str | None = None) -> Contac
     Raises Unanswered, ConnectionError, IncompleteReadError, DecodeError.
     """
     asked: dict[asyncio.Task[Contact], str] = {}
-    answered: list[asyncio.Task[Contact]] = []
+    answer: asyncio.Task[Contact] | None = None
     try:
         for version, question in QUESTIONS.items():
             if version is not None and version > way.api_versions:
                 continue
             asked[asyncio.create_task(_ask(address, way, name, version))] = question
-            await wait_for_any(asked, way.timeout_s * SILENT)
-            answered = [task for task in asked if task.done()]
-            if answered:
+            if await wait_for_any(asked, way.timeout_s * SILENT):
                 break
         else:
             await asyncio.wait(asked, return_when=asyncio.FIRST_COMPLETED)
-            answered = [task for task in asked if task.done()]
-        before = list(asked.values())[: list(asked).index(answered[0])]
-        return answered[0].result()._replace(silent_to=tuple(before))
+        answer = next(task for task in asked if task.done())
+        silent_to = takewhile(lambda task: task is not answer, asked)
+        return answer.result()._replace(silent_to=tuple(asked[task] for task in silent_to))
     finally:
         for task in asked:
-            if task not in answered[:1]:
+            if task is not answer:
                 task.cancel()
                 task.add_done_callback(_close)
 

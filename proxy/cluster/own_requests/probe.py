@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
 
 from klamm.proxy.cluster.conversation import API_VERSIONS, Conversation, Unanswered, Way, converse
 from klamm.proxy.cluster.own_requests.broker_watch import BrokerWatch
@@ -136,10 +137,11 @@ class Probe:
         where, way = self.dialler.reachable(address), self.way
         if self.kept is not None and address == self.at:
             kept = self.kept
-            again = _refused_by if way.credentials is not None or self.asks_sasl() else _offered_by
+            wants_sasl = way.credentials is not None or self.asks_sasl()
+            again = _refused_by if wants_sasl else partial(offered_by, newest=way.api_versions)
             try:
                 async with asyncio.timeout(OTHERS_S):
-                    await in_time(where, way, lambda *_: again(kept, way))
+                    await in_time(where, way, lambda *_: again(kept))
                 return kept
             except OSError:  # a TimeoutError too: the broker may have begun anew, or ended an idle connection
                 kept.close()
@@ -149,7 +151,7 @@ class Probe:
 async def _connect(address: Address, way: Way) -> Conversation:
     conversation = await converse(address, way)
     try:
-        await _offered_by(conversation, way)
+        await offered_by(conversation, way.api_versions)
     except BaseException:
         conversation.close()
         raise
@@ -160,11 +162,7 @@ def _answered(asked: Asked) -> bool:
     return any(task.done() and not task.cancelled() and task.exception() is None for task in asked)
 
 
-async def _offered_by(conversation: Conversation, way: Way) -> object:
-    return await offered_by(conversation, way.api_versions)
-
-
-async def _refused_by(conversation: Conversation, _: Way) -> object:
+async def _refused_by(conversation: Conversation) -> object:
     """Before SASL a broker answers one request of a version that it knows, and logs an error and closes the
     connection at the next one. Others it refuses, as often as they come.
     """
