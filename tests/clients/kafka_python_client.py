@@ -6,7 +6,9 @@ from typing import Any
 
 from actions import Action, enough, pace, run, settle_s
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
+from kafka.errors import RebalanceInProgressError
 from kafka.net.sasl.oauth import AbstractTokenProvider
+from kafka.structs import OffsetAndMetadata
 from records import digest, fingerprint, record
 
 
@@ -93,14 +95,31 @@ def consume(bootstrap: str, action: Action) -> dict[str, Any]:
     consumer.partitions_for_topic(action["topic"])
     consumer.subscribe([action["topic"]])
     fingerprints: list[str] = []
+    offsets: dict[TopicPartition, OffsetAndMetadata] = {}
     deadline = time.monotonic() + action["timeout_s"]
     while not enough(action, fingerprints) and time.monotonic() < deadline:
-        for batch in consumer.poll(timeout_ms=500).values():
+        for partition, batch in consumer.poll(timeout_ms=500).items():
             fingerprints += [fingerprint(item.topic, item.key, item.value, item.headers) for item in batch]
-    consumer.commit()
+            offsets[partition] = OffsetAndMetadata(batch[-1].offset + 1, "", -1)
+    _commit(consumer, offsets, deadline)
     consumer.close()
     result = {"count": len(fingerprints), "digest": digest(fingerprints)}
     return result | ({"fingerprints": fingerprints} if action["list"] else {})
+
+
+def _commit(
+    consumer: KafkaConsumer, offsets: dict[TopicPartition, OffsetAndMetadata], deadline: float
+) -> None:
+    """Of records that were read; after the rebalance, where one is under way."""
+    while True:
+        try:
+            consumer.commit(offsets)
+        except RebalanceInProgressError:
+            if time.monotonic() > deadline:
+                raise
+            consumer.poll(timeout_ms=500)  # takes part in it; what it reads was read before
+        else:
+            return
 
 
 def administrate(bootstrap: str, action: Action) -> dict[str, Any]:

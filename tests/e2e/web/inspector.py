@@ -46,9 +46,11 @@ def inspector(log: Path, *words: str) -> Iterator[str]:
 @contextmanager
 def opened(browser: Browser, address: str, **context: Any) -> Iterator[Page]:
     """A page at this address. What its console says, reports of its Content-Security-Policy included, is a
-    failure; but for the statuses of refusals, which Chromium reports as errors.
+    failure; but for the statuses of refusals, which Chromium reports as errors. A failure tells what the page
+    shows, and which requests have no answer.
     """
     said: list[str] = []
+    unanswered: list[str] = []
 
     def listen(message: ConsoleMessage) -> None:
         if "the server responded with a status of 4" not in message.text:
@@ -64,9 +66,17 @@ def opened(browser: Browser, address: str, **context: Any) -> Iterator[Page]:
     page.on("console", listen)
     page.on("pageerror", lambda problem: said.append(str(problem)))
     page.on("dialog", dismiss)
+    page.on("request", lambda request: unanswered.append(request.url))
+    page.on("requestfinished", lambda request: unanswered.remove(request.url))
+    page.on("requestfailed", lambda request: unanswered.remove(request.url))
     try:
         page.goto(address)
-        yield page
+        try:
+            yield page
+        except Exception as failure:
+            shown = page.inner_text("body")[:2000]
+            failure.add_note(f"the console said {said}; unanswered are {unanswered}; the page shows: {shown}")
+            raise
         assert not said, said
     finally:
         made.close()
