@@ -162,7 +162,8 @@ class Exchange(Struct, frozen=True, omit_defaults=True):
     """A request and its response. `errors` counts names; `origin` is the end that answered. `response_bytes`
     is null if no answer was expected. `correlation_id` is known where no filter read bodies; `connection_id`
     is the `id` of the Connection; `principal` is that of the client's certificate. `rules` have acted on it;
-    they held the request and the response for so long.
+    they held the request and the response for so long. `undecodable` tells of each side whose body does not
+    end as its layout does the place and the reason, where klamm has the bodies at hand.
     """
 
     time: float
@@ -183,6 +184,7 @@ class Exchange(Struct, frozen=True, omit_defaults=True):
     group: str | None = None
     principal: str | None = None
     errors: dict[str, int] = field(default_factory=dict)
+    undecodable: dict[str, str] = field(default_factory=dict)
     rules: list[str] = field(default_factory=list)
     request_delay_ms: float = 0.0
     response_delay_ms: float = 0.0

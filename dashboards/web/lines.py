@@ -41,6 +41,7 @@ class Row(Struct, frozen=True, omit_defaults=True):
     topics: dict[str, list[int]] = field(default_factory=dict)
     group: str | None = None
     errors: dict[str, int] = field(default_factory=dict)
+    undecodable: dict[str, str] = field(default_factory=dict)
     rules: list[str] = field(default_factory=list)
     cells: list[str] = field(default_factory=list)
 

@@ -114,6 +114,7 @@ def exchange_of(
         topics=more.get("topics", fields.get("topics", {})),
         group=more.get("group", fields.get("group")),
         errors=errors,
+        undecodable=_undecodable(one),
         rules=list(dict.fromkeys(name for each in treatments if each is not None for name in each.rules)),
         request_delay_ms=delays_ms[0],
         response_delay_ms=delays_ms[1],
@@ -131,6 +132,17 @@ def _read(one: Seen) -> dict[str, Any]:
     return {"topics": about.topics, "errors": errors, "group": ",".join(about.groups) or None}
 
 
+def _undecodable(one: Seen) -> dict[str, str]:
+    frames = (frame for frame in (one.request, one.response) if frame is not None)
+    return {frame.side: reason for frame in frames if (reason := _oddity(frame))}
+
+
+def _oddity(frame: Frame) -> str:
+    """What is wrong with its body; "" for nothing."""
+    of = frame.api.key, frame.version, frame.side
+    return "" if is_whole(*of, frame.body) else oddity(frame.body, *of)
+
+
 def body(frame: Frame, raw: bool) -> Body:
     """The body of one side. It never has secrets; it has the bytes of records only if `raw`. One that could
     have secrets comes as values in any case.
@@ -142,12 +154,11 @@ def body(frame: Frame, raw: bool) -> Body:
             _other(one, frame.body) for one in (frame.came, None if frame.of is None else frame.of.body)
         )
         return Body(size, raw=b64encode(frame.body).decode(), came=came, sent=sent, withheld=withheld)
-    of = frame.api.key, frame.version, frame.side
+    reason = _oddity(frame)
     try:
         values = to_json(frame.api.fields(frame.side), frame.version, frame.values)
     except DecodeError:
-        return Body(size, reason=oddity(frame.body, *of), withheld=withheld)
-    reason = "" if is_whole(*of, frame.body) else oddity(frame.body, *of)
+        return Body(size, reason=reason, withheld=withheld)
     if secret:
         reason = f"a {frame.api.name} {frame.side} carries secrets"
     return Body(size, values=values, reason=reason, withheld=withheld, payloads=_payloads(frame))

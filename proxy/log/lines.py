@@ -143,6 +143,8 @@ def _exchange_words(fields: Mapping[str, Any], paint: Callable[[str, str], str])
         yield duration(fields["latency_ms"])
     for name, count in fields.get("errors", {}).items():
         yield paint(name if count == 1 else f"{name} x{count}", RED)
+    for side, reason in fields.get("undecodable", {}).items():
+        yield paint(f"{side} does not decode: {printable(reason)}", YELLOW)
     if fields.get("origin") == "klamm":
         yield paint("(answered by klamm)", YELLOW)
 

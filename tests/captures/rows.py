@@ -40,11 +40,11 @@ class Talk:
         api: str,
         version: int,
         request: Mapping[str, Any] | None = None,
-        response: Mapping[str, Any] | None = None,
+        response: Mapping[str, Any] | bytes | None = None,
         took_ms: float = 1.0,
         **of_response: Any,
     ) -> Talk:
-        """A request and, where there is one, its response; `of_response` goes into the response's row."""
+        """A request and, where there is one, its response, values or bytes; `of_response` is for its row."""
         number = self.request(api, version, request or {}, awaits=response is not None)
         self.now_ms += took_ms
         if response is not None:
@@ -58,8 +58,10 @@ class Talk:
         self.rows.append(self._row("request", api, version, number, frame, **of_row))
         return number
 
-    def response(self, api: str, version: int, values: Mapping[str, Any], number: int, **of_row: Any) -> None:
-        body = encode(dict(values), api, version, "response")
+    def response(
+        self, api: str, version: int, values: Mapping[str, Any] | bytes, number: int, **of_row: Any
+    ) -> None:
+        body = values if isinstance(values, bytes) else encode(dict(values), api, version, "response")
         frame = response_frame(API[api], version, number, body)[4:]
         self.rows.append(self._row("response", api, version, number, frame, **of_row))
 

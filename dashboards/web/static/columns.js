@@ -3,9 +3,10 @@
 import { ask, clock, el, named, size, told } from "./page.js";
 
 const errors = (row) =>
-  Object.entries(row.errors ?? {})
-    .map(([name, count]) => (count > 1 ? `${name} x${count}` : name))
-    .join(" ");
+  [
+    ...Object.entries(row.errors ?? {}).map(([name, count]) => (count > 1 ? `${name} x${count}` : name)),
+    ...Object.entries(row.undecodable ?? {}).map(([side, reason]) => `${side} does not decode: ${reason}`),
+  ].join(" ");
 
 /** By name: `least` width in rem, `grow` its share of the room that is left. */
 export const OWN = {

@@ -21,7 +21,7 @@ function outcome(row) {
   if (row.origin === "klamm") {
     return "by-klamm";
   }
-  return Object.keys(row.errors ?? {}).length ? "failed" : "";
+  return Object.keys({ ...row.errors, ...row.undecodable }).length ? "failed" : "";
 }
 
 /** `head` shows the state of the source; `parameters` are those of the link; `noise`: kinds that can be hidden. */

@@ -25,7 +25,9 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Heartbeats of which klamm changed one answer and withheld another, and records, kept and blanked."""
+    """Heartbeats of which klamm changed one answer and withheld another, records, kept and blanked, and an
+    answer with bytes behind its end.
+    """
     folder = tmp_path_factory.mktemp("captured")
     sent = response_frame(API["Heartbeat"], 3, 0, encode({"error_code": 27}, "Heartbeat", 3, "response"))[4:]
     talk = Talk().opened()
@@ -36,7 +38,9 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     for one, data in ((kept, whole), (blank, whole[:HEADER] + bytes(len(whole) - HEADER))):
         one.now_ms = 50
         one.opened().produce(records=data).produce(records=data)
-    rows = [*talk.rows, *kept.rows, *blank.rows]
+    odd = Talk(connection(4), "odd", now_ms=90)
+    odd.exchange("Heartbeat", 0, BEAT, bytes.fromhex("00000000 001b"))
+    rows = [*talk.rows, *kept.rows, *blank.rows, *odd.rows]
     with inspector(folder / "web.log", str(written(folder / "a.arrow", rows))) as found:
         yield found
 
@@ -73,6 +77,15 @@ def test_records_are_shown_where_they_were_kept_and_their_batches_in_any_case(pa
     expect(request.get_by_role("button", name="show keys, values and headers")).to_have_count(0)
 
 
+def test_an_answer_that_does_not_end_as_its_layout_does_is_marked_in_the_list(page: Page) -> None:
+    row = page.locator('.row[data-client="odd"]')
+    reason = (
+        "response does not decode: the body at byte 2: 4 bytes left over; the layouts of versions 1, 2, 3 fit"
+    )
+    expect(row.locator('[data-column="error"]')).to_have_text(reason)
+    expect(row).to_have_class(re.compile("failed"))
+
+
 def test_a_rule_is_tried_on_what_the_filter_has_chosen(page: Page) -> None:
     filtered(page, "api == Produce")
     expect(page.locator(".row[data-api]")).to_have_count(4)
@@ -101,9 +114,9 @@ def test_what_is_hidden_is_in_the_link_and_counted(page: Page, browser: Browser)
     page.get_by_role("button", name="hide", exact=True).click()
     page.get_by_label("heartbeats").check()
     expect(page.locator(".row[data-api]")).to_have_count(4)
-    expect(page.locator(".count")).to_contain_text("2 hidden")
+    expect(page.locator(".count")).to_contain_text("3 hidden")
     with opened(browser, page.url) as other:
-        expect(other.locator(".count")).to_contain_text("2 hidden")
+        expect(other.locator(".count")).to_contain_text("3 hidden")
         expect(other.locator(".row[data-api]")).to_have_count(4)
 
 

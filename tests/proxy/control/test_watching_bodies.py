@@ -159,3 +159,4 @@ def test_a_body_that_does_not_end_where_its_layout_does_says_so() -> None:
     shown = body(found.response, raw=False)
     assert shown.values == {"error_code": 0}
     assert shown.reason == "the body at byte 2: 4 bytes left over; the layouts of versions 1, 2, 3 fit"
+    assert exchange_of(found).undecodable == {"response": shown.reason}
