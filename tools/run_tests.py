@@ -2,7 +2,7 @@
 
 A test that fails or crashes, and passes when it runs again with nothing beside it, is unsteady: the run is
 green, and a line names the test, so that it gets mended. What fails twice makes the run red. Each phase
-prints its seconds and its slowest tests.
+prints its seconds, its slowest tests, and the files whose tests took the most processor time.
 
 Of tests with many cases some run, chosen by the commit (tests/sampling.py). KLAMM_SAMPLE=TEXT chooses others,
 KLAMM_SAMPLE= all.
@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
 CACHES = ".pytest_cache/phases"
+PLUGINS = ("tools.crashes", "tools.processor_time")
 SLOWEST = 20
 GIVE_UP = 5  # failures of the second run: so many are no accident
 TESTS_FAILED = 1  # pytest's exit code; others say that it could not run them
@@ -64,7 +65,8 @@ def run_tests(phases: Mapping[str, Phase], root: Path = ROOT) -> int:
 
 
 def _pytest(root: Path, name: str, phase: Phase, *options: str) -> int:
-    command = [sys.executable, "-m", "pytest", *phase.paths, "-q", "-m", phase.marks, "-p", "tools.crashes"]
+    command = [sys.executable, "-m", "pytest", *phase.paths, "-q", "-m", phase.marks]
+    command += [word for plugin in PLUGINS for word in ("-p", plugin)]
     command += ["--no-loadscope-reorder", "-o", f"cache_dir={CACHES}/{name}", *options]
     package = {"PYTHONPATH": phase.package} if phase.package else {}
     began = time.monotonic()

@@ -9,9 +9,13 @@ from tools.run_tests import ROOT, Phase, run_tests
 PROJECT = """
 [pytest]
 markers = long
-addopts = -p no:asyncio -p no:klamm -p no:schemathesis -p no:hypothesispytest
+addopts = -p xdist.plugin
 """
 STEADY = "def test_steady(): pass\n"
+BUSY = """
+import subprocess, sys
+def test_busy(): subprocess.run([sys.executable, "-c", "import time\\nwhile time.process_time() < 2: pass"])
+"""
 BROKEN = "def test_broken(): assert False\n"
 NOT_AT_FIRST = """
 from pathlib import Path
@@ -46,6 +50,7 @@ def test_shared(shared, n): pass
 def _plugins_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where the project is not this one."""
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # they start slowly
 
 
 def run(root: Path, workers: int = 0, **files: str) -> int:
@@ -64,6 +69,18 @@ def test_a_test_that_passes_alone_is_named_and_the_run_is_green(
     assert printed.splitlines()[-1] == "unsteady: test_moody.py::test_second_time (phase first)"
     assert "1 failed, 1 passed" in printed
     assert "slowest" in printed
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_the_files_that_take_the_most_processor_time_are_told(
+    workers: int, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """That of processes that a test started counts."""
+    assert run(tmp_path, workers, steady=STEADY, busy=BUSY) == 0
+    lines = capfd.readouterr().out.partition("processor time of")[2].splitlines()
+    told = {file: int(seconds) for seconds, _, file in (line.split() for line in lines[1:3])}
+    assert list(told) == ["test_busy.py", "test_steady.py"]
+    assert told["test_busy.py"] >= 2
 
 
 def test_a_test_in_which_a_worker_crashed_is_named(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
