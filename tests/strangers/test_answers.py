@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from confluent_kafka import KafkaError, Producer
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Producer, TopicPartition
 
 from klamm.decoders.headers import refuses_version
 from tests.brokers.kraft import Cluster
@@ -86,12 +86,13 @@ def ground(
         yield request.param, direct, klamm.bootstrap
 
 
-def test_answers_in_another_order_belong_to_their_requests(kafka: Cluster, tmp_path: Path) -> None:
-    """Of librdkafka, which reads them."""
+@pytest.mark.parametrize("late", ["Produce", "Fetch"])
+def test_answers_in_another_order_belong_to_their_requests(late: str, kafka: Cluster, tmp_path: Path) -> None:
+    """Of librdkafka, which reads them: every other Produce answer is late, and all of Fetch."""
     numbers = count()
 
     def change(asked: Asked, body: bytes) -> Body:
-        return Late(body) if asked.api == "Produce" and next(numbers) % 2 == 0 else body
+        return Late(body) if asked.api == late and (late == "Fetch" or next(numbers) % 2 == 0) else body
 
     brokers = {node_id: kafka.address(node_id) for node_id in kafka.brokers}
     log = tmp_path / "klamm.log"
@@ -101,8 +102,9 @@ def test_answers_in_another_order_belong_to_their_requests(kafka: Cluster, tmp_p
         changing(brokers, change) as direct,
         klamm_in_front_of(direct, "127.0.0.1", log, foreseen=["out_of_order"]) as klamm,
     ):
-        for bootstrap in (direct, klamm.bootstrap):
+        for times, bootstrap in enumerate((direct, klamm.bootstrap), start=1):
             assert errors(bootstrap, topic) == [None] * COUNT
+            assert read_and_ends(bootstrap, topic, times * COUNT) == (times * COUNT, times * COUNT)
         assert '"out_of_order"' in log.read_text()
 
 
@@ -117,6 +119,21 @@ def errors(bootstrap: str, topic: str) -> list[KafkaError | None]:
         producer.poll(0)
     producer.flush(2 * PATIENCE_S)
     return told
+
+
+def read_and_ends(bootstrap: str, topic: str, wanted: int) -> tuple[int, int]:
+    """The records that librdkafka reads, and the sum of the ends of the partitions, which it asks for while a
+    Fetch waits on the same connection.
+    """
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": topic, "enable.auto.commit": False})
+    partitions = [TopicPartition(topic, number, OFFSET_BEGINNING) for number in range(3)]
+    consumer.assign(partitions)
+    read = 0
+    while (message := consumer.poll(2 * PATIENCE_S)) is not None and (read := read + 1) < wanted:
+        assert message.error() is None
+    ends = [consumer.get_watermark_offsets(one, timeout=2 * PATIENCE_S)[1] for one in partitions]
+    consumer.close()
+    return read, sum(ends)
 
 
 def outcome(client: str, bootstrap: str, topic: str) -> Outcome:
