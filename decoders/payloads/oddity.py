@@ -16,7 +16,10 @@ WRITERS = {
         "kafka-go, @platformatic/kafka, sarama-cluster and kafkajs before 2.2.2 write so"
     ),
     ("ConsumerProtocolSubscription", 3, "owned_partitions"): "samsa writes so",
-    ("ConsumerProtocolAssignment", 0, "user_data"): "kafka_ex of 2017 writes so",
+    ("ConsumerProtocolAssignment", 0, "user_data"): (
+        "kafka_ex before 2017 and @platformatic/kafka of May 2026 write so"
+    ),
+    ("ConsumerProtocolAssignment", 1, "user_data"): "pykafka writes so",
 }
 
 

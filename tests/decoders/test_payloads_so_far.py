@@ -74,7 +74,12 @@ def test_a_member_of_kafkajs_has_its_topics_and_the_oddity_says_who_writes_so() 
         ),
         (
             ASSIGNMENT, b"\0\0" + bytes(4), {"version": 0, "assigned_partitions": []},
-            "ends at byte 6 before user_data; kafka_ex of 2017 writes so",
+            "ends at byte 6 before user_data; "
+            "kafka_ex before 2017 and @platformatic/kafka of May 2026 write so",
+        ),
+        (
+            ASSIGNMENT, b"\0\1" + bytes(4), {"version": 1, "assigned_partitions": []},
+            "ends at byte 6 before user_data; pykafka writes so",
         ),
         (
             ASSIGNMENT, b"\0\0" + bytes(4) + bytes(4) + b"xyz",
