@@ -29,7 +29,11 @@ class Undecodable:
 
 
 def undecodable_header(plan: Plan, error: DecodeError) -> str:
-    """Clients that do not know that a version is flexible leave out the tagged fields of header 2."""
+    """Clients that do not know that a version is flexible leave out the tagged fields of header 2. Where the
+    version is not known, the bytes may be anything, a password even: then the reason is not told.
+    """
+    if plan.unknown is not None:
+        return "the header of a request of an unknown API or version does not decode; passed on as it is"
     why = f"{place(error, 'it')}: {error.reason}{fitting_words([1] if error.path == TAGGED else [])}"
     name = f"header, version {plan.request_header}, of a {plan.name} v{plan.version} request"
     return f"the {name} does not decode ({why}); passed on as it is"

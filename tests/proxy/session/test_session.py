@@ -354,6 +354,15 @@ def test_a_header_that_does_not_decode_is_told_with_its_place(version: int, rest
         ]
 
 
+def test_bytes_in_the_place_of_a_header_are_not_told_where_they_may_be_a_password() -> None:
+    token = b"\0" + b"alice" + b"\0" + b"hunter2-secret"
+    events = play([Exchanged(len(token).to_bytes(4, "big") + token, None)], whole).events
+    [header] = [event.message for event in events if event.kind == "undecodable_header"]
+    assert (
+        header == "the header of a request of an unknown API or version does not decode; passed on as it is"
+    )
+
+
 @pytest.mark.parametrize("size", range(8))
 def test_a_frame_too_short_for_a_request_goes_on_and_so_do_the_requests_around_it(size: int) -> None:
     short = Exchanged(size.to_bytes(4, "big") + bytes(range(size)), None)
