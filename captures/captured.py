@@ -29,12 +29,17 @@ CLOSED_BY_BROKER, RESET_BY_BROKER = ENDED_BY_BROKER = ("closed by broker", "rese
 
 # An answer whose request was not seen: nobody knows its API, so its key and version are -1.
 WITHOUT_REQUEST = "answer without its request"
+NO_REQUEST = "frame that is no request"  # of a client, the same: too short for one, or text
 
 
-def api_name(key: int) -> str:
-    """The name of an API; its number where klamm does not know it, WITHOUT_REQUEST where there is none."""
+def api_name(key: int, side: Side | None = None) -> str:
+    """The name of an API; its number where klamm does not know it; WITHOUT_REQUEST where a frame has none, or
+    NO_REQUEST if the frame is known to be a client's.
+    """
     api = API.get(key)
-    return api.name if api is not None else f"API key {key}" if key >= 0 else WITHOUT_REQUEST
+    if api is not None:
+        return api.name
+    return f"API key {key}" if key >= 0 else NO_REQUEST if side == "request" else WITHOUT_REQUEST
 
 
 class CapturedConnection(NamedTuple):

@@ -27,7 +27,7 @@ def as_exchange(one: Framed, read: Read | None = None) -> Exchange:
     first, (request, response) = one.exchange.first, one.exchange
     of = first.connection
     fields: Mapping[str, Any] = {
-        "api": api_name(first.api_key),
+        "api": api_name(first.api_key, first.side),
         "version": first.api_version,
         "client_id": first.client_id,
         "cluster": of.cluster if of else "",

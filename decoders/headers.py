@@ -19,6 +19,7 @@ from klamm.decoders.compile import UNREADABLE
 from klamm.decoders.failures import DecodeError
 from klamm.decoders.interpret import uvarint
 from klamm.decoders.schema import Api, Side, Versions
+from klamm.decoders.spans import TAGGED
 from klamm.decoders.tags import unknown_tags, uvarint_at
 
 REQUEST = Struct(">ihhi")  # size, key, version, correlation id
@@ -101,6 +102,7 @@ def _tags(data: bytes, pos: int, end: int) -> tuple[Tags, int]:
 
 def read_request_header(frame: bytes, header_version: int) -> RequestHeader:
     """`frame` is what follows the size. Raises DecodeError."""
+    path = ""
     try:
         key, version, correlation_id = Struct(">hhi").unpack_from(frame)
         pos, client_id, tags = 8, None, Tags()
@@ -114,9 +116,10 @@ def read_request_header(frame: bytes, header_version: int) -> RequestHeader:
                 client_id = frame[pos : pos + size].decode("utf-8", "surrogateescape")
                 pos += size
         if header_version >= 2:
+            path = TAGGED
             tags, pos = _tags(frame, pos, len(frame))
     except UNREADABLE as error:
-        raise _cut_short("request", header_version, frame, error) from None
+        raise _cut_short("request", header_version, frame, error, path) from None
     return RequestHeader(key, version, correlation_id, client_id, tags, pos)
 
 
@@ -160,9 +163,9 @@ def _refused(side: Side, version: int, path: str, offset: int, reason: str) -> D
     return DecodeError(reason, api=name, version=version, side=side, path=path, offset=offset)
 
 
-def _cut_short(side: Side, version: int, frame: bytes, error: Exception) -> DecodeError:
+def _cut_short(side: Side, version: int, frame: bytes, error: Exception, path: str = "") -> DecodeError:
     reason = f"cut short or malformed ({error or type(error).__name__})"
-    return _refused(side, version, "", len(frame), reason)
+    return _refused(side, version, path, len(frame), reason)
 
 
 def _written_tags(tags: Tags) -> bytes:

@@ -122,7 +122,7 @@ def measure(rows: Iterable[Captured], together: bool = False) -> Work:
         work.last_ns = max(work.last_ns, one.last.time_ns)
         client = work.clients["(all)" if together else name_of(first.client_id)]
         client.connections.add(first.connection)
-        use = client.apis[api_name(first.api_key)]
+        use = client.apis[api_name(first.api_key, first.side)]
         _count(use, one)
         request = None if one.request is None else framing.frame(one.request)
         if request is not None:

@@ -11,7 +11,16 @@ from klamm.decoders.payloads.tables import PAYLOADS
 from klamm.decoders.spans import TAGGED, Span
 
 # By name, version, and the first field that is not there.
-WRITERS = {("ConsumerProtocolSubscription", 1, "owned_partitions"): "kafkajs before 2.2.2 writes so"}
+WRITERS = {
+    ("ConsumerProtocolSubscription", 1, "owned_partitions"): (
+        "kafka-go, @platformatic/kafka, sarama-cluster and kafkajs before 2.2.2 write so"
+    ),
+    ("ConsumerProtocolSubscription", 3, "owned_partitions"): "samsa writes so",
+    ("ConsumerProtocolAssignment", 0, "user_data"): (
+        "kafka_ex before 2017 and @platformatic/kafka of May 2026 write so"
+    ),
+    ("ConsumerProtocolAssignment", 1, "user_data"): "pykafka writes so",
+}
 
 
 def payload_oddity(read: Decoded, data: bytes) -> str:

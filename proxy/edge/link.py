@@ -16,7 +16,7 @@ from klamm.captures.captured import CLOSED_BY_BROKER, CLOSED_BY_CLIENT
 from klamm.decoders.schema import Side
 from klamm.proxy.edge import sockets
 from klamm.proxy.edge.draining import Draining
-from klamm.proxy.edge.ends import DEAF, LEAVING, OPEN, BrokerEnd, ClientEnd, End
+from klamm.proxy.edge.ends import DEAF, LEAVING, OPEN, PATIENCE_S, BrokerEnd, ClientEnd, End
 from klamm.proxy.edge.host import Fields, Host
 from klamm.proxy.edge.renewing import Renewing
 from klamm.proxy.edge.sockets import Arrival
@@ -116,9 +116,9 @@ class Link:
         self.broker.pause("bind")
         self.host.keep(self.safely(self._bind))
 
-    def close(self, kind: str, api: str, message: str, fields: Fields) -> None:
+    def close(self, kind: str, api: str, message: str, fields: Fields, answered: bool) -> None:
         self.host.say(self, kind, api, message, fields)
-        self.finish(kind)
+        self.drain(kind, PATIENCE_S) if answered and self.session.owing else self.finish(kind)
 
     def hold(self, to: To, until: int) -> None:
         self._line(to)

@@ -96,7 +96,7 @@ class Connection:
     held: int = 0  # bytes of frames that are kept until they are whole
     work: int = 0  # of metering and of rules on the last frame, in steps of up to 0.1 us
     client_over: bool = False  # rules have cut this side: nothing more goes to it
-    broker_over: bool = False
+    broker_over: bool = False  # the same, or no request can be read any more
     client_id: str | None = None  # of the last request header that has one
     instance_id: str | None = None  # as Kafka prints a UUID
     treatment: Treatment | None = None  # by rules, of the answer that is read now
@@ -129,18 +129,26 @@ class Connection:
         self.context.stats.problems[self.context.cluster, self.broker, api, kind] += 1
         self.effects.append(Event(kind, api, message, more))
 
-    def close(self, kind: str, api: str, message: str, more: dict[str, Any] | None = None) -> None:
-        """Count a problem, log it, and close both sides once all earlier bytes are sent."""
+    def close(
+        self, side: Side, kind: str, api: str, message: str, more: dict[str, Any] | None = None
+    ) -> None:
+        """Count a problem of a frame, log it, and close both sides once all earlier bytes are sent. Requests
+        before one that is not passed on still get their answers, as from Kafka.
+        """
         self.context.stats.problems[self.context.cluster, self.broker, api, kind] += 1
-        self.closing = True
-        self.effects.append(Close(kind, api, message, more))
+        answered = side == "request"
+        if answered:
+            self.broker_over = True
+        else:
+            self.closing = True
+        self.effects.append(Close(kind, api, message, more, answered))
 
     def refuse(self, plan: Plan, reason: str) -> None:
         """Close the connection: this response may carry addresses that klamm cannot rewrite, and clients must
         not be led past klamm.
         """
         message = f"a {plan.name} v{plan.version} response cannot be passed on: {reason}"
-        self.close("unrewritable", plan.name, message)
+        self.close("response", "unrewritable", plan.name, message)
 
     def own_answer(
         self, memory: ApiMemory, run: PendingRequests, values: dict[str, Any], length: int, frame: Frame
@@ -203,7 +211,7 @@ class Connection:
         else:
             why = f"is more than its share of limits.held_bytes ({context.held.now} bytes are held)"
         if context.unruled == "close":
-            self.close(kind, plan.name, f"{frame} {why}")
+            self.close(side, kind, plan.name, f"{frame} {why}")
         else:
             self.problem(kind, plan.name, f"{frame} {why}; passed on as it is")
 

@@ -56,12 +56,15 @@ class Event:
 @final
 @dataclass(slots=True)
 class Close:
-    """Send the bytes that still wait, then close both sides. The fields are a line for the log."""
+    """Send the bytes that still wait, and with `answered` the answers that are due, then close both sides.
+    The fields are a line for the log.
+    """
 
     kind: str
     api: str
     message: str
     fields: dict[str, Any] | None = None
+    answered: bool = False
 
 
 @final
@@ -154,7 +157,9 @@ class Edge(Protocol):
     def bind(self) -> None: ...
     def exchange(self, fields: dict[str, Any], listeners: Listeners) -> None: ...
     def event(self, kind: str, api: str, message: object, fields: dict[str, Any] | None) -> None: ...
-    def close(self, kind: str, api: str, message: str, fields: dict[str, Any] | None) -> None: ...
+    def close(
+        self, kind: str, api: str, message: str, fields: dict[str, Any] | None, answered: bool
+    ) -> None: ...
     def hold(self, to: To, until: int) -> None: ...
     def shape(self, to: To, traits: Traits, draw: Draw) -> None: ...
     def mute_channel(self, until: int) -> None: ...
@@ -178,8 +183,8 @@ def carry_out(effects: Iterable[Effect], edge: Edge) -> None:
                 edge.event(kind, api, message, more)
             case Bind():
                 edge.bind()
-            case Close(kind, api, message, more):
-                edge.close(kind, api, message, more)
+            case Close(kind, api, message, more, answered):
+                edge.close(kind, api, message, more, answered)
             case Hold(to, until):
                 edge.hold(to, until)
             case Shape(to, traits, draw):

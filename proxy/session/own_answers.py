@@ -20,7 +20,7 @@ def refusal(connection: Connection, plan: Plan, correlation: int, size: int) -> 
     if size > ANSWERED_LIMIT:
         request = f"a {plan.name} v{plan.version} request of {size} bytes"
         reason = f"{request}: klamm answers up to {ANSWERED_LIMIT}"
-        connection.close("bad_size", plan.name, reason, plan.numbers())
+        connection.close("request", "bad_size", plan.name, reason, plan.numbers())
         return []
     body = unsupported()
     answer = SIZE.pack(4 + len(body)) + SIZE.pack(correlation) + body

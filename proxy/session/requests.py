@@ -5,11 +5,11 @@ from __future__ import annotations
 from struct import Struct
 
 from klamm.decoders.failures import DecodeError
-from klamm.decoders.framing import tls_or_size
 from klamm.decoders.headers import read_request_header
 from klamm.decoders.sasl_tokens import GSSAPI_FIRST, Tokens
 from klamm.proxy.session.connection import Connection
 from klamm.proxy.session.effects import Effect, Piece, ReadClient, Send, Turn, sends
+from klamm.proxy.session.frame_sizes import judge_size, skip_short
 from klamm.proxy.session.listener_frames import must_wait, request_frame
 from klamm.proxy.session.memory import MOST, NO_LENGTH, ApiMemory, equal_requests, int32
 from klamm.proxy.session.observing.listeners import have_room
@@ -21,6 +21,7 @@ from klamm.proxy.session.request_bodies import count as count_requests
 from klamm.proxy.session.rule_orders import RuleOrders
 from klamm.proxy.session.steps import CLOSED, COUNT, MORE, PASSED, REPLACED, Step
 from klamm.proxy.session.turns import KNOWN, READ, STEPS, Turns
+from klamm.proxy.session.undecodable import undecodable_header
 from klamm.rules.plan import SASL_HANDSHAKE, Plan
 
 HEAD = Struct(">iii").unpack_from  # size, key and version, correlation id
@@ -116,8 +117,10 @@ class Requests:
                 data, size = data[:pos], min(pos, size)
             elif step == COUNT and pos == size:
                 self._become_steady(self.met, data[pos - length - 4 : pos - length + 4], length)
-        if pos < size and connection.tokens is not None and not connection.closing:
-            pos = connection.tokens.skip_short(data, pos, "request")
+        if pos < size and not connection.broker_over:
+            pos = skip_short(connection, data, pos, self.limit)
+        if connection.broker_over:
+            data, size = data[:pos], min(pos, size)
         if pos >= size:
             self.left = pos - size
             if is_read and data is read and not connection.effects and not pieces:
@@ -260,14 +263,14 @@ class Requests:
                 return COUNT
         plan, body = memory.plan, pos + 12 + len(known)
         if plan.refuse is not None:
-            connection.close("unknown_version", plan.name, plan.refuse, plan.numbers())
+            connection.close("request", "unknown_version", plan.name, plan.refuse, plan.numbers())
             return CLOSED
         if plan.answer:  # clients try their newest ApiVersions first (KIP-511): not a problem
             if len(data) < end <= pos + ANSWERED_LIMIT:
                 self.need = end - pos
                 return MORE
             self.instead += refusal(connection, plan, correlation, end - pos)
-            return CLOSED if connection.closing else REPLACED
+            return CLOSED if connection.broker_over else REPLACED
         if memory.concerns[0] is not None:
             return self._ask_rules(memory, data, pos, body, end, correlation, now)
         return self._read_body(memory, data, pos, body, end, correlation, now)
@@ -283,24 +286,18 @@ class Requests:
                 connection.tokens.from_client()
                 return PASSED
             self.memories, self.expects_tokens = self.known, False
-        wrong = tls_or_size(length, "client", self.limit)
-        if wrong is not None:
-            connection.close(wrong[0], "", wrong[1])
-            return CLOSED
+        if (step := judge_size(connection, length, self.limit)) != COUNT:
+            return step
         plan = connection.context.planner.plan(key, version)
         try:
             header = read_request_header(
                 data[pos + 4 : min(end, size, pos + HEADER_LIMIT)], plan.request_header
             )
-        except DecodeError:
+        except DecodeError as error:
             if end > size and size - pos < HEADER_LIMIT:
                 self.need = min(end - pos, 2 * (size - pos))
                 return MORE
-            connection.problem(
-                "undecodable_header",
-                plan.name,
-                f"the header of a {plan.name} v{version} request does not decode",
-            )
+            connection.problem("undecodable_header", plan.name, undecodable_header(plan, error))
             self.met = self._remember(code, plan, None)
             return COUNT
         client_id = connection.identified(header, plan.request_header)
@@ -327,7 +324,7 @@ class Requests:
                 return MORE
             rules.give_up(memory, "request", size)
             held = False
-        if connection.closing:
+        if connection.broker_over:
             return CLOSED
         self.met, step = memory, COUNT
         known = size - 4 >= memory.noted and data.startswith(memory.prefix, pos + 12)
@@ -345,7 +342,7 @@ class Requests:
         whole = data[pos:end]
         orders = rules.request(memory, whole[: body - pos], whole[body - pos :], correlation, now)
         if orders is None:
-            return CLOSED if connection.closing else step
+            return CLOSED if connection.broker_over else step
         self.instead, awaited = orders
         connection.ends(self.instead)
         count_requests(memory, 1, size)

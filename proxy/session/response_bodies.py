@@ -176,7 +176,7 @@ class ResponseBodies:
             self._wait(end - pos)
             return None
         except Unbindable as error:
-            connection.close("unbindable", plan.name, str(error))
+            connection.close("response", "unbindable", plan.name, str(error))
             return None
         except DecodeError as failure:
             self._refuse(memory, f"its addresses cannot be found: {failure}")

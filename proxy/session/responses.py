@@ -317,9 +317,10 @@ class Responses:
             return True
         wrong = tls_or_size(length, "broker", self.limit)
         if wrong is not None:
-            connection.close(wrong[0], "", wrong[1])
+            connection.close("response", wrong[0], "", wrong[1])
         elif (oldest := connection.pending.oldest) is None:
             connection.close(
+                "response",
                 "unexpected_response",
                 "",
                 f"a response with correlation id {correlation} that nobody asked for",
@@ -331,7 +332,7 @@ class Responses:
             message = (
                 f"a response with correlation id {correlation}, {whose}; the oldest is {name} with {expected}"
             )
-            connection.close("correlation_mismatch", name, message)
+            connection.close("response", "correlation_mismatch", name, message)
         return False
 
     def _release(self, data: bytes, start: int, pos: int, pieces: list[Piece | Effect]) -> int:

@@ -90,6 +90,11 @@ class Session:
     def pending(self) -> int:
         return sum(len(run.ids) for run in self.connection.pending) - self.connection.turn
 
+    @property
+    def owing(self) -> bool:
+        """Is an answer due to the client, or the rest of one?"""
+        return self.pending() > 0 or self.responses.left > 0
+
     def unanswered(self) -> Counter[tuple[str, str]]:
         """The pending requests by API and client id, without those whose answer klamm makes or drops."""
         found: Counter[tuple[str, str]] = Counter()

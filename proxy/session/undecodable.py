@@ -1,9 +1,11 @@
-"""The line of the log about a body that does not decode."""
+"""The lines of the log about bodies and headers that do not decode."""
 
 from __future__ import annotations
 
-from klamm.decoders.oddity import oddity
+from klamm.decoders.failures import DecodeError
+from klamm.decoders.oddity import fitting_words, oddity, place
 from klamm.decoders.schema import Side
+from klamm.decoders.spans import TAGGED
 from klamm.rules.plan import Plan
 
 MOST = 16 * 1024  # bytes of a body in which the place is looked for
@@ -24,3 +26,14 @@ class Undecodable:
         plan, body = self.plan, self.body
         why = body if isinstance(body, str) else oddity(body, plan.key, plan.version, self.side)
         return f"a {plan.name} v{plan.version} {self.side} does not decode ({why}); passed on as it is"
+
+
+def undecodable_header(plan: Plan, error: DecodeError) -> str:
+    """Clients that do not know that a version is flexible leave out the tagged fields of header 2. Where the
+    version is not known, the bytes may be anything, a password even: then the reason is not told.
+    """
+    if plan.unknown is not None:
+        return "the header of a request of an unknown API or version does not decode; passed on as it is"
+    why = f"{place(error, 'it')}: {error.reason}{fitting_words([1] if error.path == TAGGED else [])}"
+    name = f"header, version {plan.request_header}, of a {plan.name} v{plan.version} request"
+    return f"the {name} does not decode ({why}); passed on as it is"

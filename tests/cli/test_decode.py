@@ -430,7 +430,7 @@ KAFKAJS = (  # as kafkajs 2.2.1 writes it
 )
 LACKS = (
     "ends at byte 18 before owned_partitions, which version 1 has; version 0's layout fits; "
-    "kafkajs before 2.2.2 writes so"
+    "kafka-go, @platformatic/kafka, sarama-cluster and kafkajs before 2.2.2 write so"
 )
 
 

@@ -31,7 +31,7 @@ OF_KAFKAJS = bytes.fromhex("00010000000100066f726465727300000000")  # version 1,
 PEER = Peer("main", "1", "10.0.0.7:50000", "")
 LACKS = (
     "ends at byte 18 before owned_partitions, which version 1 has; version 0's layout fits; "
-    "kafkajs before 2.2.2 writes so"
+    "kafka-go, @platformatic/kafka, sarama-cluster and kafkajs before 2.2.2 write so"
 )
 OWNED = [{"topic": "orders", "partitions": [0, 1]}, {"topic": "b", "partitions": [2]}]
 STICKY = encode_payload("StickyAssignorUserData", {"previous_assignment": OWNED, "generation": 4})

@@ -290,6 +290,14 @@ def test_what_klamm_did_and_what_is_missing_is_said(tmp_path: Path, says: Says) 
     assert (objects[3]["api"], objects[3]["request_missing"]) == ("Heartbeat", True)
 
 
+def test_a_frame_of_a_client_that_is_no_request_is_listed_as_such(tmp_path: Path, says: Says) -> None:
+    row = Captured(START_NS, "frame", connection(1), "request", size=3, awaits=False)
+    path = str(written(tmp_path / "a.arrow", [row, *Talk().heartbeat().rows]))
+    line = says(path)[1].splitlines()[1]
+    assert line == "22:13:20.000 frame that is no request broker=1 connection=1 7B"
+    assert json.loads(says(path, "--json")[1].splitlines()[0])["api"] == "frame that is no request"
+
+
 def test_an_answer_without_its_request_is_listed_as_such_with_its_size(tmp_path: Path, says: Says) -> None:
     path = str(written(tmp_path / "a.arrow", Talk().answer_alone(119).heartbeat().rows))
     assert says(path)[1].splitlines()[1] == (

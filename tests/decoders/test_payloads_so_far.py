@@ -39,7 +39,7 @@ def test_a_member_of_kafkajs_has_its_topics_and_the_oddity_says_who_writes_so() 
     assert found[:3] == (SUBSCRIPTION, 1, {"version": 1, "topics": ["orders"], "user_data": b""})
     assert payload_oddity(found, OF_KAFKAJS) == (
         "ends at byte 18 before owned_partitions, which version 1 has; version 0's layout fits; "
-        "kafkajs before 2.2.2 writes so"
+        "kafka-go, @platformatic/kafka, sarama-cluster and kafkajs before 2.2.2 write so"
     )
 
 
@@ -66,6 +66,20 @@ def test_a_member_of_kafkajs_has_its_topics_and_the_oddity_says_who_writes_so() 
             b"\0\0" + b"\0\0\0\2" + b"\0\1a" + b"\0\0\0\1" + b"\0\0\0\7" + b"\0\1b" + b"\0\0\0\1" + b"\0\0",
             {"version": 0, "assigned_partitions": [{"topic": "a", "partitions": [7]}]},
             "assigned_partitions[1].partitions at byte 24: announces 1 elements of at least 4 bytes, 2 left",
+        ),
+        (
+            SUBSCRIPTION, b"\0\3" + ORDERS + bytes(4), {"version": 3, "topics": ["orders"], "user_data": b""},
+            "ends at byte 18 before owned_partitions, which version 3 has; version 0's layout fits; "
+            "samsa writes so",
+        ),
+        (
+            ASSIGNMENT, b"\0\0" + bytes(4), {"version": 0, "assigned_partitions": []},
+            "ends at byte 6 before user_data; "
+            "kafka_ex before 2017 and @platformatic/kafka of May 2026 write so",
+        ),
+        (
+            ASSIGNMENT, b"\0\1" + bytes(4), {"version": 1, "assigned_partitions": []},
+            "ends at byte 6 before user_data; pykafka writes so",
         ),
         (
             ASSIGNMENT, b"\0\0" + bytes(4) + bytes(4) + b"xyz",

@@ -4,7 +4,10 @@ import re
 
 from tests.brokers.jars import ROOT
 
-COUNTED = re.compile(r"\b(?:problem|close|count|refused|NotServed|Way)\(\s*(?:[\w.]+, )*\"([a-z_]+)\"")
+SIDE = r"\"(?:request|response)\",\s+"
+COUNTED = re.compile(
+    rf"\b(?:problem|close|count|refused|NotServed|Way)\(\s*(?:[\w.]+, |{SIDE})*(?!{SIDE})\"([a-z_]+)\""
+)
 SIZES = re.compile(r"return \(?\s*\"([a-z_]+)\",\s")  # of frames that cannot be
 KINDS = re.compile(r"\bkind = \"(\w+_\w+)\" if .+ else \"(\w+_\w+)\"")
 

@@ -118,8 +118,8 @@ class Recorder:
     def event(self, kind: str, api: str, message: object, fields: dict[str, Any] | None) -> None:
         self._note(Event(kind, api, str(message), fields))
 
-    def close(self, kind: str, api: str, message: str, fields: dict[str, Any] | None) -> None:
-        self._note(Close(kind, api, message, fields))
+    def close(self, kind: str, api: str, message: str, fields: dict[str, Any] | None, answered: bool) -> None:
+        self._note(Close(kind, api, message, fields, answered))
 
     def hold(self, to: To, until: int) -> None:
         self._note(Hold(to, until))

@@ -103,9 +103,9 @@ class Talk(Recorder):
         super().silence(close_after_ns)
         self.over |= {"client", "broker"}
 
-    def close(self, kind: str, api: str, message: str, fields: dict[str, Any] | None) -> None:
-        super().close(kind, api, message, fields)
-        self.over |= {"client", "broker"}
+    def close(self, kind: str, api: str, message: str, fields: dict[str, Any] | None, answered: bool) -> None:
+        super().close(kind, api, message, fields, answered)
+        self.over |= {"broker"} if answered else {"client", "broker"}
 
 
 def _bytes(one: Exchanged | bytes, side: str) -> bytes:

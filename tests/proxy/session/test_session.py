@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from klamm.decoders import API, decode
-from klamm.decoders.headers import response_header_version
+from klamm.decoders.headers import REQUEST, response_header_version
 from klamm.proxy.session.effects import Close, Event
 from klamm.proxy.session.response_bodies import TAIL_HELD
 from klamm.rules.plan import Wishes, bears_addresses
@@ -303,8 +303,6 @@ def test_a_new_version_of_an_address_bearing_api_closes_before_the_broker_sees_i
 
 
 def test_an_unknown_key_and_an_unknown_version_of_another_api_pass() -> None:
-    from klamm.decoders.headers import REQUEST
-
     strange = [REQUEST.pack(12, 777, 0, 5) + b"\0\1abc"[:4], REQUEST.pack(12, 12, 99, 6) + b"\0\2ab"]
     answer = b"\0\0\0\6\0\0\0\5zz" + b"\0\0\0\6\0\0\0\6zz"
     outcome = play([Exchanged(b"".join(strange), answer)], byte_by_byte)
@@ -317,22 +315,71 @@ def test_an_unknown_key_and_an_unknown_version_of_another_api_pass() -> None:
     [
         (bytes.fromhex("16030100f5010000f10303") + bytes(20), "tls_from_client"),
         (b"\xff\xff\xff\xff" + bytes(20), "bad_size"),
+        (b"ping\n", "bad_size"),
         (b"\x7f\xff\xff\xff" + bytes(20), "bad_size"),
-        (b"\x00\x00\x00\x03" + bytes(20), "bad_size"),
+        (REQUEST.pack(60, 3, 99, 2) + bytes(20), "unknown_version"),
+        (REQUEST.pack(1 << 20, 18, 99, 2) + bytes(20), "bad_size"),
     ],
 )
-def test_a_frame_that_cannot_be_closes_with_a_reason(first: bytes, kind: str) -> None:
+def test_a_frame_that_cannot_be_closes_with_a_reason_once_earlier_requests_are_answered(
+    first: bytes, kind: str
+) -> None:
     for cut in (whole, byte_by_byte):
         outcome = play([produce(9, 1), Exchanged(first, None)], cut)
-        assert outcome.broker == produce(9, 1).request
-        assert kinds(outcome.events) == [(Close, kind)]
+        assert (outcome.broker, outcome.client) == (produce(9, 1).request, produce(9, 1).answer)
+        [close] = outcome.events
+        assert (type(close), close.kind, close.answered) == (Close, kind, True)
+
+
+@pytest.mark.parametrize(
+    ("version", "rest", "why"),
+    [
+        (
+            3,
+            b"\0\1c",
+            "2, of a ListGroups v3 request does not decode (tagged_fields at byte 11: cut short or",
+        ),
+        (3, b"\0\1c", "version 1's layout fits); passed on as it is"),
+        (3, b"\2c\0", "2, of a ListGroups v3 request does not decode (client_id at byte 10: a length of 611"),
+        (0, b"\0", "1, of a ListGroups v0 request does not decode (it at byte 9: cut short"),
+    ],
+)
+def test_a_header_that_does_not_decode_is_told_with_its_place(version: int, rest: bytes, why: str) -> None:
+    request = REQUEST.pack(8 + len(rest), 16, version, 1) + rest
+    for cut in (whole, byte_by_byte):
+        outcome = play([Exchanged(request, None)], cut)
+        assert outcome.broker == request
+        assert [(event.kind, why in event.message) for event in outcome.events] == [
+            ("undecodable_header", True)
+        ]
+
+
+def test_bytes_in_the_place_of_a_header_are_not_told_where_they_may_be_a_password() -> None:
+    token = b"\0" + b"alice" + b"\0" + b"hunter2-secret"
+    events = play([Exchanged(len(token).to_bytes(4, "big") + token, None)], whole).events
+    [header] = [event.message for event in events if event.kind == "undecodable_header"]
+    assert (
+        header == "the header of a request of an unknown API or version does not decode; passed on as it is"
+    )
+
+
+@pytest.mark.parametrize("size", range(8))
+def test_a_frame_too_short_for_a_request_goes_on_and_so_do_the_requests_around_it(size: int) -> None:
+    short = Exchanged(size.to_bytes(4, "big") + bytes(range(size)), None)
+    exchanges = [produce(9, 1), short, produce(9, 2), short]
+    for cut in (whole, byte_by_byte):
+        outcome = play(exchanges, cut)
+        assert outcome.broker == b"".join(one.request for one in exchanges)
+        assert outcome.client == b"".join(one.answer or b"" for one in exchanges)
+        assert kinds(outcome.events) == [(Event, "bad_size")] * 2
 
 
 def test_a_frame_of_more_than_the_limit_closes_and_one_of_just_so_much_passes() -> None:
     one = produce(9, 1)
     size = len(one.request) - 4
     assert play([one], whole, ground(frame_limit=size)).events == ()
-    assert kinds(play([one], whole, ground(frame_limit=size - 1)).events) == [(Close, "bad_size")]
+    unanswered = Exchanged(one.request, None)
+    assert kinds(play([unanswered], whole, ground(frame_limit=size - 1)).events) == [(Close, "bad_size")]
 
 
 @pytest.mark.parametrize(
