@@ -340,8 +340,7 @@ class Proxied:
         self.topology.cluster_id = found.cluster_id or self.topology.cluster_id
         if self.capturing is not None and self.topology.cluster_id is not None:
             self.capturing.keeper.cluster(self.settings.name, self.topology.cluster_id)
-        for key, address in found.nodes.items():
-            self.topology.learn(key.kind, key.node_id, *address)
+        self.topology.learn_all(found.nodes)
         say_changes(self.topology, self.settings.name, self.log)
 
     async def _dial_new(self) -> None:

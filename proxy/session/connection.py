@@ -26,7 +26,7 @@ from klamm.proxy.session.observing.summaries import (
     uuid_text,
 )
 from klamm.proxy.session.pending import PendingQueue, PendingRequests
-from klamm.proxy.session.rewriting.topology import Kind, Topology, Unbindable
+from klamm.proxy.session.rewriting.topology import Kind, Topology, Unbindable, is_address
 from klamm.proxy.session.turns import Crowd
 from klamm.proxy.session.undecodable import Undecodable
 from klamm.rules.engine import Engine
@@ -86,6 +86,7 @@ class Connection:
     advertise: str
     pending: PendingQueue = field(default_factory=PendingQueue)
     turn: int = 0  # how many of the oldest pending requests have been answered
+    acks_0: ApiMemory | None = None  # of the last Produce request to which no answer is due
     tokens: Tokens | None = None
     effects: list[Effect] = field(default_factory=list)
     software: str | None = None  # of the client, as it counts; None: not known yet
@@ -255,7 +256,8 @@ class Connection:
         """Of a response that goes on unchanged: they are picked of no other."""
         found = (picked.column(columns, path) or () for path in BROKERS)
         for node_id, host, port in zip(*found, strict=False):
-            self.context.topology.learn("broker", node_id, host, port)
+            if is_address(host, port):
+                self.context.topology.learn("broker", node_id, host, port)
 
     def count_errors(self, memory: ApiMemory, summary: ResponseSummary, times: int) -> None:
         context = self.context

@@ -15,7 +15,7 @@ from klamm.proxy.session.pending import PendingRequests
 from klamm.proxy.session.steps import COUNT, MORE, PASSED, Step
 from klamm.proxy.session.undecodable import EARLY, WRONG
 from klamm.rules.frame import Peer
-from klamm.rules.plan import SASL_HANDSHAKE, Plan
+from klamm.rules.plan import SASL_HANDSHAKE
 
 MEMORY_LIMIT = 4096
 Walking = tuple[Generator[None, bytes, tuple[Any, ...]], ApiMemory, int, int, int]
@@ -57,7 +57,7 @@ class RequestBodies:
                 self.walk = (walk, memory, correlation, now, end - pos - 4)
                 self.feed(data[body:], False)
                 return PASSED
-            memory.summary = self._summarise(memory.plan, tuple(columns))
+            memory.summary = self._summarise(memory, tuple(columns))
         if memory.plan.listeners:
             self._pick_listeners(memory, data[body:stop], now)
         if not memory.plan.logged and stop - pos <= MEMORY_LIMIT:
@@ -71,7 +71,7 @@ class RequestBodies:
         try:
             walk.send(data)
         except StopIteration as done:
-            summary = self._summarise(memory.plan, done.value[:-1])
+            summary = self._summarise(memory, done.value[:-1])
         except UNREADABLE:
             self.connection.undecodable(memory.plan, "request", WRONG)
             summary = EMPTY
@@ -86,8 +86,10 @@ class RequestBodies:
         if summary.answered:
             self.connection.pending.append(PendingRequests(memory, summary, arrived, correlation, length))
 
-    def _summarise(self, plan: Plan, columns: tuple[Any, ...]) -> RequestSummary:
-        summary = self.connection.summary_of_request(plan, columns)
+    def _summarise(self, memory: ApiMemory, columns: tuple[Any, ...]) -> RequestSummary:
+        plan, summary = memory.plan, self.connection.summary_of_request(memory.plan, columns)
+        if not summary.answered:
+            self.connection.acks_0 = memory
         if plan.key == SASL_HANDSHAKE and plan.version == 0 and plan.request is not None:
             self.connection.tokens = Tokens(plan.request.column(columns, ("mechanism",)))
         return summary

@@ -17,7 +17,7 @@ from klamm.proxy.session.observing.summaries import NO_ERRORS, ResponseSummary
 from klamm.proxy.session.rewriting.addresses import Unbound, rewrite
 from klamm.proxy.session.rewriting.api_versions import clamped
 from klamm.proxy.session.rewriting.topology import Unbindable
-from klamm.rules.plan import API_VERSIONS, flat
+from klamm.rules.plan import API_VERSIONS, METADATA, flat
 
 MEMORY_LIMIT = 4096
 HELD_MEMORY_LIMIT = 64 * 1024  # a connection keeps one such response
@@ -170,7 +170,11 @@ class ResponseBodies:
                     return None
                 new = rewrite(plan.endpoints, data, body, end, connection.standing, tolerant=True)
                 odd = True
+            if plan.key == METADATA:
+                topology.lists += 1
         except Unbound:
+            if plan.key == METADATA:
+                topology.lists += 1
             self.blocked = True
             connection.effects.append(Bind())
             self._wait(end - pos)

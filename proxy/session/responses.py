@@ -199,8 +199,11 @@ class Responses:
                 or not 4 <= length <= self.limit
                 or (correlation != run.ids[connection.turn] and not self._expected(run, correlation))
             ):
-                if not self._odd(length, correlation):
+                step = self._odd(data, pos, length, correlation)
+                if step == MORE:
                     break
+                if step == REPLACED:
+                    start = self._replace(data, start, pos, length, pieces)
                 pos += length + 4
             else:
                 run = pending.oldest or run
@@ -208,8 +211,7 @@ class Responses:
                 if step == MORE:
                     break
                 if step == REPLACED:
-                    pieces += (part(data, start, pos), *self.instead)
-                    start, self.instead = min(pos + length + 4, size), []
+                    start = self._replace(data, start, pos, length, pieces)
                 if self.rule_orders is not None and connection.ends(pieces):
                     return
                 pos += length + 4
@@ -236,6 +238,12 @@ class Responses:
         else:
             pieces.append(part(data, start, pos))
             self._keep(data[pos:], arrived)
+
+    def _replace(self, data: bytes, start: int, pos: int, length: int, pieces: list[Piece | Effect]) -> int:
+        """Add the bytes before the frame at `pos`, and then `instead`. Gives the end of the frame."""
+        pieces += (part(data, start, pos), *self.instead)
+        self.instead = []
+        return min(pos + length + 4, len(data))
 
     def _keep(self, rest: bytes, arrived: int) -> None:
         """The beginning of a frame, until more of it has come."""
@@ -308,16 +316,21 @@ class Responses:
         connection.problem("out_of_order", name, message)
         return True
 
-    def _odd(self, length: int, correlation: int) -> bool:
-        """Handle a frame that answers no request: True for a SASL token, else close the connection."""
+    def _odd(self, data: bytes, pos: int, length: int, correlation: int) -> Step:
+        """Take a frame that answers no request: a SASL token, or the answer to a Produce request with acks=0.
+        MORE: also if it is neither, which ends the connection.
+        """
         connection = self.connection
         tokens = connection.tokens
         if tokens is not None and tokens.awaited > 0 and 0 <= length <= self.limit:
             tokens.from_broker()
-            return True
+            return PASSED
         wrong = tls_or_size(length, "broker", self.limit)
+        wanted = connection.pending.wanting(correlation, connection.turn)
         if wrong is not None:
             connection.close("response", wrong[0], "", wrong[1])
+        elif connection.acks_0 is not None and not wanted:
+            return self._answer_to_acks_0(data, pos, length, connection.acks_0)
         elif (oldest := connection.pending.oldest) is None:
             connection.close(
                 "response",
@@ -327,13 +340,26 @@ class Responses:
             )
         else:
             name, expected = oldest.memory.plan.name if oldest.memory else "", oldest.ids[connection.turn]
-            many = connection.pending.wanting(correlation, connection.turn) > 1
-            whose = "which several requests have" if many else "which no request has"
+            whose = "which several requests have" if wanted > 1 else "which no request has"
             message = (
                 f"a response with correlation id {correlation}, {whose}; the oldest is {name} with {expected}"
             )
             connection.close("response", "correlation_mismatch", name, message)
-        return False
+        return MORE
+
+    def _answer_to_acks_0(self, data: bytes, pos: int, length: int, memory: ApiMemory) -> Step:
+        """Count it as a response, but no latency: when its request came is not known any more."""
+        met = self.bodies.meet(data, pos, length, memory)
+        if met is None:
+            return MORE
+        summary, replaced = met
+        message = "an answer to a Produce request with acks=0, which Kafka does not answer"
+        self.connection.problem("acks_0_answered", memory.plan.name, message)
+        memory.counters.responses += 1
+        memory.counters.response_bytes += length + 4
+        self.connection.count_errors(memory, summary, 1)
+        self.instead = replaced or []
+        return PASSED if replaced is None else REPLACED
 
     def _release(self, data: bytes, start: int, pos: int, pieces: list[Piece | Effect]) -> int:
         """Send klamm's own answers whose turn has come."""

@@ -11,10 +11,16 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from queue import SimpleQueue
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from klamm.decoders import API
-from klamm.decoders.headers import RESPONSE, response_frame, response_header_version
+from klamm.decoders import API, decode
+from klamm.decoders.headers import (
+    RESPONSE,
+    read_request_header,
+    request_header_version,
+    response_frame,
+    response_header_version,
+)
 from klamm.proxy.session.rewriting.addresses import rewrite
 from klamm.proxy.session.rewriting.topology import Kind
 from klamm.rules.plan import endpoints
@@ -39,12 +45,17 @@ class Late(NamedTuple):
 
 Body = bytes | Late | None  # None: no answer
 Change = Callable[[Asked, bytes], Body]  # the body of an answer as Kafka gave it, and as clients get it
+Unasked = Callable[
+    [Asked, dict[str, Any]], bytes
+]  # the body of an answer to a request that has none of Kafka
 
 
 @contextmanager
-def changing(brokers: Mapping[int, Address], change: Change) -> Iterator[str]:
+def changing(
+    brokers: Mapping[int, Address], change: Change, to_acks_0: Unasked | None = None
+) -> Iterator[str]:
     """The address of one of the proxies, as bootstrap.servers takes it. Answers name them instead of the
-    brokers. A client has to expect an answer of Kafka to each of its requests.
+    brokers. Without `to_acks_0`, Produce requests with acks=0 have no answer.
     """
     ports: dict[int, int] = {}
 
@@ -58,7 +69,7 @@ def changing(brokers: Mapping[int, Address], change: Change) -> Iterator[str]:
 
     with ExitStack() as stack:
         for node_id, address in brokers.items():
-            server = stack.enter_context(_Server(address, body_for))
+            server = stack.enter_context(_Server(address, body_for, to_acks_0))
             ports[node_id] = server.server_address[1]
             thread = threading.Thread(target=server.serve_forever, args=(0.05,))
             thread.start()
@@ -72,9 +83,9 @@ class _Server(socketserver.ThreadingTCPServer):
     block_on_close = False
     request_queue_size = 100
 
-    def __init__(self, broker: Address, change: Change) -> None:
+    def __init__(self, broker: Address, change: Change, to_acks_0: Unasked | None) -> None:
         super().__init__(("127.0.0.1", 0), _Connection)
-        self.broker, self.change = broker, change
+        self.broker, self.change, self.to_acks_0 = broker, change, to_acks_0
 
     def handle_error(self, request: object, client_address: object) -> None:
         """Either side has gone: nothing to tell."""
@@ -94,8 +105,15 @@ class _Connection(socketserver.BaseRequestHandler):
                 while True:
                     frame = _frame(self.request)
                     key, version = int.from_bytes(frame[4:6], "big"), int.from_bytes(frame[6:8], "big")
-                    asked.put(Asked(API[key].name, version))
+                    one = Asked(API[key].name, version)
+                    values = _values(frame, one) if one.api == "Produce" else {}
+                    if values.get("acks") != 0:
+                        asked.put(one)
                     broker.sendall(frame)
+                    if values.get("acks") == 0 and self.server.to_acks_0 is not None:
+                        body = self.server.to_acks_0(one, values)
+                        _, correlation_id = RESPONSE.unpack_from(frame, 4)
+                        self.send(response_frame(API[key], version, correlation_id, body))
             broker.shutdown(socket.SHUT_RDWR)
             answers.join()
 
@@ -119,6 +137,12 @@ class _Connection(socketserver.BaseRequestHandler):
     def send(self, frame: bytes) -> None:
         with suppress(OSError), self.sending:
             self.request.sendall(frame)
+
+
+def _values(frame: bytes, asked: Asked) -> dict[str, Any]:
+    """Of a request."""
+    header = read_request_header(frame[4:], request_header_version(API[asked.api], asked.version))
+    return decode(frame[4 + header.size :], asked.api, asked.version, "request")
 
 
 def _frame(sock: socket.socket) -> bytes:

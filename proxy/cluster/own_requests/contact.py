@@ -105,12 +105,14 @@ def _close(late: asyncio.Task[Contact]) -> None:
 
 async def offered_by(conversation: Conversation, newest: int) -> dict[int, int]:
     """API key -> newest version that node and klamm know, of the APIs that klamm asks with. `newest`: the
-    version of ApiVersions to ask with; a node that refuses it is asked with version 0.
+    version of ApiVersions to ask with; a node that refuses it is asked with version 0, and then with those
+    between.
     """
-    answer = await conversation.ask(API_VERSIONS, newest, SOFTWARE if newest >= 3 else {})
-    if not answer and newest:
-        answer = await conversation.ask(API_VERSIONS, 0, {})
-    if not answer:
+    for version in dict.fromkeys((newest, 0, *range(newest - 1, 0, -1))):
+        answer = await conversation.ask(API_VERSIONS, version, SOFTWARE if version >= 3 else {})
+        if answer:
+            break
+    else:
         raise Unanswered(
             f"{conversation.address}: no version of ApiVersions is known to both sides: is it Kafka?"
         )

@@ -34,7 +34,7 @@ from klamm.proxy.cluster.own_requests.contact import (
 from klamm.proxy.cluster.own_sasl.sasl import SASL_AUTHENTICATE, SASL_HANDSHAKE, OwnSession, authenticate
 from klamm.proxy.config import Address
 from klamm.proxy.edge.sockets import why_tls_ended
-from klamm.proxy.session.rewriting.topology import NodeKey
+from klamm.proxy.session.rewriting.topology import NodeKey, is_address
 
 # Brokers name the controllers only in the answer to a request for this partition.
 QUORUM = {"topics": [{"topic_name": "__cluster_metadata", "partitions": [{"partition_index": 0}]}]}
@@ -162,8 +162,11 @@ async def _of_controller(conversation: Conversation, offered: dict[int, int]) ->
 
 
 def _brokers(metadata: dict[str, Any]) -> dict[NodeKey, Address]:
+    rows = metadata["brokers"]
     return {
-        NodeKey("broker", row["node_id"]): Address(row["host"], row["port"]) for row in metadata["brokers"]
+        NodeKey("broker", row["node_id"]): Address(row["host"], row["port"])
+        for row in rows
+        if is_address(row["host"], row["port"])
     }
 
 

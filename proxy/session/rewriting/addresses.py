@@ -10,7 +10,7 @@ from klamm.decoders.compile import TAG_PATH, UNREADABLE, Malformed, skip_tags
 from klamm.decoders.interpret import STRUCTS, uvarint
 from klamm.decoders.schema import HOST, NODE_ID
 from klamm.decoders.tags import uvarint_at
-from klamm.proxy.session.rewriting.topology import Kind
+from klamm.proxy.session.rewriting.topology import Kind, is_address
 from klamm.rules.plan import Endpoints
 
 INT16 = Struct(">h")
@@ -51,7 +51,7 @@ def rewrite(
             host, host_start = value or "", first
         elif mark is None:
             kind = "controller" if value == CONTROLLERS else "broker"
-        elif host and value > 0:  # FindCoordinator has an empty host and port -1 when there is no coordinator
+        elif is_address(host, value):
             if node_id != stood:  # a controller with several endpoints is reached at its first
                 stood, there = node_id, standing(kind, node_id, host, value)
             if there is None:

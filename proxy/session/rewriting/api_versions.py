@@ -17,6 +17,7 @@ from klamm.rules.plan import API_VERSIONS, bears_addresses
 COUNT, ENTRY, VERSION = Struct(">i"), Struct(">hhh"), Struct(">h")
 ENTRIES = 2  # behind the error code
 ABSENT = -1
+MOST_ENTRIES = 1 << 16  # a key is an int16: where more are announced, the answer has another layout
 
 
 def clamped(body: bytes, asked: int, allow_unknown: bool) -> bytes:
@@ -32,6 +33,8 @@ def clamped(body: bytes, asked: int, allow_unknown: bool) -> bytes:
     try:
         count, pos = _count(body, flexible)
     except UNREADABLE:
+        return body
+    if count > MOST_ENTRIES:
         return body
     kept, removed, start, begin = [], 0, pos, pos
     for _ in range(count):

@@ -4,7 +4,7 @@ connections share.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -25,6 +25,13 @@ class NodeKey(NamedTuple):
         return str(self.node_id) if self.kind == "broker" else f"controller {self.node_id}"
 
 
+def is_address(host: str | None, port: int) -> bool:
+    """Does a response name a place there? FindCoordinator has an empty host and port -1 where there is no
+    coordinator.
+    """
+    return bool(host) and port > 0
+
+
 class Unbindable(Exception):
     """klamm cannot bind a listening port for this node."""
 
@@ -36,7 +43,8 @@ def broker_label(target: NodeKey | None) -> str:
 @dataclass(slots=True)
 class Node:
     """`host` and `port` are what the cluster advertises; `listen_port` is None until klamm's port for it
-    is bound, and `failure` says why that cannot be.
+    is bound, and `failure` says why that cannot be. `listed`: the number of the list of all brokers that it
+    was last in.
     """
 
     key: NodeKey
@@ -44,6 +52,7 @@ class Node:
     port: int
     listen_port: int | None = None
     failure: str | None = None
+    listed: int = 0
 
 
 class Topology:
@@ -59,6 +68,7 @@ class Topology:
         self.one_port: int | None = None  # that port, as clients are told it
         self.remembers = False  # are the ports of this run kept for the next?
         self.revision = 0  # goes up with every change: responses rewritten before may be wrong now
+        self.lists = 0  # of all brokers, that were read to their end
         self.cluster_id: str | None = None
         self.topic_names: dict[bytes, str] = {}
         self.names_revision = 0  # goes up with every topic id that got a name
@@ -91,7 +101,14 @@ class Topology:
             )
             self.revision += 1
             node.host, node.port = host, port
+        node.listed = self.lists + 1
         return node
+
+    def learn_all(self, nodes: Mapping[NodeKey, tuple[str, int]]) -> None:
+        """Learn all brokers of the cluster, and other nodes."""
+        for key, address in nodes.items():
+            self.learn(*key, *address)
+        self.lists += 1
 
     def _changed(self, key: NodeKey, what: str) -> None:
         if len(self.changes) < MAX_CHANGES:
@@ -208,8 +225,8 @@ class Topology:
         while ids fit the range, else the id modulo its size. Controllers count down from the end.
 
         If that port is taken, the next free one; ports of remembered nodes that no response has named are
-        used only when no other is free. A range that starts at 0 asks for any free port. Raises LookupError
-        if the range is full.
+        used only when no other is free, and then that of the broker that is gone for longest, which is
+        forgotten. A range that starts at 0 asks for any free port. Raises LookupError if the range is full.
         """
         if self.one_port is not None:
             return self.one_port
@@ -227,7 +244,25 @@ class Topology:
                 free = ports.up_from(meant) if key.kind == "broker" else ports.down_from(meant)
                 if free is not None:
                     return free
-        raise LookupError(f"no port is left for it in {self.first}-{self.last}")
+        gone = [node for node in self.nodes.values() if self._is_gone(node)]
+        if not gone:
+            raise LookupError(f"no port is left for it in {self.first}-{self.last}")
+        return self._forget(min(gone, key=lambda node: node.listed))
+
+    def _is_gone(self, node: Node) -> bool:
+        """Is it a broker that the last list of all brokers did not name, with a port that others may have?"""
+        if node.key.kind != "broker" or node.listed >= self.lists or node.listen_port is None:
+            return False
+        return node.listen_port not in self._pinned_ports and self._taken[node.listen_port] == 1
+
+    def _forget(self, node: Node) -> int:
+        """Gives its port."""
+        port = node.listen_port
+        assert port is not None
+        self._changed(node.key, f"{node.key.kind} {node.key.node_id} is gone: port {port} is another's now")
+        self.bound(node, None)
+        del self.nodes[node.key]
+        return port
 
     def is_stable(self, node: Node) -> bool:
         """Will the node have the same port after a restart?"""

@@ -74,6 +74,31 @@ async def test_metadata_is_asked_in_a_version_that_both_know(newest: int) -> Non
         assert [request.version for request in broker.requests("ApiVersions")] == [3, 0]
 
 
+@pytest.mark.parametrize(("first", "last"), [(1, 2), (2, 2), (1, 1), (2, 3)])
+@on_uvloop
+async def test_a_broker_that_knows_only_some_versions_of_api_versions_is_found(first: int, last: int) -> None:
+    versions = [{"api_key": 18, "min_version": first, "max_version": last}]
+    refusal = encode({"error_code": 35, "api_keys": versions}, "ApiVersions", 0, "response")
+
+    def answer(connection: Connection, request: Request) -> Any:
+        if first <= request.version <= last:
+            return api_versions(connection, request)
+        return response_frame(API["ApiVersions"], 0, request.correlation_id, refusal)
+
+    async with Broker(Cluster(), 1).listening() as broker:
+        broker.answers["ApiVersions"] = answer
+        assert list((await discover(address_of(broker), PLAIN)).nodes) == [NodeKey("broker", 1)]
+
+
+@on_uvloop
+async def test_brokers_without_an_address_are_none() -> None:
+    """Clients get them as they are: no port of klamm's leads there."""
+    cluster = Cluster(nodes={2: ("", 9092), 3: ("kafka-3", 0), 4: ("kafka-4", -1), 5: ("kafka-5", 9092)})
+    async with Broker(cluster, 1).listening() as broker:
+        found = await discover(address_of(broker), PLAIN)
+        assert sorted(key.node_id for key in found.nodes) == [1, 5]
+
+
 @on_uvloop
 async def test_a_controller_names_controllers() -> None:
     cluster = Cluster(hidden={"Metadata"}, controllers={3000: ("controller", 9090)})

@@ -135,6 +135,14 @@ def test_an_answer_without_entries_is_the_same_object(version: int, body: str) -
     assert clamped(short, version, False) is short
 
 
+@pytest.mark.parametrize("asked", [0, 1, 2])
+@pytest.mark.parametrize("laid_out", [3, 4])
+def test_an_answer_in_the_layout_of_a_flexible_version_stays_as_it_came(asked: int, laid_out: int) -> None:
+    """As nafka gives it to any version."""
+    body = answer([(api.key, *api.versions) for api in API if api.versions.last >= 0], laid_out)
+    assert clamped(body, asked, False) is body
+
+
 def test_klamms_own_answer_offers_its_range_in_layout_0() -> None:
     assert refuses_version(unsupported())
     last = API["ApiVersions"].versions.last

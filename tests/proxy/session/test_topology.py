@@ -216,3 +216,42 @@ def test_a_node_that_is_pinned_since_has_the_pinned_port() -> None:
         topology.remember(node)
     assert topology.ahead(whole_range=False) == {30000: NodeKey("broker", 1)}
     assert bound(topology, *brokers(1)) == {("broker", 1): 30000}
+
+
+def listed(topology: Topology, *ids: int) -> dict[int, int]:
+    """The ports of these brokers, which are all that the cluster names now."""
+    topology.learn_all({NodeKey("broker", node_id): ("kafka", 9092) for node_id in ids})
+    ports = bound(topology)
+    return {node_id: ports["broker", node_id] for node_id in ids}
+
+
+def test_in_a_full_range_the_port_of_the_broker_that_is_gone_for_longest_is_taken() -> None:
+    topology = Topology(FIRST, FIRST + 4)
+    ports = listed(topology, 0, 1, 2)
+    listed(topology, 0, 1, 3)
+    revision = topology.revision
+    assert listed(topology, 0, 3, 4) == {0: ports[0], 3: 20004, 4: ports[2]}
+    assert topology.revision > revision
+    assert sorted(key.node_id for key in topology.nodes) == [0, 1, 3, 4]
+    assert (NodeKey("broker", 2), "broker 2 is gone: port 20003 is another's now") in topology.changes
+    assert listed(topology, 2, 3, 4) == {2: ports[1], 3: 20004, 4: ports[2]}
+
+
+def test_brokers_that_are_named_and_controllers_and_pinned_ports_keep_their_ports() -> None:
+    topology = Topology(FIRST, FIRST + 4, {7: FIRST + 4})
+    listed(topology, 7, 0)
+    bound(topology, ("controller", 1))
+    listed(topology, 0, 1)
+    with pytest.raises(LookupError, match="no port is left"):
+        listed(topology, 0, 1, 2)
+
+
+@given(st.lists(st.sets(st.integers(0, 2**31 - 1), max_size=4), max_size=40))
+def test_ids_that_always_change_have_ports_of_their_own_as_long_as_they_are_named(
+    ids: list[set[int]],
+) -> None:
+    topology = Topology(FIRST, FIRST + 4)
+    for each in ids:
+        ports = listed(topology, *each)
+        assert len(set(ports.values())) == len(each)
+        assert listed(topology, *each) == ports
