@@ -6,9 +6,9 @@ from tests.brokers.jars import ROOT
 
 SIDE = r"\"(?:request|response)\",\s+"
 COUNTED = re.compile(
-    rf"\b(?:problem|close|count|refused|NotServed|Way)\(\s*(?:[\w.]+, |{SIDE})*(?!{SIDE})\"([a-z_]+)\""
+    rf"\b(?:problem|close|count|refused|NotServed|Way)\(\s*(?:[\w.]+, |{SIDE})*(?!{SIDE})\"([a-z0-9_]+)\""
 )
-SIZES = re.compile(r"return \(?\s*\"([a-z_]+)\",\s")  # of frames that cannot be
+SIZES = re.compile(r"return \(?\s*\"([a-z0-9_]+)\",\s")  # of frames that cannot be
 KINDS = re.compile(r"\bkind = \"(\w+_\w+)\" if .+ else \"(\w+_\w+)\"")
 
 
