@@ -24,11 +24,12 @@ from klamm.decoders.emit.pick import TAG_PATH, Counter, Locator, Path, Picker, W
 from klamm.decoders.emit.read import Reader
 from klamm.decoders.emit.write import Writer
 from klamm.decoders.interpret import Layout
-from klamm.decoders.tags import Malformed, long_uvarint, skip_tags, unknown_tags
+from klamm.decoders.tags import Malformed, long_uvarint, skip_tags, tags_end, unknown_tags
 
 __all__ = [
     "TAG_PATH", "UNREADABLE", "UNWRITABLE", "Locate", "Malformed", "Path", "Pick", "Read", "Walk", "Write",
-    "beyond", "ends", "locate", "long_uvarint", "pick", "read", "skip_tags", "unknown_tags", "walk", "write",
+    "beyond", "ends", "locate", "long_uvarint", "pick", "read", "skip_tags", "tags_end", "unknown_tags",
+    "walk", "write",
 ]  # fmt: skip
 
 Read = Callable[[bytes, int, int], tuple[dict[str, Any], int]]

@@ -92,6 +92,20 @@ def keep_tags(data: bytes, pos: int, end: int, count: int, values: dict[str, Any
     return pos
 
 
+def tags_end(data: bytes, pos: int, end: int) -> int:
+    """The position after a tagged section; `end` where it ends early. Raises Malformed."""
+    section = data[pos:end]
+    try:
+        count, at = uvarint_at(section, 0)
+        for _ in range(count):
+            _, at = uvarint_at(section, at)
+            size, at = uvarint_at(section, at)
+            at += size
+    except IndexError:
+        return end
+    return min(pos + at, end)
+
+
 def skip_tags(data: bytes, pos: int, end: int, count: int) -> int:
     """The position after a tagged section whose count was read."""
     if count > 0x7F:

@@ -49,7 +49,10 @@ class _Finder(interpret._Reader):
         raise _Over
 
     def length(self, classic: str, null: bool) -> int | None:
-        return super().length(classic, True)
+        mark, self.within = self.within, None  # a length tells nothing of a host
+        size = super().length(classic, True)
+        self.within = mark
+        return size
 
     def room(self, count: int, least: int) -> None:
         """The elements end where the bytes do."""

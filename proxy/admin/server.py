@@ -11,7 +11,6 @@ from collections.abc import AsyncIterator, Sequence
 from functools import partial
 from typing import Any
 
-import msgspec
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
@@ -32,7 +31,7 @@ from klamm.proxy.admin.by_workers import BY_WORKERS, REFRESHED
 from klamm.proxy.admin.guard import check_full, guard, who
 from klamm.proxy.admin.health import PATHS, Health
 from klamm.proxy.admin.listening.http_server import HttpServer, listen, problems
-from klamm.proxy.admin.listening.json_bodies import answer, read_body, read_query
+from klamm.proxy.admin.listening.json_bodies import answer, encoded, read_body, read_query
 from klamm.proxy.admin.routes import Ask, Control, Route
 from klamm.proxy.config import Address
 from klamm.proxy.control.following import follow
@@ -148,4 +147,4 @@ class _Endpoints:
 
 
 def _as_json(snapshot: Snapshot) -> bytes:
-    return msgspec.json.encode(counters(snapshot))
+    return encoded(counters(snapshot))

@@ -6,7 +6,7 @@ from itertools import chain, islice
 from typing import Any
 
 from klamm.decoders.body import is_whole
-from klamm.decoders.compile import UNREADABLE, skip_tags
+from klamm.decoders.compile import UNREADABLE, skip_tags, tags_end
 from klamm.decoders.failures import DecodeError
 from klamm.decoders.headers import refuses_version
 from klamm.proxy.session.connection import Connection, resized
@@ -104,12 +104,13 @@ class ResponseBodies:
         goes on, but for its addresses.
         """
         connection, plan = self.connection, memory.plan
-        if body < 0 and plan.tail is not None:
-            self._refuse(memory, HEADER)
-            return None
         connection.undecodable(plan, "response", HEADER if body < 0 else data[body:end])
         if plan.tail is None:
             return NO_ERRORS, None
+        if body < 0:
+            body = self._body_behind_odd_header(memory, data, pos, end)
+            if connection.closing:
+                return None
         memory.answer_columns, memory.response_summary, memory.answer = None, NO_ERRORS, NO_PATTERN
         if end - pos - 4 <= TAIL_HELD:
             return self._rewritten(data, pos, body, end, memory)
@@ -135,8 +136,9 @@ class ResponseBodies:
         try:
             body = self._body(memory, data, pos, end)
         except UNREADABLE:
-            self._refuse(memory, HEADER)
-            return None
+            body = self._body_behind_odd_header(memory, data, pos, end)
+            if self.connection.closing:
+                return None
         return self._rewritten(data, pos, body, end, memory)
 
     def _clamped(self, data: bytes, pos: int, body: int, end: int, memory: ApiMemory) -> Met | None:
@@ -263,6 +265,16 @@ class ResponseBodies:
             self._wait(len(data) - pos + 1)
             return None
         return NO_ERRORS, None
+
+    def _body_behind_odd_header(self, memory: ApiMemory, data: bytes, pos: int, end: int) -> int:
+        """The end of the response, if that comes within its header. Else refuses it."""
+        try:
+            if end <= len(data):
+                return tags_end(data, pos + 8, end)
+        except UNREADABLE:
+            pass
+        self._refuse(memory, HEADER)
+        return end
 
     def _wait(self, need: int) -> None:
         """Hold the frame until `need` bytes of it are there."""

@@ -15,6 +15,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
+from klamm.decoders.text import valid_text
 from klamm.proxy.session.rewriting.topology import Node
 
 FORMAT = 1
@@ -36,6 +37,8 @@ class KeptNode(msgspec.Struct, frozen=True):
 
 def kept_node(node: Node) -> KeptNode | None:
     """None if the node has no port, or an address that no client could use."""
+    if valid_text(node.host) != node.host:
+        return None
     values = (node.key.kind, node.key.node_id, node.host, node.port, node.listen_port)
     try:
         return msgspec.convert(dict(zip(KeptNode.__struct_fields__, values, strict=True)), KeptNode)

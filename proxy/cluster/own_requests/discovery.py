@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from klamm.decoders import DecodeError, EncodeError, UnknownApi
+from klamm.decoders.text import valid_text
 from klamm.proxy.cluster.conversation import (
     API_VERSIONS,
     CLOSED,
@@ -141,7 +142,7 @@ async def log_in(conversation: Conversation, way: Way, offered: dict[int, int]) 
 
 async def _of_broker(conversation: Conversation, offered: dict[int, int]) -> Found:
     answer = await conversation.ask(METADATA, offered[METADATA], {"topics": []})
-    found = Found(_brokers(answer), answer.get("cluster_id"))
+    found = Found(_brokers(answer), _cluster_id(answer))
     if offered.get(DESCRIBE_QUORUM, 0) >= 2:
         quorum = await conversation.ask(DESCRIBE_QUORUM, offered[DESCRIBE_QUORUM], QUORUM)
         for node in quorum["nodes"] or ():
@@ -155,10 +156,15 @@ async def _of_broker(conversation: Conversation, offered: dict[int, int]) -> Fou
 async def _of_controller(conversation: Conversation, offered: dict[int, int]) -> Found:
     asked = {"endpoint_type": CONTROLLERS} if offered[DESCRIBE_CLUSTER] >= 1 else {}
     answer = await conversation.ask(DESCRIBE_CLUSTER, offered[DESCRIBE_CLUSTER], asked)
-    found = Found(cluster_id=answer["cluster_id"], is_controller=True)
+    found = Found(cluster_id=_cluster_id(answer), is_controller=True)
     for row in answer["brokers"]:
         found.nodes[NodeKey("controller", row["broker_id"])] = Address(row["host"], row["port"])
     return found
+
+
+def _cluster_id(answer: dict[str, Any]) -> str | None:
+    told = answer.get("cluster_id")
+    return None if told is None else valid_text(told)
 
 
 def _brokers(metadata: dict[str, Any]) -> dict[NodeKey, Address]:

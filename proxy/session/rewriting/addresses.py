@@ -16,6 +16,7 @@ from klamm.rules.plan import Endpoints
 INT16 = Struct(">h")
 CONTROLLERS = 2  # DescribeCluster's endpoint_type (KIP-919)
 UNUSED_TAG = 127  # one byte, and far from the tags that Kafka uses
+EMPTY = b"\x01"  # a compact array without elements; null is less
 
 Standing = Callable[[Kind, int, str, int], tuple[str, int] | None]
 
@@ -65,7 +66,7 @@ def rewrite(
     if not edits:
         return None
     if tags:
-        edits = sorted(edits + [_tag_size(edits, *tag) for tag in tags])
+        edits = sorted(edits + _tag_sizes(edits, tags))
     return _spliced(data, start, end, edits)
 
 
@@ -76,12 +77,16 @@ def _address(host: str, port: int, port_kind: str, flexible: bool) -> bytes:
     return length + name + STRUCTS[port_kind].pack(port)
 
 
-def _tag_size(
-    edits: list[tuple[int, int, bytes]], size_start: int, start: int, end: int
-) -> tuple[int, int, bytes]:
-    """The new size of a tagged field in which edits were made."""
-    grown = sum(len(new) - (last - first) for first, last, new in edits if start <= first < end)
-    return size_start, start, uvarint(end - start + grown)
+def _tag_sizes(
+    edits: list[tuple[int, int, bytes]], tags: list[tuple[int, int, int]]
+) -> list[tuple[int, int, bytes]]:
+    """The new sizes of those tagged fields that edits make larger or smaller."""
+    sizes: list[tuple[int, int, bytes]] = []
+    for size_start, start, end in tags:
+        grown = sum([len(new) - (last - first) for first, last, new in edits if start <= first < end])
+        if grown:
+            sizes.append((size_start, start, uvarint(end - start + grown)))
+    return sizes
 
 
 def _spliced(data: bytes, start: int, end: int, edits: list[tuple[int, int, bytes]]) -> list[bytes]:
@@ -141,12 +146,11 @@ def _blanked(tail: bytes) -> bytes:
         for _ in range(count):
             at = pos
             tag, pos = uvarint_at(tail, pos)
-            if tag == 0:
-                out[at] |= UNUSED_TAG
             size, pos = uvarint_at(tail, pos)
-            if tag == 0:
-                there = min(size, len(tail) - pos)
-                out[pos : pos + there] = bytes(there)
+            value = tail[pos : pos + size]
+            if tag == 0 and value[:1] > EMPTY:
+                out[at] |= UNUSED_TAG
+                out[pos : pos + len(value)] = bytes(len(value))
             pos += size
     except IndexError:
         pass  # the section is cut short: nothing follows

@@ -4,12 +4,14 @@ import asyncio
 import json
 import socket
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
 import aiohttp
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from klamm.proxy.admin.server import start
+from klamm.proxy.metrics.snapshot import ClusterState
 from tests.dashboards.fake_state import FakeState
 
 Answer = tuple[int, str, str]  # status, content type, text
@@ -66,6 +68,21 @@ def test_metrics_are_text_that_prometheus_reads() -> None:
         assert "klamm_requests" in {family.name for family in text_string_to_metric_families(text)}
 
     serve(FakeState(), check)
+
+
+class WithStrangeName(FakeState):
+    """Of a cluster whose broker has a name that is no UTF-8."""
+
+    def clusters(self) -> list[ClusterState]:
+        return [replace(each, reason="kafk\udcff:9092 cannot be reached") for each in super().clusters()]
+
+
+def test_counters_are_json_whatever_a_broker_is_called() -> None:
+    async def check(get: Get) -> None:
+        status, _, text = await get("/v1/counters")
+        assert (status, json.loads(text)["clusters"][0]["reason"][:11]) == (200, r"kafk\udcff:")
+
+    serve(WithStrangeName(), check)
 
 
 def test_counters_are_json_with_every_lane_and_its_place() -> None:

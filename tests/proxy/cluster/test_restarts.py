@@ -18,11 +18,12 @@ from klamm.proxy.cluster.client_ports import ports as listeners
 from klamm.proxy.cluster.client_ports import strays
 from klamm.proxy.cluster.client_ports.strays import LED_BACK
 from klamm.proxy.cluster.nodes.saved_nodes import memory_of
-from klamm.proxy.cluster.nodes.state_file import LARGEST, file_of, folder_by_default
+from klamm.proxy.cluster.nodes.state_file import LARGEST, file_of, folder_by_default, kept_node
 from klamm.proxy.config import Address, Listen, State, StateFolder
 from klamm.proxy.config import Cluster as Settings
 from klamm.proxy.greeting import Greeting
 from klamm.proxy.log.event_log import EventLog
+from klamm.proxy.session.rewriting.topology import Node, NodeKey
 from tests.brokers.processes import free_ports
 from tests.fakes.broker import Broker, Cluster, Connection, Request, closes, metadata
 from tests.fakes.client import Client, connect
@@ -459,3 +460,8 @@ def test_nothing_is_remembered_where_nothing_is_to_be_or_where_ports_are_any_tha
     assert memory_of(here, fixed, log) is not None
     assert memory_of(here, any_port, log) is None
     assert memory_of(State(None), fixed, log) is None
+
+
+def test_a_node_whose_name_is_no_utf_8_is_not_remembered() -> None:
+    """No file could have it, and without it the file has the others."""
+    assert kept_node(Node(NodeKey("broker", 1), "kafk\udcff", 9092, 19093)) is None

@@ -131,6 +131,22 @@ def test_an_address_whose_tag_lies_about_its_size_is_refused() -> None:
             rewrite(spans("Fetch", 16), lying + b"\0", 0, len(lying) + 1, standing, tolerant=True)
 
 
+def test_the_size_of_a_tag_stays_as_it_was_written_where_its_value_is_as_long_as_before() -> None:
+    rows = [{"node_id": 1, "host": "k" * len(standing("broker", 1, "", 0)[0]), "port": 9092, "rack": None}]
+    body = encode({"node_endpoints": rows}, "Fetch", 16, "response")
+    size = body.index(b"\x01\x00", 10) + 2
+    longer = body[:size] + bytes([body[size] | 0x80, 0]) + body[size + 1 :]
+    new = b"".join(rewrite(spans("Fetch", 16), longer, 0, len(longer), standing) or [])
+    assert len(new) == len(longer)
+    assert new[: size + 2] == longer[: size + 2]
+
+
+@pytest.mark.parametrize("end", range(8))
+def test_a_body_that_ends_in_the_length_of_a_host_tells_nothing_of_it(end: int) -> None:
+    body = encode({"node_id": 1, "host": "kafka", "port": 9092}, "FindCoordinator", 0, "response")
+    assert rewrite(spans("FindCoordinator", 0), body[:end], 0, end, standing, tolerant=True) is None
+
+
 def named(values: Any, random: Random) -> Any:
     """The same with hosts that are told from other text."""
     if isinstance(values, list):
@@ -245,6 +261,7 @@ def test_endpoints_in_an_array_are_blanked_at_the_same_length(
     [
         *[(tail, False) for tail in ("", "00", "01", "0000", "0100", "0002", "010002", "010000ffff")],
         *[(tail, True) for tail in ("", "00", "01", "0107", "010702", "01070201", "0000ffff")],
+        *[(tail, True) for tail in ("0100", "010000", "010001", "01000100", "01000101", "02000101000101ff")],
     ],
 )
 def test_a_tail_without_endpoints_stays_as_it_is(tail: str, in_tag: bool) -> None:
