@@ -112,8 +112,6 @@ def test_without_a_cluster_the_fixture_says_where_to_name_one(project: pytest.Py
 
 
 def test_a_cluster_that_is_not_there_is_told_with_what_klamm_said(project: pytest.Pytester) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as closed:
-        nowhere = f"127.0.0.1:{closed.getsockname()[1]}"
     project.makepyfile(
         """
         import klamm.client.process
@@ -121,7 +119,10 @@ def test_a_cluster_that_is_not_there_is_told_with_what_klamm_said(project: pytes
         def test_any(klamm): ...
         """
     )
-    result = project.runpytest_subprocess("--klamm-bootstrap", nowhere, *NO_OTHERS)
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))  # nobody listens there, and nobody else gets the port
+        nowhere = f"127.0.0.1:{silent.getsockname()[1]}"
+        result = project.runpytest_subprocess("--klamm-bootstrap", nowhere, *NO_OTHERS)
     result.assert_outcomes(errors=1)
     result.stdout.fnmatch_lines(
         [f"klamm does not reach the cluster at {nowhere} within 8 s:", f"*{nowhere} refuses*"]
