@@ -31,10 +31,8 @@ from tests.strangers.parts import (
 ALL = [(api, version) for api in API for version in range(api.versions.first, api.versions.last + 1)]
 BEARING = [(api, version) for api, version in ALL if endpoints(api, version) is not None]
 EDITED = {api.key for api, _ in BEARING} | {18}
-UNUSUAL = {
-    "ControlledShutdown"
-}  # its first version tells no client id, by which the server knows what to answer
-UNUSUAL |= {"ApiVersions", "SaslHandshake", "SaslAuthenticate"}
+# The first version of ControlledShutdown tells no client id, by which the server knows what to answer.
+UNUSUAL = {"ControlledShutdown", "ApiVersions", "SaslHandshake", "SaslAuthenticate"}
 AS_THEY_ARE = [
     (api, version) for api, version in ALL if (api, version) not in BEARING and api.name not in UNUSUAL
 ]

@@ -45,9 +45,8 @@ class Late(NamedTuple):
 
 Body = bytes | Late | None  # None: no answer
 Change = Callable[[Asked, bytes], Body]  # the body of an answer as Kafka gave it, and as clients get it
-Unasked = Callable[
-    [Asked, dict[str, Any]], bytes
-]  # the body of an answer to a request that has none of Kafka
+# The body of an answer to a request that Kafka does not answer, from the values of the request.
+Unasked = Callable[[Asked, dict[str, Any]], bytes]
 
 
 @contextmanager

@@ -23,9 +23,8 @@ PATIENCE_S = 30
 FORESEEN = {"undecodable", "undecodable_header", "unrewritable"}
 client_ids = count()
 
-Conversation = list[
-    tuple[list[Answer], list[bytes]]
-]  # answers to requests that come at once, and their pieces
+# Answers to requests that come at once, and their pieces.
+Conversation = list[tuple[list[Answer], list[bytes]]]
 
 
 class Ground(NamedTuple):

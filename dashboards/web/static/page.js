@@ -14,12 +14,17 @@ export function el(tag, attributes = {}, ...children) {
   return made;
 }
 
-/** JSON of this server. Throws an Error with the reason for people. */
+const AGAIN_MS = 1000;
+const later = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+
+/** JSON of this server. A GET that gets no answer is sent once more: browsers end requests when the network of the
+ * machine changes. Throws an Error with the reason for people. */
 export async function ask(path, { method = "GET", body } = {}) {
   const headers = method === "GET" ? {} : { "Content-Type": "application/json" };
+  const send = () => fetch(path, { method, headers, body: body === undefined ? undefined : JSON.stringify(body) });
   let answer;
   try {
-    answer = await fetch(path, { method, headers, body: body === undefined ? undefined : JSON.stringify(body) });
+    answer = await (method === "GET" ? send().catch(() => later(AGAIN_MS).then(send)) : send());
   } catch {
     throw new Error("klamm web does not answer: is it still running?");
   }
@@ -98,8 +103,6 @@ export function clock(seconds) {
 /** A text as it is written in an expression. */
 export const quoted = (text) => JSON.stringify(text);
 
-const AGAIN_MS = 1000;
-
 /** Read a stream for as long as `signal` lets: its lines go to `take`. Where this server went away it is read
  * again, after `again()`; not where `once`, after its end. `away` is told that it went, `refused` why it refused. */
 export async function stream(path, signal, { take, refused, away, again, once }) {
@@ -121,7 +124,7 @@ export async function stream(path, signal, { take, refused, away, again, once })
       }
       away("klamm web does not answer: is it still running?");
     }
-    await new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
+    await later(AGAIN_MS);
     again?.();
   }
 }

@@ -129,6 +129,14 @@ def test_a_column_and_a_kind_that_there_are_not_are_explained(browser: Browser, 
             expect(page.get_by_role("alert").filter(has_text=re.compile(re.escape(why)))).to_be_visible()
 
 
+def test_a_request_that_the_network_lost_is_sent_once_more(browser: Browser, address: str) -> None:
+    page = browser.new_page()
+    page.route("**/api/about", lambda route: route.abort(), times=1)
+    page.goto(address)
+    expect(page.locator(".row[data-api]").first).to_be_visible()
+    page.close()
+
+
 def test_a_link_to_an_exchange_shows_it_beside_its_neighbours(page: Page, browser: Browser) -> None:
     page.locator('.row[data-client="kept"]').first.click()
     expect(page).to_have_url(re.compile("exchange="))

@@ -280,9 +280,10 @@ def test_a_rate_of_connections_holds_for_all_workers_together(kafka: Cluster, tm
         ) as klamm,
         ExitStack() as stack,
     ):
+        began = time.time()
         assert len(connections(klamm, 8, stack)) == 8
-        since = sorted(each.since for each in Admin(klamm.admin).connections())
-        assert all(later - first > 0.9 for first, later in zip(since, since[2:], strict=False))
+        last = max(each.since for each in Admin(klamm.admin).connections())
+        assert last - began > 2.9  # two in each second: a worker that counted by itself would let in four
         problems = klamm.counters()["problems"]
         assert sum(row["count"] for row in problems if row["kind"] == "too_many_connects") > 0
         assert '"too_many_connects"' in (tmp_path / "log").read_text()
