@@ -49,11 +49,14 @@ Standing = Callable[[str, int], Address]
 
 @dataclass
 class Answer:
-    """To a request of this API version: how it comes, and how it goes, from behind the correlation id on."""
+    """To a request of this API version: how it comes, and how it goes, from behind the correlation id on.
+    `lists`: nodes stand in it, with an address or without.
+    """
 
     api: Api
     version: int
     sent: Sent
+    lists: bool = False
 
     @property
     def large(self) -> bool:
@@ -130,7 +133,7 @@ def bearing(draw: st.DrawFn, standing: Standing, own: Address) -> Answer:
     parts = [*_header(draw, api, version), *parts, draw(st.just(b"") | st.binary(max_size=9))]
     if large and (f is None or not flexible):
         parts.append(bytes(BLANKED))
-    return Answer(api, version, _cut(draw, parts))
+    return Answer(api, version, _cut(draw, parts), bool(told))
 
 
 def _pairs(told: list[Address], kind: str, standing: Standing) -> list[tuple[Address, Address]]:
