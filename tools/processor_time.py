@@ -1,6 +1,6 @@
 """A plugin for pytest: the files whose tests took the most processor time, their ended children included.
 
-What lives on behind the last test of its file, such as a shared cluster, counts where it ends.
+A process that several files share, such as a cluster, counts for the file in which it ends.
 """
 
 import os

@@ -138,7 +138,7 @@ def _undecodable(one: Seen) -> dict[str, str]:
 
 
 def _oddity(frame: Frame) -> str:
-    """What is wrong with its body; "" for nothing."""
+    """The place and the reason where its body does not end as its layout does; "" where it does."""
     of = frame.api.key, frame.version, frame.side
     return "" if is_whole(*of, frame.body) else oddity(frame.body, *of)
 

@@ -162,7 +162,8 @@ class ResponseBodies:
         connection, plan, size = self.connection, memory.plan, len(data)
         topology = connection.context.topology
         assert plan.endpoints is not None
-        there, odd = min(end, size), False
+        there, odd, unbound = min(end, size), False, False
+        new: list[bytes] | None = None
         try:
             try:
                 new = rewrite(plan.endpoints, data, body, there, connection.standing)
@@ -172,20 +173,20 @@ class ResponseBodies:
                     return None
                 new = rewrite(plan.endpoints, data, body, end, connection.standing, tolerant=True)
                 odd = True
-            if plan.key == METADATA:
-                topology.lists += 1
         except Unbound:
-            if plan.key == METADATA:
-                topology.lists += 1
-            self.blocked = True
-            connection.effects.append(Bind())
-            self._wait(end - pos)
-            return None
+            unbound = True
         except Unbindable as error:
             connection.close("response", "unbindable", plan.name, str(error))
             return None
         except DecodeError as failure:
             self._refuse(memory, f"its addresses cannot be found: {failure}")
+            return None
+        if plan.key == METADATA:
+            topology.lists += 1
+        if unbound:
+            self.blocked = True
+            connection.effects.append(Bind())
+            self._wait(end - pos)
             return None
         summary = (
             self._summary_of_held(memory, data, pos, body, end, odd) if plan.hold else memory.response_summary

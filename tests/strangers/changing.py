@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from queue import SimpleQueue
+from struct import Struct
 from typing import Any, NamedTuple
 
 from klamm.decoders import API, decode
 from klamm.decoders.headers import (
-    RESPONSE,
     read_request_header,
     request_header_version,
     response_frame,
@@ -24,9 +24,11 @@ from klamm.decoders.headers import (
 from klamm.proxy.session.rewriting.addresses import rewrite
 from klamm.proxy.session.rewriting.topology import Kind
 from klamm.rules.plan import endpoints
-from tests.brokers.wire import receive_exactly
+from tests.strangers.serving import Server, receive_frame, serving
 
 Address = tuple[str, int]
+INT32 = Struct(">i")
+HEAD = Struct(">hhi")  # key, version, correlation id
 
 
 class Asked(NamedTuple):
@@ -68,26 +70,16 @@ def changing(
 
     with ExitStack() as stack:
         for node_id, address in brokers.items():
-            server = stack.enter_context(_Server(address, body_for, to_acks_0))
-            ports[node_id] = server.server_address[1]
-            thread = threading.Thread(target=server.serve_forever, args=(0.05,))
-            thread.start()
-            stack.callback(thread.join)
-            stack.callback(server.shutdown)
+            server = _Server(address, body_for, to_acks_0)
+            _, ports[node_id] = server.address
+            stack.enter_context(serving(server))
         yield f"127.0.0.1:{min(ports.values())}"
 
 
-class _Server(socketserver.ThreadingTCPServer):
-    daemon_threads = True
-    block_on_close = False
-    request_queue_size = 100
-
+class _Server(Server):
     def __init__(self, broker: Address, change: Change, to_acks_0: Unasked | None) -> None:
-        super().__init__(("127.0.0.1", 0), _Connection)
+        super().__init__(_Connection)
         self.broker, self.change, self.to_acks_0 = broker, change, to_acks_0
-
-    def handle_error(self, request: object, client_address: object) -> None:
-        """Either side has gone: nothing to tell."""
 
 
 class _Connection(socketserver.BaseRequestHandler):
@@ -102,16 +94,15 @@ class _Connection(socketserver.BaseRequestHandler):
             answers.start()
             with suppress(OSError, EOFError):
                 while True:
-                    frame = _frame(self.request)
-                    key, version = int.from_bytes(frame[4:6], "big"), int.from_bytes(frame[6:8], "big")
+                    frame = receive_frame(self.request)
+                    key, version, correlation_id = HEAD.unpack_from(frame)
                     one = Asked(API[key].name, version)
                     values = _values(frame, one) if one.api == "Produce" else {}
                     if values.get("acks") != 0:
                         asked.put(one)
-                    broker.sendall(frame)
+                    broker.sendall(INT32.pack(len(frame)) + frame)
                     if values.get("acks") == 0 and self.server.to_acks_0 is not None:
                         body = self.server.to_acks_0(one, values)
-                        _, correlation_id = RESPONSE.unpack_from(frame, 4)
                         self.send(response_frame(API[key], version, correlation_id, body))
             broker.shutdown(socket.SHUT_RDWR)
             answers.join()
@@ -119,12 +110,12 @@ class _Connection(socketserver.BaseRequestHandler):
     def answers(self, broker: socket.socket, asked: SimpleQueue[Asked]) -> None:
         with suppress(OSError, EOFError):
             while True:
-                frame = _frame(broker)
+                frame = receive_frame(broker)
                 one = asked.get()
                 api = API[one.api]
-                start = 8 + response_header_version(api, one.version)  # Kafka's has no tagged fields
+                start = 4 + response_header_version(api, one.version)  # Kafka's has no tagged fields
                 body = self.server.change(one, frame[start:])
-                _, correlation_id = RESPONSE.unpack_from(frame)
+                (correlation_id,) = INT32.unpack_from(frame)
                 answer = partial(response_frame, api, one.version, correlation_id)
                 if isinstance(body, Late):
                     threading.Timer(body.seconds, self.send, (answer(body.body),)).start()
@@ -140,10 +131,5 @@ class _Connection(socketserver.BaseRequestHandler):
 
 def _values(frame: bytes, asked: Asked) -> dict[str, Any]:
     """Of a request."""
-    header = read_request_header(frame[4:], request_header_version(API[asked.api], asked.version))
-    return decode(frame[4 + header.size :], asked.api, asked.version, "request")
-
-
-def _frame(sock: socket.socket) -> bytes:
-    head = receive_exactly(sock, 4)
-    return head + receive_exactly(sock, int.from_bytes(head, "big"))
+    header = read_request_header(frame, request_header_version(API[asked.api], asked.version))
+    return decode(frame[header.size :], asked.api, asked.version, "request")

@@ -61,7 +61,9 @@ Part = bytes | Edited | Total
 
 @dataclass
 class Sent:
-    """What the broker sends, and what the client has to get: the frame up to what klamm refuses."""
+    """The bytes that the broker sends (`came`), and those that the client has to get (`goes`). Both end where
+    klamm refuses the frame.
+    """
 
     came: bytes = b""
     goes: bytes = b""

@@ -6,7 +6,6 @@ import socket
 import socketserver
 import struct
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -14,7 +13,7 @@ from typing import Any, NamedTuple
 
 from klamm.decoders import API, encode
 from klamm.decoders.headers import response_frame
-from tests.brokers.wire import receive_exactly
+from tests.strangers.serving import Server, receive_frame, serving
 
 LOOK_S = 0.0002
 SOCK_DIAG, BY_FAMILY, REQUEST, ALL_STATES = 4, 20, 1, 0xFFFFFFFF
@@ -36,31 +35,15 @@ Scripts = dict[bytes, list[Batch]]  # by client id
 @contextmanager
 def scripted(scripts: Scripts) -> Iterator[tuple[str, int]]:
     """The address of the server. It is node 0 of its cluster, and the only one that it tells klamm of."""
-    with _Server(scripts) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
-        thread.start()
-        try:
-            yield server.address
-        finally:
-            server.shutdown()
-            thread.join()
+    server = _Server(scripts)
+    with serving(server):
+        yield server.address
 
 
-class _Server(socketserver.ThreadingTCPServer):
-    daemon_threads = True
-    block_on_close = False
-    request_queue_size = 100
-
+class _Server(Server):
     def __init__(self, scripts: Scripts) -> None:
-        super().__init__(("127.0.0.1", 0), _Connection)
+        super().__init__(_Connection)
         self.scripts = scripts
-
-    @property
-    def address(self) -> tuple[str, int]:
-        return "127.0.0.1", self.server_address[1]
-
-    def handle_error(self, request: object, client_address: object) -> None:
-        """klamm has gone: nothing to tell."""
 
 
 class _Connection(socketserver.BaseRequestHandler):
@@ -70,24 +53,20 @@ class _Connection(socketserver.BaseRequestHandler):
     def handle(self) -> None:
         self.request.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         with suppress(EOFError, OSError):
-            frame = self.frame()
+            frame = receive_frame(self.request)
             while _client_id(frame) == OWN:
                 self.request.sendall(_own_answer(frame, self.server.address))
-                frame = self.frame()
+                frame = receive_frame(self.request)
             due = 1
             for requests, pieces in self.server.scripts[_client_id(frame)]:
                 for _ in range(requests - due):
-                    self.frame()
+                    receive_frame(self.request)
                 due = 0
                 for piece in pieces:
                     self.request.sendall(piece)
                     if piece is not pieces[-1]:
                         self.wait_until_read()
-            self.frame()
-
-    def frame(self) -> bytes:
-        """The next request, without its size. EOFError where there is none."""
-        return receive_exactly(self.request, int.from_bytes(receive_exactly(self.request, 4), "big"))
+            receive_frame(self.request)
 
     def wait_until_read(self) -> None:
         """Wait until nothing that was sent is left in the system."""

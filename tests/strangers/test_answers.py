@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Producer, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 
 from klamm.decoders.headers import refuses_version
 from tests.brokers.kraft import Cluster
@@ -20,11 +20,12 @@ from tests.clients import programs
 from tests.e2e import topics
 from tests.e2e.klamm_process import klamm_in_front_of
 from tests.strangers.changing import Asked, Body, Change, Late, changing
+from tests.strangers.producing import COUNT, produced
 
 pytestmark = pytest.mark.brokers
 
 CLIENTS = ["librdkafka", "java", "kafkajs", "aiokafka", "kafka-python"]
-COUNT, PATIENCE_S = 20, 8  # a busy machine needs a second for what takes a tenth
+PATIENCE_S = 8  # a busy machine needs a second for what takes a tenth
 
 
 def of_api_versions(change: Change) -> Change:
@@ -103,22 +104,9 @@ def test_answers_in_another_order_belong_to_their_requests(late: str, kafka: Clu
         klamm_in_front_of(direct, "127.0.0.1", log, foreseen=["out_of_order"]) as klamm,
     ):
         for times, bootstrap in enumerate((direct, klamm.bootstrap), start=1):
-            assert errors(bootstrap, topic) == [None] * COUNT
+            assert produced(bootstrap, topic)[1] == [None] * COUNT
             assert read_and_ends(bootstrap, topic, times * COUNT) == (times * COUNT, times * COUNT)
         assert '"out_of_order"' in log.read_text()
-
-
-def errors(bootstrap: str, topic: str) -> list[KafkaError | None]:
-    """Of records that librdkafka produces, each in a request of its own, without waiting for answers."""
-    told: list[KafkaError | None] = []
-    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 0, "batch.num.messages": 1})
-    for number in range(COUNT):
-        producer.produce(
-            topic, str(number), partition=number % 3, on_delivery=lambda error, _: told.append(error)
-        )
-        producer.poll(0)
-    producer.flush(2 * PATIENCE_S)
-    return told
 
 
 def read_and_ends(bootstrap: str, topic: str, wanted: int) -> tuple[int, int]:

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer
 
 from klamm.decoders import decode, encode
 from tests.brokers.kraft import Cluster
@@ -15,25 +14,11 @@ from tests.brokers.processes import free_block, wait_for
 from tests.e2e import topics
 from tests.e2e.klamm_process import klamm_in_front_of
 from tests.strangers.changing import Asked, Body, changing
+from tests.strangers.producing import COUNT, PATIENCE_S, produced
 
 pytestmark = pytest.mark.brokers
 
-COUNT, PATIENCE_S = 20, 16
 PORTS = 6  # of klamm, behind its first
-
-
-def produced(bootstrap: str, topic: str, acks: str) -> tuple[Producer, int]:
-    """A producer that has sent records, each in a request of its own, and how many are acknowledged."""
-    errors: list[Any] = []
-    settings = {"bootstrap.servers": bootstrap, "linger.ms": 0, "batch.num.messages": 1, "acks": acks}
-    producer = Producer(settings)
-    for number in range(COUNT):
-        producer.produce(
-            topic, str(number), partition=number % 3, on_delivery=lambda error, _: errors.append(error)
-        )
-        producer.poll(0)
-    producer.flush(PATIENCE_S)
-    return producer, errors.count(None)
 
 
 @pytest.fixture
@@ -69,8 +54,8 @@ def test_answers_to_acks_0_go_on(kafka: Cluster, topic: str, tmp_path: Path) -> 
         klamm_in_front_of(direct, "127.0.0.1", log, foreseen=["acks_0_answered"]) as klamm,
     ):
         for bootstrap in (direct, klamm.bootstrap):
-            producer, acknowledged = produced(bootstrap, topic, "0")
-            assert acknowledged == COUNT
+            producer, errors = produced(bootstrap, topic, "0")
+            assert errors == [None] * COUNT
 
         def all_answered() -> bool:
             counts = [row for row in klamm.counters()["problems"] if row["kind"] == "acks_0_answered"]
@@ -108,7 +93,6 @@ def test_brokers_with_new_ids_take_the_ports_of_those_that_are_gone(
         klamm_in_front_of(direct, "127.0.0.1", log, "--listen", listen, first=first) as klamm,
     ):
         for _ in range(4):
-            _, acknowledged = produced(klamm.bootstrap, topic, "all")
-            assert acknowledged == COUNT
+            assert produced(klamm.bootstrap, topic)[1] == [None] * COUNT
             generation += 1
     assert "is gone: port" in log.read_text()

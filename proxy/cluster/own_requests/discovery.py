@@ -168,10 +168,9 @@ def _cluster_id(answer: dict[str, Any]) -> str | None:
 
 
 def _brokers(metadata: dict[str, Any]) -> dict[NodeKey, Address]:
-    rows = metadata["brokers"]
     return {
         NodeKey("broker", row["node_id"]): Address(row["host"], row["port"])
-        for row in rows
+        for row in metadata["brokers"]
         if is_address(row["host"], row["port"])
     }
 
