@@ -189,9 +189,9 @@ class Proxied:
             self.shared.crowd.connected(self.shared.room.total)
             self.stats.closed[self.settings.name, reason] += 1
             principals.closed(link, self.settings.name, self.stats)
-            unanswered = Counter() if link.broker is None else link.session.unanswered()
-            for (api, client_id), count in unanswered.items():
-                self.stats.unanswered[*where, api, client_id, reason] += count
+            for memory, count in () if link.broker is None else link.session.unanswered():
+                counters = memory.counters
+                self.stats.unanswered[*where, counters.api, counters.client_id, reason] += count
             self.intercept.forget(link)
             self.leading.strays.remove(link)
             if self.redirected is not None:

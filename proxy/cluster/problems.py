@@ -14,6 +14,7 @@ from klamm.proxy.session.rewriting.topology import NodeKey, broker_label
 
 APART = {  # kind -> fields: the log limits lines for each of their values; other kinds: for each api
     "broker_unreachable": ("broker",),
+    "closed_unanswered": ("broker", "api", "version"),
     "out_of_order": ("broker",),
     "unknown_api": ("key",),
     "unknown_version": ("key", "version"),

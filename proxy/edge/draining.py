@@ -59,7 +59,7 @@ class Draining:
             return
         link.client.pause("drain")
         waiting = link.session.unanswered()
-        polls = self.polls_are_over and all(api in LONG_POLLS for api, _ in waiting)
+        polls = self.polls_are_over and all(memory.plan.name in LONG_POLLS for memory, _ in waiting)
         if not link.session.responses.left and (polls or not link.session.pending()):
             self.lingers = True
             self._leave()

@@ -8,6 +8,7 @@ from functools import partial
 from time import monotonic_ns
 from typing import Final, Protocol, cast
 
+from klamm.captures.captured import CLOSED_BY_BROKER, CLOSED_BY_CLIENT
 from klamm.decoders.schema import Side
 from klamm.proxy.edge import sockets
 from klamm.proxy.edge.tap import Tap
@@ -58,6 +59,7 @@ class End:
 
     side: Side  # of the frames that it sends
     to: To  # the side that they go to
+    closed: str  # why a link ends that this end closes
     first: State
     __deletable__ = ["link", "peer", "session", "onward"]  # noqa: RUF012  # for mypyc: see `free`
 
@@ -202,6 +204,7 @@ class ClientEnd(End):
 
     side: Side = "request"
     to: To = "broker"
+    closed: str = CLOSED_BY_CLIENT
     first: State = WAITING
 
     def __init__(self, link: Between) -> None:
@@ -253,6 +256,7 @@ class BrokerEnd(End):
 
     side: Side = "response"
     to: To = "client"
+    closed: str = CLOSED_BY_BROKER
     first: State = OPEN
 
     def through_session(self, data: bytes, now: int) -> bytes | list[Effect]:

@@ -12,7 +12,7 @@ from functools import partial
 from time import monotonic_ns
 from typing import Any, cast
 
-from klamm.captures.captured import CLOSED_BY_BROKER, CLOSED_BY_CLIENT
+from klamm.captures.captured import CLOSED_BY_CLIENT
 from klamm.decoders.schema import Side
 from klamm.proxy.edge import sockets
 from klamm.proxy.edge.draining import Draining
@@ -317,12 +317,13 @@ class Link:
         other: End | None = self.broker if ours else self.client
         left = ours and self.draining is not None and self.draining.lingers
         if left or any(line.stuck() for line in self.lines.values()):
-            self.finish(_closed_by(side), now=True)
+            self.finish(side.closed, now=True)
             return
         if other is None or (self.session.muted if ours else self.session.blocked):
             return  # begin(), unmute() and _read_on() come back to it
-        self.carry(self.session.client_closed() if ours else self.session.broker_closed())
-        self.reason = self.reason or _closed_by(side)
+        how = "" if self.reason else "closed"
+        self.carry(self.session.client_closed() if ours else self.session.broker_closed(how))
+        self.reason = self.reason or side.closed
         if other.gone or other.transport.is_closing():
             return
         if other.ended or not (ours or other.transport.can_write_eof()):
@@ -359,10 +360,12 @@ class Link:
             leaving = self.draining is not None and self.draining.lingers
             if side is self.broker and (self.session.blocked or leaving) and not self.client.gone:
                 return  # _read_on(), or the end of the client, comes back to it
-            self.finish(_closed_by(side))
+            self.finish(side.closed)
         else:
-            if isinstance(exc, ssl.SSLError) and side is self.broker:
-                self.host.say(self, "tls_failed", "", sockets.why_tls_ended(exc), None)
+            if side is self.broker:
+                if isinstance(exc, ssl.SSLError):
+                    self.host.say(self, "tls_failed", "", sockets.why_tls_ended(exc), None)
+                self.carry(self.session.broker_closed("" if self.reason else "reset"))
             self.finish(sockets.why_lost(exc, side is self.client), reset=True)
         if self.client.gone and (self.broker is None or self.broker.gone):
             for timer in self.timers.values():
@@ -394,7 +397,3 @@ class Link:
                 sockets.reset(side.transport)
             else:
                 side.close()
-
-
-def _closed_by(side: End) -> str:
-    return CLOSED_BY_CLIENT if isinstance(side, ClientEnd) else CLOSED_BY_BROKER

@@ -12,10 +12,10 @@ response whose end cannot be read, the part that has gone on before the close de
 
 from __future__ import annotations
 
-from collections import Counter
-
+from klamm.proxy.session import unanswered
 from klamm.proxy.session.connection import ClusterContext, Connection
 from klamm.proxy.session.effects import Effect, Send
+from klamm.proxy.session.memory import ApiMemory
 from klamm.proxy.session.paused import Decision, Paused
 from klamm.proxy.session.requests import Requests
 from klamm.proxy.session.resolving import resolve
@@ -95,13 +95,17 @@ class Session:
         """Is an answer due to the client, or the rest of one?"""
         return self.pending() > 0 or self.responses.left > 0
 
-    def unanswered(self) -> Counter[tuple[str, str]]:
-        """The pending requests by API and client id, without those whose answer klamm makes or drops."""
-        found: Counter[tuple[str, str]] = Counter()
+    def unanswered(self) -> list[tuple[ApiMemory, int]]:
+        """The pending requests, oldest first, and how many of each, without those whose answer klamm makes
+        or drops.
+        """
+        found: list[tuple[ApiMemory, int]] = []
         answered = self.connection.turn  # of the oldest pending requests
         for run in self.connection.pending:
-            if run.memory is not None and not (run.answer_orders is not None and run.answer_orders.swallow):
-                found[run.memory.counters.api, run.memory.counters.client_id] += len(run.ids) - answered
+            count = len(run.ids) - answered
+            dropped = run.answer_orders is not None and run.answer_orders.swallow
+            if run.memory is not None and not dropped and count:
+                found.append((run.memory, count))
             answered = 0
         return found
 
@@ -121,17 +125,22 @@ class Session:
         """Both ends are gone: no bytes are kept any more."""
         self.connection.holds(-self.connection.held)
 
-    def broker_closed(self) -> list[Effect]:
+    def broker_closed(self, how: str = "closed") -> list[Effect]:
         """The broker has sent its last byte. A response that is cut short and held is dropped: it may
-        carry addresses.
+        carry addresses. `how`: "closed" or "reset"; "": the connection ends for another reason.
         """
-        connection, responses = self.connection, self.responses
+        connection, requests, responses = self.connection, self.requests, self.responses
         missing = responses.left or (
             f"{responses.bodies.need - responses.kept_size} or more" if responses.kept else 0
         )
-        if missing and not connection.closing:
+        if connection.closing:
+            pass
+        elif missing:
             connection.problem(
                 "truncated", "", f"the broker closed in the middle of a response, {missing} bytes missing"
             )
+        elif how:
+            token = requests.expects_tokens and connection.awaits_token()
+            unanswered.tell(connection, how, self.unanswered(), token)
         effects, connection.effects = connection.effects, []
         return effects

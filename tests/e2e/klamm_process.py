@@ -13,7 +13,8 @@ from typing import Any
 
 from tests.brokers.processes import Process, free_block, free_ports, wait_for
 
-FORESEEN = {"endpoints_blanked", "broker_unreachable"}  # a large Fetch response, a broker that was killed
+# a large Fetch response, a broker that was killed
+FORESEEN = {"endpoints_blanked", "broker_unreachable", "closed_unanswered"}
 COMMAND = Path(sys.executable).parent / "klamm"
 
 

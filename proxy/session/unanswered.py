@@ -1,0 +1,35 @@
+"""The line of the log about a broker that ends the connection instead of answering."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from klamm.proxy.session.connection import Connection
+from klamm.proxy.session.memory import ApiMemory
+
+NEVER_ANSWERED = (
+    "it has answered no such request of this client; brokers close the connection on a version that they do "
+    "not take, on what comes before TLS or SASL where they require it, and on a request that is larger than "
+    "socket.request.max.bytes"
+)
+ANSWERED_BEFORE = "it has answered such requests before; brokers close their connections when they stop"
+REFUSED = "Kafka does so where it refuses the credentials of a client that begins with SaslHandshake 0"
+
+
+def tell(connection: Connection, how: str, waiting: list[tuple[ApiMemory, int]], token: bool) -> None:
+    """Count and log it. `how`: "closed" or "reset"; `waiting`: as of Session.unanswered; `token`: does a SASL
+    token wait for its answer?
+    """
+    fields: dict[str, Any] | None = None
+    if waiting:
+        memory, _ = waiting[0]
+        plan, more = memory.plan, sum([count for _, count in waiting]) - 1
+        api, what = plan.name, f"{plan.name} v{plan.version}" + (f" and {more} more" if more else "")
+        why = ANSWERED_BEFORE if memory.counters.responses else NEVER_ANSWERED
+        fields = {"version": plan.version, "client_id": memory.client_id}
+    elif token:
+        api, what, why = "SaslHandshake", "a SASL token", REFUSED
+    else:
+        return
+    line = f"the broker {how} the connection instead of answering {what}: {why}"
+    connection.problem("closed_unanswered", api, line, fields)
