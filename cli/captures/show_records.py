@@ -19,7 +19,8 @@ from klamm.decoders.records import (
     valid_bytes,
 )
 from klamm.decoders.schema import RECORDS, TOPIC, Field, members
-from klamm.decoders.shown.records import Entry, entry_of, payload_object, payload_text
+from klamm.decoders.shown.payloads import payload_object, payload_text
+from klamm.decoders.shown.records import Entry, entry_of
 from klamm.decoders.shown.words import content, moment
 from klamm.decoders.text import valid_text
 

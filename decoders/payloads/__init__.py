@@ -11,6 +11,7 @@
     coordinator_record(topic, key, value) -> (Decoded, Decoded | None)    of a topic in COORDINATOR_TOPICS
     group_payload(protocol_type, part, data) -> Decoded | None    a member's "metadata" or "assignment"
     user_data(assignor, part, data) -> Decoded | None             what its assignor added to it
+    field_payload(api, field, data) -> Decoded | None             in a field that always has the same payload
 
 `Decoded` is (name, version, values, failure). Wrong bytes, and versions that are not known, are a DecodeError
 with the payload's name as `api` and "payload" as `side`: `decode_payload` raises it, the others give it as
@@ -23,6 +24,7 @@ from klamm.decoders.payloads.body import (
     coordinator_record,
     decode_payload,
     encode_payload,
+    field_payload,
     group_payload,
     layout_read,
     payload_layout,
@@ -40,6 +42,7 @@ __all__ = [
     "coordinator_record",
     "decode_payload",
     "encode_payload",
+    "field_payload",
     "group_payload",
     "layout_read",
     "payload_layout",

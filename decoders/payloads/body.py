@@ -11,7 +11,14 @@ from klamm.decoders.failures import DecodeError, EncodeError, UnknownApi
 from klamm.decoders.interpret import STRUCTS, Layout
 from klamm.decoders.payloads.control_records import CONTROL_RECORD_TYPE, CONTROL_TYPES
 from klamm.decoders.payloads.declaration import Payload, Record
-from klamm.decoders.payloads.tables import COORDINATOR_TOPICS, GROUP_PAYLOADS, PAYLOADS, USER_DATA, Part
+from klamm.decoders.payloads.tables import (
+    COORDINATOR_TOPICS,
+    FIELD_PAYLOADS,
+    GROUP_PAYLOADS,
+    PAYLOADS,
+    USER_DATA,
+    Part,
+)
 from klamm.decoders.schema import Side
 
 SIDE = cast(Side, "payload")  # where an API's layout has its side
@@ -144,6 +151,14 @@ def user_data(assignor: str | None, part: Part, data: bytes | None) -> Decoded |
     far as its bytes go; None where it is empty, or where the assignor is not one of Kafka's own.
     """
     return _read_if(USER_DATA.get((assignor or "", part)), data)
+
+
+def field_payload(api: str, field: str, data: bytes | None) -> Decoded | None:
+    """The payload in a field of FIELD_PAYLOADS, as far as its bytes go; None in other fields, and where its
+    first field is not whole: then another program than Kafka's wrote it.
+    """
+    read = _read_if(FIELD_PAYLOADS.get((api, field)), data)
+    return None if read is None or not _begins_well(read) else read
 
 
 def _read_if(payload: Payload | None, data: bytes | None) -> Decoded | None:

@@ -56,6 +56,11 @@ USER_DATA: dict[tuple[str, Part], Payload] = {
     ("stream", "assignment"): streams.ASSIGNMENT_INFO,
 }
 
+# By API and field: bytes that are always the same payload, where Kafka's own programs write them.
+FIELD_PAYLOADS: dict[tuple[str, str], Payload] = {
+    ("Envelope", "request_principal"): principal.DEFAULT_PRINCIPAL,
+}
+
 
 class Payloads:
     """The payloads in the order of their families. Names match in any case, with or without underscores."""

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from klamm.decoders import spans
 from klamm.decoders.interpret import Layout
-from klamm.decoders.payloads import group_payload, layout_read, payload_oddity, user_data
+from klamm.decoders.payloads import field_payload, group_payload, layout_read, payload_oddity, user_data
 from klamm.decoders.payloads.body import Decoded
 from klamm.decoders.payloads.tables import Part
 from klamm.decoders.schema import RECORDS, TOPIC
@@ -42,19 +42,21 @@ class Around(NamedTuple):
 def look_inside(
     api: str, data: bytes, body: Span, asked: dict[str, Any] | None, content: bool = True
 ) -> dict[int, Inside | list[Opened]]:
-    """Hangs records, and what members of a group say, below their fields; returns it by where these begin.
+    """Hangs records, what members of a group say, and other payloads below their fields; returns them by
+    where these begin.
 
     `asked` are the values of the request that a response answers: old ones do not tell the protocol type.
     `content`: of batches their records too, not their headers only.
     """
-    search = _Search(data, PARTS if api in GROUP_APIS else {}, content)
+    search = _Search(api, data, content)
     search.walk(body, "", Around((asked or {}).get("protocol_type"), (asked or {}).get("protocol_name")))
     return search.found
 
 
 class _Search:
-    def __init__(self, data: bytes, parts: dict[str, Part], content: bool) -> None:
-        self.data, self.parts, self.content = data, parts, content
+    def __init__(self, api: str, data: bytes, content: bool) -> None:
+        self.api, self.data, self.content = api, data, content
+        self.parts = PARTS if api in GROUP_APIS else {}
         self.found: dict[int, Inside | list[Opened]] = {}
 
     def walk(self, span: Span, path: str, known: Around) -> None:
@@ -69,6 +71,8 @@ class _Search:
                 self.member(part, at, self.parts[part.name], known)
             elif whole and part.field is not None and part.field.mark == RECORDS:
                 self.found[part.start] = open_records(part, self.data, topic, self.content)
+            elif whole and (read := field_payload(self.api, part.name, part.value)) is not None:
+                self.hang(part, at, read)
             else:
                 self.walk(part, at, known)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from base64 import b64encode
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -24,7 +23,8 @@ from klamm.decoders.records import (
     valid_bytes,
 )
 from klamm.decoders.schema import bytestring, int8, int16, int32, int64, uint32
-from klamm.decoders.shown.words import content, moment, quoted, sized
+from klamm.decoders.shown.payloads import base64, payload_object, payload_text
+from klamm.decoders.shown.words import content, moment, quoted
 from klamm.decoders.spans import Span
 
 MESSAGE = [int64("offset"), int32("message_size"), uint32("crc"), int8("magic"), int8("attributes")]
@@ -198,25 +198,6 @@ def described(entry: Entry, full: bool) -> str:
     return ", ".join(parts)
 
 
-def payload_text(decoded: Decoded, full: bool) -> str:
-    """Its name and its values."""
-    return f"{decoded.name}({_arguments(decoded.values, full)})"
-
-
-def _arguments(values: dict[str, Any], full: bool) -> str:
-    return ", ".join(f"{name}={_argument(value, full)}" for name, value in values.items())
-
-
-def _argument(value: Any, full: bool) -> str:
-    if isinstance(value, str):
-        return quoted(value, full)
-    if isinstance(value, bytes):
-        return sized(value, full)
-    if isinstance(value, list):
-        return f"[{', '.join(_argument(one, full) for one in value)}]"
-    return f"({_arguments(value, full)})" if isinstance(value, dict) else str(value)
-
-
 def batch_object(opened: Opened) -> dict[str, Any]:
     """A batch for JSON; keys, values and headers of records in base64."""
     batch = opened.batch
@@ -230,27 +211,8 @@ def _record_object(entry: Entry) -> dict[str, Any]:
     record = entry.record
     fields: dict[str, Any] = {"offset": record.offset, "timestamp": record.timestamp}
     for name, data, decoded in (("key", record.key, entry.key), ("value", record.value, entry.value)):
-        fields[name] = _base64(data)
+        fields[name] = base64(data)
         if decoded is not None:
             fields[f"{name}_of"] = payload_object(decoded, data)
-    fields["headers"] = [[name, _base64(data)] for name, data in record.headers]
+    fields["headers"] = [[name, base64(data)] for name, data in record.headers]
     return fields
-
-
-def payload_object(decoded: Decoded, data: bytes | None) -> dict[str, Any]:
-    """A payload for JSON, read from `data`."""
-    of = {"name": decoded.name, "version": decoded.version, "values": _plain(decoded.values)}
-    reason = payload_oddity(decoded, data or b"")
-    return {**of, "reason": reason} if reason else of
-
-
-def _base64(data: bytes | None) -> str | None:
-    return None if data is None else b64encode(data).decode()
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _plain(one) for name, one in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(one) for one in value]
-    return _base64(value) if isinstance(value, bytes) else value
