@@ -373,7 +373,7 @@ def _signed(order: Order, rule: str) -> Order:
     """Adds the rule's name to orders that are carried out later."""
     match order:
         case OnAnswer(act):
-            return OnAnswer(Later(rule, act))
+            return order._replace(act=Later(rule, act))
         case Pause() | Log():
             return order._replace(rule=rule)
     return order

@@ -49,9 +49,12 @@ class Answer(NamedTuple):
 
 
 class OnAnswer(NamedTuple):
-    """When the answer to this request comes, this function gives the orders for it."""
+    """When the answer to this request comes, this function gives the orders for it. Without `needs_request`
+    the answer may have no `request`: then its bytes are not kept until the answer comes.
+    """
 
     act: Callable[[Frame], Iterable[Order]]
+    needs_request: bool = True
 
 
 class Drop(NamedTuple):

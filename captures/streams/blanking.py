@@ -22,12 +22,14 @@ METADATA_TOPIC_ID = bytes(15) + b"\1"
 class Keeping:
     """`records`: only batch headers ("blank"), all ("keep"), or hashes under `key`, of up to 64 bytes. All
     readers of a capture share one, since `buffered_bytes` counts their memory together: the bytes of frames
-    that are not whole, or of which it is not known yet how they were forwarded. `readers`: their number.
+    that are not whole, or of which it is not known yet how they were forwarded (`unmatched`: the number of
+    these). `readers`: their number.
     """
 
     records: Literal["blank", "keep", "hash"] = "blank"
     key: bytes = b""
     buffered_bytes: int = 0
+    unmatched: int = 0
     readers: int = 0
 
     def edits(self, data: bytes, pos: int, end: int, metadata: bool = False) -> list[Edit]:

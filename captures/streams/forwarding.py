@@ -8,8 +8,9 @@ same request; else klamm made it.
 An answer that klamm made has the number of its request. A request that klamm made has a number of its own,
 and so has the answer to it.
 
-At most 4096 frames wait: beyond that the oldest is taken as passed, and its row says so. The bytes kept for
-comparing count as buffered (framing.py); where these are too many, frames are compared by id and size.
+At most 4096 frames of a side wait, and 100 where 65,536 of all connections do: beyond that the oldest is
+taken as passed, and its row says so. The bytes kept for comparing count as buffered (framing.py); where these
+are too many, frames are compared by id and size.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ from klamm.captures.streams.framing import MOST_BUFFERED, Framed, Stream
 from klamm.captures.streams.resync import PendingRequest, request_in, response_in
 from klamm.decoders.schema import Side
 
-MOST_UNMATCHED = 4096
+MOST_UNMATCHED = 4096  # frames of one side of a connection
+ALL_UNMATCHED = 65_536  # of all readers together, some 700 bytes of memory each; beyond it each side has
+LEAST_UNMATCHED = 100  # only so many
 CORRELATION_AT = {"request": 4, "response": 0}  # in a frame
 UNSEEN = "it was not seen in time how it was forwarded"
 
@@ -82,6 +85,7 @@ class Forwarding:
     def came(self, side: Side, frames: Iterable[Framed]) -> list[Captured]:
         reader, unmatched = self.reader, self.unmatched[side]
         pending = self.pending if side == "request" else reader.pending
+        keeping, before = reader.keeping, len(unmatched)
         for frame in frames:
             row = reader.row(side, frame, pending)
             data, start, end, *_ = frame
@@ -89,12 +93,14 @@ class Forwarding:
                 unmatched.append(Unmatched(row, None, settled=True))
             elif side == "response" and row.exchange >= 0 and not self._awaited(row.exchange):
                 unmatched.append(Unmatched(row._replace(fate="withheld"), None, settled=True))
-            elif reader.keeping.buffered_bytes > MOST_BUFFERED:
+            elif keeping.buffered_bytes > MOST_BUFFERED:
                 unmatched.append(Unmatched(row, None))
             else:
                 unmatched.append(Unmatched(row, data[start:end]))
-                reader.keeping.buffered_bytes += end - start
-        return self._settle(side, max(0, len(unmatched) - MOST_UNMATCHED), "passed", UNSEEN)
+                keeping.buffered_bytes += end - start
+        keeping.unmatched += len(unmatched) - before
+        most = MOST_UNMATCHED if keeping.unmatched <= ALL_UNMATCHED else LEAST_UNMATCHED
+        return self._settle(side, max(0, len(unmatched) - most), "passed", UNSEEN)
 
     def sent(self, side: Side, data: bytes, time_ns: int) -> list[Captured]:
         rows: list[Captured] = []
@@ -177,7 +183,7 @@ class Forwarding:
     def _known(self, side: Side, index: int, row: Captured) -> list[Captured]:
         """One frame is settled, and so are those before it: they were withheld."""
         rows = self._settle(side, index) if index else []
-        self.reader.keeping.buffered_bytes -= len(self.unmatched[side].popleft().data or b"")
+        self._oldest(side)
         rows.append(row)
         return rows + self._settle(side, 0) if self.unmatched[side] else rows
 
@@ -187,10 +193,16 @@ class Forwarding:
         """
         unmatched, rows = self.unmatched[side], list[Captured]()
         while unmatched and (len(rows) < count or unmatched[0].settled):
-            one = unmatched.popleft()
-            self.reader.keeping.buffered_bytes -= len(one.data or b"")
+            one = self._oldest(side)
             rows.append(one.row if one.settled else one.row._replace(fate=fate, text=text))
         return rows
+
+    def _oldest(self, side: Side) -> Unmatched:
+        """Remove it."""
+        one, keeping = self.unmatched[side].popleft(), self.reader.keeping
+        keeping.unmatched -= 1
+        keeping.buffered_bytes -= len(one.data or b"")
+        return one
 
 
 def _same(one: Unmatched, side: Side, frame: Framed) -> bool:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from klamm.proxy.session.connection import Connection
+from klamm.proxy.session.framed import body_offset
 from klamm.proxy.session.memory import ApiMemory
 from klamm.proxy.session.observing.listeners import Listeners, want_bodies
-from klamm.proxy.session.rule_orders import RuleOrders, body_offset
+from klamm.proxy.session.rule_orders import RuleOrders
 from klamm.rules.frame import Frame
 
 

@@ -79,7 +79,9 @@ class PendingRequests:
         size = REQUEST * self.count()
         if self.made:
             size += sum([len(piece) for piece in self.made if isinstance(piece, bytes | memoryview)])
-        if self.answer_orders is not None or self.frame is not None:
+        if self.frame is not None or (
+            self.answer_orders is not None and self.answer_orders.request is not None
+        ):
             size += self.length
         return size
 

@@ -7,10 +7,11 @@ from typing import Any
 from klamm.decoders import encode
 from klamm.proxy.session.connection import Connection
 from klamm.proxy.session.effects import Effect, Hold, Piece
+from klamm.proxy.session.framed import sized
 from klamm.proxy.session.line import Until
 from klamm.proxy.session.paused import Decision, Paused, Refuse, Resume, Undecidable, Withhold
 from klamm.proxy.session.pending import PendingRequests
-from klamm.proxy.session.rule_orders import RuleOrders, sized
+from klamm.proxy.session.rule_orders import RuleOrders
 from klamm.rules.errors.answers import NoPlace, edit_answer, error_answer
 from klamm.rules.orders import FOREVER
 from klamm.rules.plan import PRODUCE

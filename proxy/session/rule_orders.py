@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from klamm.decoders import API, DecodeError, decode, encode
-from klamm.decoders.compile import UNREADABLE, skip_tags
 from klamm.decoders.framing import SIZE
 from klamm.proxy.session import effects
 from klamm.proxy.session.connection import Connection
 from klamm.proxy.session.effects import Effect, Piece, To
+from klamm.proxy.session.framed import body_offset, sized
 from klamm.proxy.session.line import PausedPlace
 from klamm.proxy.session.memory import NO_PATTERN, ApiMemory
 from klamm.proxy.session.paused import Paused
@@ -51,20 +51,25 @@ TO: dict[Side, To] = {"request": "broker", "response": "client"}
 
 
 class Asked(NamedTuple):
-    """A request that rules act on. `head`: its bytes before the body; `acts`: actions on its answer."""
+    """A request that rules act on. `head`: its bytes before the body; `acts`: actions on its answer, which
+    may need the request (`needed`).
+    """
 
     memory: ApiMemory
     head: bytes
     body: bytes
     correlation_id: int
     acts: Acts
+    needed: bool
     now: int
 
 
 class AnswerOrders(NamedTuple):
-    """Decisions about an answer, made when its request came. `swallow`: the client does not get it."""
+    """Decisions about an answer, made when its request came. `request`: None where none of them needs it.
+    `swallow`: the client does not get the answer.
+    """
 
-    request: Frame
+    request: Frame | None
     acts: Acts = ()
     swallow: bool = False
 
@@ -192,11 +197,12 @@ class RuleOrders:
         self._mute_channel(orders, now)
         acts: list[Act] = []
         runs: list[PendingRequests] = []
-        times = 1
+        times, needed = 1, memory.concerns[1] is not None
         for order in orders:
             match order:
-                case OnAnswer(act):
-                    acts.append(act)
+                case OnAnswer():
+                    acts.append(order.act)
+                    needed = needed or order.needs_request
                 case Twice():
                     times = 2
                 case Keep():
@@ -216,14 +222,14 @@ class RuleOrders:
                     done = self._carry(order, pieces, "request", head, frame)
                     if done:
                         return pieces, runs
-        asked = Asked(memory, head, body, correlation, tuple(acts), now)
+        asked = Asked(memory, head, body, correlation, tuple(acts), needed, now)
         return self._send(asked, frame, orders, times, pieces)
 
     def _send(
         self, asked: Asked, frame: Frame, orders: list[Order], times: int, pieces: list[Piece | Effect]
     ) -> tuple[list[Piece | Effect], list[PendingRequests]]:
         """Send a request as the orders have changed it: once or twice, now or after a person's decision."""
-        memory, head, body, correlation, acts, now = asked
+        memory, head, body, correlation, acts, needed, now = asked
         whole, answered = sized(head, frame.body), memory.summary.answered
         awaits, pause, held = _is_answered(orders, frame, answered), pause_of(orders), None
         if pause is None:
@@ -239,8 +245,8 @@ class RuleOrders:
             return pieces, [self.made(memory, values, correlation, acts, frame, now)]
         if not awaits:
             return pieces, []
-        first = AnswerOrders(frame, acts) if acts or held else None
-        second = AnswerOrders(frame, (), True)
+        first = AnswerOrders(frame if needed or held else None, acts) if acts or held else None
+        second = AnswerOrders(None, (), True)
         decided = [first if answered else second] + [second] * (times - 1)
         size = len(whole) - 4
         summary = memory.summary.treated(frame.treatment)
@@ -375,19 +381,6 @@ class RuleOrders:
         frame = Frame(API[plan.key], plan.version, side, body, memory.client_id, self.peer, now, request)
         frame.names, frame.header_bytes = self.gate.name_of, header_bytes
         return frame
-
-
-def sized(head: bytes, body: bytes) -> bytes:
-    """The frame of a header and a body. `head` begins with a size field, which is set anew."""
-    return SIZE.pack(len(head) - 4 + len(body)) + head[4:] + body
-
-
-def body_offset(data: bytes, tagged: bool) -> int:
-    """The offset of a response's body; a header that does not decode counts as one without tags."""
-    try:
-        return skip_tags(data, 9, len(data), data[8]) if tagged else 8
-    except UNREADABLE:
-        return 8
 
 
 def _is_answered(orders: list[Order], frame: Frame, answered: bool) -> bool:

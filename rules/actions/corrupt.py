@@ -67,7 +67,7 @@ class Corrupt:
             case "field":
                 return edited(frame, self._paths, lambda _, field, __, on: _random(field, on.version, draw))
         if frame.side == "request" and self.of == "answer":
-            return [OnAnswer(lambda answer: self._raw(answer, draw))]
+            return [OnAnswer(lambda answer: self._raw(answer, draw), needs_request=False)]
         return self._raw(frame, draw)
 
     def _paths(self, fields: tuple[Field, ...], version: int) -> list[Path]:

@@ -41,7 +41,7 @@ class Delay:
     def act(self, frame: Frame, draw: Draw) -> Iterable[Order]:
         later = Later(max(0, round(self._time(draw))))
         if frame.side == "request" and self.of == "answer" and is_answered(frame):
-            return [OnAnswer(lambda _: [later])]
+            return [OnAnswer(lambda _: [later], needs_request=False)]
         return [later]
 
     def _time(self, draw: Draw) -> float:

@@ -27,7 +27,9 @@ class Dropping:
     """The broker gets the request all the same."""
 
     def act(self, frame: Frame, draw: Draw) -> Iterable[Order]:
-        return [OnAnswer(lambda _: [Drop()])] if self.sent and frame.side == "request" else [Drop()]
+        if self.sent and frame.side == "request":
+            return [OnAnswer(lambda _: [Drop()], needs_request=False)]
+        return [Drop()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +81,9 @@ class Disconnect:
             return self._cut(frame)
         if self.when == "before":
             return [Cut(self.how)]
-        return [OnAnswer(self._cut)] if is_answered(frame) else [Cut(self.how, None)]
+        if is_answered(frame):
+            return [OnAnswer(self._cut, needs_request=False)]
+        return [Cut(self.how, None)]
 
     def _cut(self, answer: Frame) -> list[Order]:
         sent = {"mid frame": 4 + len(answer.body) // 2, "answered": None}.get(self.when, 0)

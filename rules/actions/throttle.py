@@ -32,8 +32,9 @@ def throttled(frame: Frame, ns: int) -> list[Order]:
     """
     if frame.side == "response":
         return [MuteChannel(ns), *announced(frame, ns)]
-    told = [OnAnswer(lambda answer: throttled(answer, ns))] if is_answered(frame) else []
-    return [MuteChannel(ns), *told]
+    if not is_answered(frame):
+        return [MuteChannel(ns)]
+    return [MuteChannel(ns), OnAnswer(lambda answer: throttled(answer, ns), needs_request=False)]
 
 
 @dataclass(frozen=True, slots=True)

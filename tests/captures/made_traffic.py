@@ -51,7 +51,7 @@ def play(
     reader = ConnectionReader(CONNECTION, keeping or Keeping("keep"), mid_stream)
     rows = [row for step in steps for row in take(reader, step, cut)]
     rows += reader.end(0, "over")
-    assert reader.keeping.buffered_bytes == 0
+    assert (reader.keeping.buffered_bytes, reader.keeping.unmatched) == (0, 0)
     return rows
 
 

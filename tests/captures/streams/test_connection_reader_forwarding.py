@@ -111,7 +111,7 @@ def test_a_frame_that_never_goes_on_is_withheld_when_a_later_one_does_or_the_con
     ]  # fmt: skip
     assert take(reader, asks(third)) == []
     assert cells(reader.end(0, "")) == [("request", 2, "withheld")]
-    assert reader.keeping.buffered_bytes == 0
+    assert (reader.keeping.buffered_bytes, reader.keeping.unmatched) == (0, 0)
 
 
 @pytest.mark.parametrize("cut", CUTS)
@@ -147,7 +147,7 @@ def test_the_streams_are_one_again_when_nothing_is_pending(cut: Any) -> None:
     take(reader, asks(one, heartbeat(1, 5).request), cut)
     take(reader, answers(one, heartbeat(1, 5).answer), cut)
     assert reader.forwarding is None
-    assert reader.keeping.buffered_bytes == 0
+    assert (reader.keeping.buffered_bytes, reader.keeping.unmatched) == (0, 0)
 
 
 def test_the_streams_are_one_again_in_the_middle_of_the_same_frame() -> None:
@@ -193,6 +193,22 @@ def test_frames_that_wait_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     reader = ConnectionReader(CONNECTION, Keeping("keep"))
     rows = [row for number in range(20) for row in take(reader, asks(heartbeat(number)))]
     assert [(row.exchange, row.text) for row in rows] == [(number, forwarding.UNSEEN) for number in range(15)]
+
+
+def test_frames_of_all_connections_that_wait_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(forwarding, "ALL_UNMATCHED", 30)
+    monkeypatch.setattr(forwarding, "LEAST_UNMATCHED", 4)
+    keeping = Keeping("keep")
+    readers = [ConnectionReader(CONNECTION._replace(number=number), keeping) for number in range(20)]
+    taken = [
+        [row for number in range(10) for row in take(reader, asks(heartbeat(number)))] for reader in readers
+    ]
+    assert [len(rows) for rows in taken] == [0] * 3 + [6] * 17, "those that came first keep their places"
+    assert keeping.unmatched == 3 * 10 + 17 * 4
+    assert {row.text for rows in taken for row in rows} == {forwarding.UNSEEN}
+    for reader in readers:
+        reader.end(0, "over")
+    assert (keeping.unmatched, keeping.buffered_bytes) == (0, 0)
 
 
 def test_bytes_that_wait_to_be_compared_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -243,7 +259,7 @@ def tapped(seed: int, monkeypatch: pytest.MonkeyPatch, cut: Any = None) -> Tappe
     talk = rulings.play(seed, cut).talk
     assert isinstance(talk, Tapped)
     talk.rows += talk.reader.end(0, "over")
-    assert talk.reader.keeping.buffered_bytes == 0
+    assert (talk.reader.keeping.buffered_bytes, talk.reader.keeping.unmatched) == (0, 0)
     return talk
 
 

@@ -11,7 +11,7 @@ from klamm.rules.expressions import parse
 from klamm.rules.frame import Frame
 from klamm.rules.glob import Glob
 from klamm.rules.orders import FOREVER, OnAnswer, Raw, Shape
-from klamm.rules.rule import When
+from klamm.rules.rule import Action, When
 from tests.proxy.ruling.ruled import Talk, act, engine_of, frames, rule, ruled
 from tests.proxy.traffic import at_random, byte_by_byte, exchange, fetch, kinds, metadata, produce, whole
 
@@ -170,6 +170,33 @@ def test_a_delay_counts_from_when_an_answer_or_a_request_came() -> None:
     talk.broker((one.answer or b"")[:half], now=10 * MS)
     talk.broker((one.answer or b"")[half:], now=12 * MS)
     assert talk.outcome.events == (Hold("broker", 4 * MS), Hold("client", 15 * MS))
+
+
+LARGE = 1_000_000  # bytes
+
+
+@pytest.mark.parametrize(
+    ("does", "kept"),
+    [
+        (act("delay", 5 * MS), False),
+        (act("disconnect"), False),
+        (act("throttle", 5 * MS), False),
+        (act("corrupt", "truncate"), False),
+        (act("error", 6, applied=True), True),
+    ],
+    ids=lambda one: getattr(one, "name", None),
+)
+def test_a_request_is_kept_until_its_answer_comes_only_where_that_needs_it(does: Action, kept: bool) -> None:
+    talk = Talk(ruled(rule(does, api="Produce")))
+    talk.client(produce(9, 1, size=LARGE))
+    assert (talk.session.connection.pending.weight > LARGE) == kept
+
+
+def test_a_request_is_kept_where_rules_look_at_answers() -> None:
+    answers = rule(act("error", 6), api="Produce", side="response", name="answers")
+    talk = Talk(ruled(rule(act("delay", 5 * MS), api="Produce"), answers))
+    talk.client(produce(9, 1, size=LARGE))
+    assert talk.session.connection.pending.weight > LARGE
 
 
 @pytest.mark.parametrize(
