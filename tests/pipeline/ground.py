@@ -11,7 +11,8 @@ NAME is a module in a folder of tests/pipeline/misbehaviour, or `all`. Such a mo
 and may have
 
     SUBJECTS = ("broker 3",)        what findings without a client may be about, besides its topics and groups
-    LISTENER = "SASL_PLAINTEXT"     its bootstrap address is of this listener, through klamm (kraft.USERS)
+    LISTENER = "SASL_PLAINTEXT"     its bootstrap address is of this listener, through klamm (kraft.USERS);
+                                    UNORDERED: of PLAINTEXT, and klamm's brokers hold Fetch answers back
     DIRECT = True                   the environment variable KLAMM_DIRECT is the brokers' own address
     def environment(cluster, seconds)
         runs in a thread of the ground meanwhile; it may pause and continue a broker (SIGSTOP and SIGCONT to
@@ -26,7 +27,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from importlib import import_module
 from pathlib import Path
@@ -40,8 +41,12 @@ from tests.e2e.captures.tcpdump import tcpdump
 from tests.e2e.klamm_process import COMMAND, Klamm
 from tests.pipeline import healthy
 from tests.pipeline.facts import Facts, facts
+from tests.strangers.changing import Asked, Body, Late, changing
 
 LISTENERS = ("PLAINTEXT", "SASL_PLAINTEXT")
+UNORDERED = "UNORDERED"  # PLAINTEXT behind a proxy by which other answers come before those to Fetch
+NAMES = {"PLAINTEXT": "kafka", "SASL_PLAINTEXT": "kafka-sasl", UNORDERED: "kafka-unordered"}  # for klamm
+FORESEEN = ("out_of_order",)  # problems that klamm is to meet
 SETTINGS = {"auto.create.topics.enable": "true", "min.insync.replicas": "2"}
 FOLDER = Path(__file__).resolve().parent / "misbehaviour"
 EACH_S = 0.8  # between the starts of two clients: all at once, they starve each other on a small machine
@@ -70,7 +75,7 @@ class Played(NamedTuple):
 
 
 class Ground:
-    """A running cluster, and a klamm with a bootstrap address for each of its listeners."""
+    """A running cluster, and a klamm with a bootstrap address for each of NAMES."""
 
     def __init__(self, folder: Path, cluster: Cluster, klamms: dict[str, Klamm]) -> None:
         self.folder, self.cluster, self.klamms = folder, cluster, klamms
@@ -175,16 +180,25 @@ def names() -> list[str]:
     return [stem for stem in stems if hasattr(misbehaviour(stem), "CLIENT_ID")]
 
 
+def late_fetches(asked: Asked, body: bytes) -> Body:
+    """Answers to Fetch come behind those to later requests."""
+    return Late(body) if asked.api == "Fetch" else body
+
+
 @contextmanager
-def klamm_with_capture(folder: Path, cluster: Cluster, records: str = "hash") -> Iterator[dict[str, Klamm]]:
-    """One klamm, by listener; it captures from its start to its end into `folder`/capture."""
+def klamm_with_capture(
+    folder: Path, cluster: Cluster, bootstraps: Mapping[str, str], records: str = "hash"
+) -> Iterator[dict[str, Klamm]]:
+    """One klamm, by listener, in front of `bootstraps`; it captures from its start to its end into
+    `folder`/capture.
+    """
     admin = f"{HOST}:{free_ports()}"
-    ports = {listener: free_block() for listener in LISTENERS}
+    ports = {listener: free_block() for listener in bootstraps}
     config = {
         "clusters": [
             {
-                "name": name(listener),
-                "bootstrap": cluster.bootstrap(listener),
+                "name": NAMES[listener],
+                "bootstrap": bootstraps[listener],
                 "listen": f"{HOST}:{port}-{port + BLOCK - 1}",
             }
             for listener, port in ports.items()
@@ -194,12 +208,12 @@ def klamm_with_capture(folder: Path, cluster: Cluster, records: str = "hash") ->
     }
     (folder / "klamm.yaml").write_text(json.dumps(config))
     process = Process([str(COMMAND), "run", "--config", str(folder / "klamm.yaml")], folder / "klamm.log")
-    klamms = {listener: Klamm(process, HOST, port, admin) for listener, port in ports.items()}
+    klamms = {listener: Klamm(process, HOST, port, admin, FORESEEN) for listener, port in ports.items()}
 
     def knows_all() -> bool:
         found = json.loads(klamms["PLAINTEXT"].get("/v1/brokers"))
         return sum(
-            node["cluster"] == name("PLAINTEXT") and node["kind"] == "broker" for node in found
+            node["cluster"] == NAMES["PLAINTEXT"] and node["kind"] == "broker" for node in found
         ) == len(cluster.brokers)
 
     try:
@@ -209,11 +223,6 @@ def klamm_with_capture(folder: Path, cluster: Cluster, records: str = "hash") ->
         yield klamms
     finally:
         process.stop(patience_s=30)
-
-
-def name(listener: str) -> str:
-    """klamm's name for the cluster on a listener."""
-    return "kafka" if listener == "PLAINTEXT" else "kafka-sasl"
 
 
 @contextmanager
@@ -226,7 +235,13 @@ def ground(folder: Path, records: str = "hash") -> Iterator[Ground]:
             kraft_cluster(folder / "brokers", listeners=LISTENERS, settings=SETTINGS)
         )
         healthy.settle(cluster)
-        yield Ground(folder, cluster, stack.enter_context(klamm_with_capture(folder, cluster, records)))
+        brokers = {node_id: cluster.address(node_id) for node_id in cluster.brokers}
+        unordered = stack.enter_context(changing(brokers, late_fetches))
+        bootstraps = {listener: cluster.bootstrap(listener) for listener in LISTENERS} | {
+            UNORDERED: unordered
+        }
+        klamms = stack.enter_context(klamm_with_capture(folder, cluster, bootstraps, records))
+        yield Ground(folder, cluster, klamms)
 
 
 @contextmanager

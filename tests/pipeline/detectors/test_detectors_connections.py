@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from importlib import import_module
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,8 +15,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from klamm.decoders import API
+from klamm.captures.streams.blanking import Keeping
+from klamm.captures.streams.connection_reader import ConnectionReader
+from klamm.decoders import API, encode
 from klamm.decoders.error_codes import ERRORS
+from klamm.decoders.headers import request_frame, response_frame
+from klamm.decoders.schema import Side
+from klamm.pipeline.detectors.connections import out_of_order_answers as detector
 from klamm.pipeline.detectors.connections.unexplained_errors import (
     ELSEWHERE,
     NORMAL,
@@ -26,10 +32,15 @@ from klamm.pipeline.detectors.connections.unexplained_errors import (
 from klamm.pipeline.detectors.finding import Finding, findings
 from klamm.pipeline.detectors.registry import DETECTORS
 from klamm.pipeline.schemas import TABLES
+from klamm.pipeline.tables import Tables
+from tests.captures.rows import MS, START_NS, connection, written
 
 START = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 COMMON = {"capture": "c", "cluster": "kafka", "broker": "2", "client": "10.0.0.1:5000"}
-REQUEST = {"request_bytes": 100, "awaits": True, "answered": True, "latency_ms": 5.0, "turn_ms": 0.0}
+PASSED = {"request_fate": "passed", "response_fate": "passed"}
+REQUEST = PASSED | {
+    "request_bytes": 100, "awaits": True, "answered": True, "latency_ms": 5.0, "turn_ms": 0.0
+}  # fmt: skip
 CONNECTION = {"requests": 10, "responses": 10, "lost": 0, "why": "closed by client"}
 DEFAULTS: dict[str, dict[str, Any]] = {
     "exchanges": COMMON | REQUEST | {"version": 12, "errors": [], "topics": []},
@@ -201,6 +212,25 @@ def unanswered_requests(rows: Rows) -> None:
             rows.add("exchanges", client_id, at_s + 1, connection=of, api="Produce", latency_ms=2000.0)
 
 
+def out_of_order_answers(rows: Rows) -> None:
+    """A request 100 ms after another one on the same connection, and when they were answered."""
+    unanswered = {"answered": False, "latency_ms": None}
+    for cluster, first_ms, then_ms, first, then in (
+        ("order +", 110.001, 10.0, {}, {}),
+        ("order same -", 110.0, 10.0, {}, {}),
+        ("order kept -", 110.0, 20.0, {}, {}),
+        ("order first made -", 200.0, 10.0, {"response_fate": "made"}, {}),
+        ("order then made -", 200.0, 10.0, {}, {"response_fate": "made"}),
+        ("order made by klamm -", 200.0, 10.0, {}, {"request_fate": "made"}),
+        ("order unanswered -", None, 10.0, unanswered, {}),
+        ("order acks 0 -", None, 10.0, {"awaits": False, **unanswered}, {}),
+        ("order elsewhere -", 200.0, 10.0, {}, {"connection": -100}),
+    ):
+        place = {"cluster": cluster, "broker": "3", "connection": rows.number + 1}
+        rows.add("exchanges", "steady -", 0, **place | {"api": "Fetch", "latency_ms": first_ms} | first)
+        rows.add("exchanges", "steady -", 0.1, **place | {"api": "Produce", "latency_ms": then_ms} | then)
+
+
 def authentication_failures(rows: Rows) -> None:
     failed = {"auth_error": "SASL_AUTHENTICATION_FAILED"}
     for client_id, failures, successes in (("auth +", 5, 5), ("auth few -", 4, 0), ("auth share -", 5, 6)):
@@ -255,8 +285,8 @@ def unknown_topics(rows: Rows) -> None:
 
 
 CASES = (
-    metadata_storm, connection_churn, old_clients, client_ids, slow_brokers, unanswered_requests,
-    authentication_failures, auto_created_topics, unexplained_errors, unknown_topics,
+    metadata_storm, connection_churn, old_clients, client_ids, slow_brokers, out_of_order_answers,
+    unanswered_requests, authentication_failures, auto_created_topics, unexplained_errors, unknown_topics,
 )  # fmt: skip
 NAMES = [case.__name__ for case in CASES]
 
@@ -280,6 +310,7 @@ def named(spark: SparkSession, rows: Rows) -> list[Finding]:
 def test_each_detector_names_clients_at_its_thresholds_and_none_just_below(spark: SparkSession) -> None:
     rows = Rows()
     expected = {(cluster, "broker 3", "slow_brokers") for cluster in ("slow +", "slow follower +")}
+    expected.add(("order +", "broker 3", "out_of_order_answers"))
     for case in CASES:
         before = {name: len(of) for name, of in rows.of.items()}
         case(rows)
@@ -302,6 +333,47 @@ def test_each_detector_names_clients_at_its_thresholds_and_none_just_below(spark
         "1 of 2 Produce requests were answered INVALID_TIMESTAMP: a record's timestamp is too far from the "
         "broker's clock; topic orders; see message.timestamp.after.max.ms, message.timestamp.before.max.ms",
     )
+
+
+def test_answers_are_in_the_order_in_which_the_broker_sent_them(spark: SparkSession, tmp_path: Path) -> None:
+    """Two requests on each connection. One broker answers out of order; one in order, but rules delay its
+    answers; one the second request alone, as klamm answers the first; one both in one packet.
+    """
+    connections = {broker: connection(number, broker) for number, broker in enumerate("1234")}
+    readers = {broker: ConnectionReader(one, Keeping()) for broker, one in connections.items()}
+    first, second = (_beat(number, "request") for number in (0, 1))
+    to_first, to_second = (_beat(number, "response") for number in (0, 1))
+    rows = [row for broker in "124" for row in readers[broker].feed("request", first + second, START_NS)]
+    rows += readers["1"].feed("response", to_second, START_NS + 10 * MS)
+    rows += readers["1"].feed("response", to_first, START_NS + 20 * MS)
+    rows += readers["2"].feed("response", to_first, START_NS + 10 * MS, forwarded=False)
+    rows += readers["2"].feed("response", to_second, START_NS + 20 * MS, forwarded=False)
+    rows += readers["2"].sent("response", to_first + to_second, START_NS + 90 * MS)
+    rows += readers["3"].feed("request", first + second, START_NS, forwarded=False)
+    rows += readers["3"].sent("request", second, START_NS)
+    rows += readers["3"].feed("response", to_second, START_NS + 10 * MS, forwarded=False)
+    rows += readers["3"].sent("response", to_first + to_second, START_NS + 90 * MS)
+    rows += readers["4"].feed("response", to_second + to_first, START_NS + 10 * MS)
+    captured = Tables(spark, str(written(tmp_path / "a.arrow", rows)))
+    made = [
+        (one.broker, one.exchange) for one in captured.exchanges.where("response_fate = 'made'").collect()
+    ]
+    assert (made, captured.exchanges.where("answered").count()) == ([("3", 0)], 8)
+    (found,) = findings(captured, [detector.DETECTOR]).found
+    assert (found.subject, found.count, found.what) == (
+        "broker 1",
+        1,
+        "sent 1 answers before those to earlier requests, on 1 connection(s), most often one to Heartbeat "
+        "before one to Heartbeat; a client of these connections is `app`",
+    )
+
+
+def _beat(correlation_id: int, side: Side) -> bytes:
+    """A Heartbeat, or the answer to one."""
+    if side == "response":
+        return response_frame(API["Heartbeat"], 0, correlation_id, bytes(2))
+    body = encode({"group_id": "g", "generation_id": 1, "member_id": "m"}, "Heartbeat", 0, "request")
+    return request_frame(API["Heartbeat"], 0, correlation_id, "app", body)
 
 
 def test_what_is_left_to_other_detectors_are_errors_and_detectors_that_there_are() -> None:
