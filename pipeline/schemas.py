@@ -25,6 +25,7 @@ class Table(NamedTuple):
 
 
 BODY, VARIANT = "body", "variant"  # of a frame, as JSON or as Spark has it
+UNDECODABLE = "undecodable"  # why a body does not end as its layout does
 ERRORS = "array<struct<code: smallint, name: string, count: int>>"
 EVIDENCE = "array<struct<time: timestamp, capture: string, connection: bigint, exchange: bigint>>"
 
@@ -86,6 +87,12 @@ FRAMES = Table(
             "body", "string", "JSON: its fields; records and secrets as their sizes", "it could not be read"
         ),
         PRINCIPAL,
+        Column(
+            UNDECODABLE,
+            "string",
+            "where and why its body does not end as its layout does",
+            "it does, or only its size was kept",
+        ),
     ),
 )
 

@@ -16,7 +16,7 @@ from klamm.pipeline.bodies.naming import marks_of
 from klamm.pipeline.bodies.naming_columns import TYPES, names, with_names
 from klamm.pipeline.bodies.one_by_one import NAMED, Bodies, as_text, rows_of
 from klamm.pipeline.bodies.swept_frames import SweptFrames, swept_frames
-from klamm.pipeline.schemas import BODY, VARIANT
+from klamm.pipeline.schemas import BODY, UNDECODABLE, VARIANT
 
 KINDS = TYPES | {BODY: pa.string(), VARIANT: variants.TYPE}
 
@@ -37,8 +37,8 @@ class Decoding:
         self._has_names, self._has_variants = not {*NAMED}.isdisjoint(columns), VARIANT in columns
         self._made = [*(NAMED if self._has_names else ()), *((BODY, VARIANT) if self._has_variants else ())]
         self._slowly = Bodies(frozenset(self._made), False) if self._made else None
-        has_bodies = BODY in columns and not self._has_variants
-        self._bodies = Bodies(frozenset({BODY}), typed, content) if has_bodies else None
+        singly = {BODY, UNDECODABLE}.intersection(columns).difference(self._made)
+        self._singly = Bodies(frozenset(singly), typed, content) if singly else None
         self._topic_names = topic_names
 
     def columns(self, frames: pa.RecordBatch) -> dict[str, Any]:
@@ -46,7 +46,7 @@ class Decoding:
         found: dict[str, Any] = {} if self._slowly is None else self._swept(frames, self._slowly)
         if self._has_names and self._topic_names is not None:
             found["topics"] = with_names(found["topics"], found["topic_ids"], self._topic_names)
-        return found | (self._bodies.columns(rows_of(frames)) if self._bodies else {})
+        return found | (self._singly.columns(rows_of(frames)) if self._singly else {})
 
     def _swept(self, frames: pa.RecordBatch, slowly: Bodies) -> dict[str, pa.Array]:
         places, found = [], []

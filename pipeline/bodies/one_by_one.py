@@ -13,15 +13,17 @@ from klamm.captures.frames import RESPONSE_BYTES, body_of
 from klamm.captures.storage.arrow.decoding import column_values
 from klamm.captures.streams.cutting import filled
 from klamm.decoders import API, DecodeError
-from klamm.decoders.body import decode_prefix
+from klamm.decoders.body import decode_prefix, is_whole
 from klamm.decoders.compile import UNREADABLE
 from klamm.decoders.headers import answered_version
+from klamm.decoders.oddity import oddity
 from klamm.decoders.payloads import group_payload
 from klamm.decoders.schema import RECORDS, Api, Side, marked
 from klamm.decoders.text import valid_text
 from klamm.pipeline.bodies.as_json import body_json
 from klamm.pipeline.bodies.naming import Named, naming
 from klamm.pipeline.bodies.wire_types import HELD, Held
+from klamm.pipeline.schemas import BODY, UNDECODABLE
 from klamm.rules.subjects import at
 
 ALIKE_BYTES, ALIKE = 512, 4096  # bodies of up to so many bytes are remembered, so many of them
@@ -43,9 +45,13 @@ class Bodies:
 
     def __init__(self, columns: frozenset[str], typed: bool, content: bool = False) -> None:
         self._named = bool(columns.intersection(NAMED))
-        self._body: Read | None = (_typed if typed else _json) if "body" in columns else None
-        self._content = content
-        self._columns = [*(NAMED if self._named else ()), *(["body"] if self._body else ())]
+        self._body: Read | None = (_typed if typed else _json) if BODY in columns else None
+        self._content, self._odd = content, UNDECODABLE in columns
+        self._columns = [
+            *(NAMED if self._named else ()),
+            *([BODY] if self._body else ()),
+            *([UNDECODABLE] if self._odd else ()),
+        ]
         self._unread = [None] * len(self._columns)
         self._known: dict[tuple[int, int, Side, bool, bytes], list[Any]] = {}  # many bodies are equal
 
@@ -93,6 +99,9 @@ class Bodies:
                 values.append(self._body(api, version, side, body, content))
             except DecodeError:
                 values.append(None)
+        if self._odd:
+            of = api.key, version, side
+            values.append(None if is_whole(*of, body) else oddity(body, *of))
         return values
 
 

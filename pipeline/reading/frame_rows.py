@@ -20,13 +20,13 @@ from klamm.decoders import API
 from klamm.pipeline.bodies.decoding import Decoding, array
 from klamm.pipeline.bodies.one_by_one import NAMED, STORED
 from klamm.pipeline.reading.parts import Part, opening
-from klamm.pipeline.schemas import BODY, VARIANT
+from klamm.pipeline.schemas import BODY, UNDECODABLE, VARIANT
 
 SIZE = 4  # bytes of the size field, which captures do not count
 MOST_BYTES = 16 << 20  # of frames at a time, and of rows
 MOST_ROWS = 10_000  # for Spark, in a batch
 MOST_DECODED = 20_000  # frames at a time
-DECODED = frozenset({BODY, VARIANT, *NAMED})
+DECODED = frozenset({BODY, VARIANT, UNDECODABLE, *NAMED})
 # The fields of a row from which a column of `frames` is made, if their names differ.
 FROM = {
     "time": ("time_ns",),

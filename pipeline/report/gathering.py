@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from klamm.captures.captured import WITHOUT_REQUEST
 from klamm.pipeline.detectors.finding import Evidence, Findings
+from klamm.pipeline.report.gathering_bodies import OddBodies, gather_odd_bodies
 from klamm.pipeline.report.gathering_groups import ConsumerGroup, gather_groups
 
 if TYPE_CHECKING:
@@ -148,6 +149,7 @@ class Traffic:
     top_clients: list[Client] = field(default_factory=list)
     sizes: list[Size] = field(default_factory=list)
     groups: list[ConsumerGroup] = field(default_factory=list)
+    odd_bodies: list[OddBodies] = field(default_factory=list)
 
     @property
     def nodes(self) -> int:
@@ -179,6 +181,7 @@ def gather(tables: Tables, exchanges: DataFrame, plots: bool, on_progress: Calla
         with ThreadPoolExecutor(AT_ONCE) as pool:
             jobs = [pool.submit(job, exchanges, found) for job in PLOTTED]
             jobs.append(pool.submit(gather_groups, tables, found.step_us, found.groups))
+            jobs.append(pool.submit(gather_odd_bodies, tables, found.odd_bodies))
             for done in as_completed(jobs):
                 done.result()
                 on_progress()
@@ -187,7 +190,7 @@ def gather(tables: Tables, exchanges: DataFrame, plots: bool, on_progress: Calla
 
 def jobs(plots: bool) -> int:
     """The number of steps of progress that `gather` reports."""
-    return 2 + (len(PLOTTED) + 1) * plots
+    return 2 + (len(PLOTTED) + 2) * plots
 
 
 def _missing(frames: DataFrame, found: Traffic) -> None:

@@ -21,6 +21,7 @@ from klamm.captures.captured import WITHOUT_REQUEST
 from klamm.pipeline.detectors.finding import Finding
 from klamm.pipeline.report import wording
 from klamm.pipeline.report.gathering import Client, EvidenceExchange
+from klamm.pipeline.report.gathering_bodies import OddBodies
 from klamm.pipeline.report.page_groups import group_rows
 from klamm.pipeline.report.plots.plots import plots
 from klamm.pipeline.report.report import Group, Report
@@ -69,6 +70,7 @@ def page(report: Report, version: str) -> str:
         plots=drawn if traffic.exchanges else [],
         clients=clients,
         more_clients=traffic.clients - len(clients),
+        odd_bodies=[_odd_bodies(one) for one in traffic.odd_bodies],
         made=f"Made by klamm {version}, with times as they are where it ran. Plots: plotly.js (MIT).",
         style=Markup((PLACE / "page.css").read_text()),
         script=Markup(script),
@@ -179,6 +181,17 @@ def _client(one: Client, findings: Sequence[Linked]) -> dict[str, Any]:
         "sent": wording.size(one.request_bytes),
         "received": wording.size(one.response_bytes),
         "errors": f"{one.errors:,}" if one.errors else "",
+    }
+
+
+def _odd_bodies(one: OddBodies) -> dict[str, str]:
+    return {
+        "layout": f"{one.api} v{one.version} {one.side}",
+        "client": wording.client(one.client_id),
+        "broker": wording.plain(one.broker),
+        "cluster": wording.plain(one.cluster),
+        "count": f"{one.count:,}",
+        "reason": wording.plain(one.reason),
     }
 
 
