@@ -10,7 +10,7 @@ from klamm.pipeline.schemas import UNDECODABLE
 if TYPE_CHECKING:
     from klamm.pipeline.tables import Tables
 
-MOST = 40  # kinds of bodies, at most: the most frequent ones
+MOST = 40  # rows that a page has
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +28,12 @@ class OddBodies:
 
 
 def gather_odd_bodies(tables: Tables, found: list[OddBodies]) -> None:
-    """Reads every body that the capture has."""
+    """The most frequent ones, and one more than a page has if there are so many. Reads every body that the
+    capture has.
+    """
     from pyspark.sql import functions as F
 
     of = ("api", "version", "side", "cluster", "broker", "client_id")
     odd = tables.some_frames(*of, UNDECODABLE).where(F.col(UNDECODABLE).isNotNull())
     rows = odd.groupBy(*of).agg(F.count(F.lit(1)).alias("count"), F.mode(UNDECODABLE))
-    found += [OddBodies(*row) for row in rows.orderBy(F.desc("count"), *of).limit(MOST).collect()]
+    found += [OddBodies(*row) for row in rows.orderBy(F.desc("count"), *of).limit(MOST + 1).collect()]

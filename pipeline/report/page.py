@@ -21,7 +21,7 @@ from klamm.captures.captured import WITHOUT_REQUEST
 from klamm.pipeline.detectors.finding import Finding
 from klamm.pipeline.report import wording
 from klamm.pipeline.report.gathering import Client, EvidenceExchange
-from klamm.pipeline.report.gathering_bodies import OddBodies
+from klamm.pipeline.report.gathering_bodies import MOST, OddBodies
 from klamm.pipeline.report.page_groups import group_rows
 from klamm.pipeline.report.plots.plots import plots
 from klamm.pipeline.report.report import Group, Report
@@ -70,7 +70,8 @@ def page(report: Report, version: str) -> str:
         plots=drawn if traffic.exchanges else [],
         clients=clients,
         more_clients=traffic.clients - len(clients),
-        odd_bodies=[_odd_bodies(one) for one in traffic.odd_bodies],
+        odd_bodies=[_odd_bodies(one) for one in traffic.odd_bodies[:MOST]],
+        more_bodies=len(traffic.odd_bodies) > MOST,
         made=f"Made by klamm {version}, with times as they are where it ran. Plots: plotly.js (MIT).",
         style=Markup((PLACE / "page.css").read_text()),
         script=Markup(script),

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
 from pyspark.sql import SparkSession
 
 from klamm.decoders import encode
 from klamm.pipeline.report.gathering import gather, lean
-from klamm.pipeline.report.gathering_bodies import OddBodies
+from klamm.pipeline.report.gathering_bodies import MOST, OddBodies
 from klamm.pipeline.report.page import page
 from klamm.pipeline.tables import Tables
 from tests.captures.rows import Talk, connection, in_time, written
@@ -46,6 +47,18 @@ def test_the_page_counts_them_by_layout_client_and_broker_with_the_reason(
     assert rows[0] == ["Heartbeat", "v0", "response", "app", "1", "2", *REASON.split()]
     assert rows[1][-len(REASON.split()) - 2 :] == ["2", "1", *REASON.split()]
     assert SCRIPT not in text
+
+
+@pytest.mark.parametrize("kinds", [MOST, MOST + 1])
+def test_where_there_are_too_many_kinds_the_page_says_that_there_are_others(kinds: int) -> None:
+    traffic = report().traffic
+    traffic.odd_bodies = [
+        OddBodies("Heartbeat", 0, "response", "kafka", "1", f"app-{number}", 9, REASON)
+        for number in range(kinds)
+    ]
+    text = page(report(traffic=traffic), "1.2")
+    assert text.count(REASON) == MOST
+    assert ("and others that came less often" in text) is (kinds > MOST)
 
 
 def test_a_page_without_such_bodies_has_no_word_of_them() -> None:
