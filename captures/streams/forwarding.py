@@ -169,9 +169,17 @@ class Forwarding:
         return any(asked[1] == number for asked in self.pending)
 
     def _answered(self, number: int) -> None:
-        if self._awaited(number):
-            while self.pending.popleft()[1] != number:
-                pass
+        """The client has the answer to this request. To earlier ones it gets none any more, but where the
+        broker answers out of order.
+        """
+        if not self._awaited(number):
+            return
+        earlier: list[PendingRequest] = []
+        while (asked := self.pending.popleft())[1] != number:
+            earlier.append(asked)
+        if earlier:
+            due = {asked[1] for asked in self.reader.pending}
+            self.pending.extendleft(asked for asked in reversed(earlier) if asked[1] in due)
 
     def _withheld(self, number: int) -> list[Captured]:
         """klamm has answered a request itself: if it was not forwarded yet, it never is."""

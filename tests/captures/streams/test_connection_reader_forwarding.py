@@ -90,6 +90,23 @@ def test_a_request_that_klamm_answers_is_withheld_and_its_answer_made(cut: Any) 
     assert (rows[1].api_key, rows[1].client_id) == (12, "app")
 
 
+@pytest.mark.parametrize("cut", CUTS)
+def test_answers_out_of_order_pass_and_one_that_the_client_does_not_get_is_withheld(cut: Any) -> None:
+    first, second, third = (heartbeat(number) for number in (1, 2, 3))
+    steps = [
+        *(asks(one, one.request) for one in (first, second, third)),
+        answers(third, third.answer),
+        answers(first, first.answer),
+        answers(second),
+        *exchange_steps(heartbeat(4)),
+    ]
+    rows = play(steps, cut)
+    assert [cell for cell in cells(rows) if cell[0] == "response"] == [
+        ("response", 2, "passed"), ("response", 0, "passed"), ("response", 1, "withheld"),
+        ("response", 3, "passed"),
+    ]  # fmt: skip
+
+
 def test_a_made_answer_finds_its_request_though_all_ids_are_the_same() -> None:
     first, second = heartbeat(0, error_code=27), metadata(1, 0)
     both = Step("request", first.request + second.request, [("request", second.request)])
