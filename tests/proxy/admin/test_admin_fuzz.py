@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import chdir
 from copy import deepcopy
 from typing import Any
 
@@ -28,8 +29,9 @@ CHECKS: list[Any] = checks.CHECKS.get_by_names(KINDS.split())
 
 
 @pytest.fixture(scope="module")
-def address() -> Iterator[str]:
-    with in_thread() as it:
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Captures of any name begin in the working directory."""
+    with chdir(tmp_path_factory.mktemp("here")), in_thread() as it:
         yield f"http://{it.klamm.admin}"
 
 
@@ -44,9 +46,7 @@ def fuzz(operation: Operation, address: str, mode: GenerationMode) -> set[int]:
     statuses = set()
 
     @given(case=operation.as_strategy(generation_mode=mode))
-    @settings(
-        max_examples=15, deadline=None, derandomize=True, database=None, suppress_health_check=[*HealthCheck]
-    )
+    @FEW
     def each(case: schemathesis.Case) -> None:
         response = case.call(base_url=address)
         statuses.add(response.status_code)
