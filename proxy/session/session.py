@@ -154,5 +154,8 @@ def _alert_of_tls(responses: Responses) -> tuple[str, str] | None:
     header, for which Responses waits.
     """
     start = b"".join(responses.kept) if responses.kept_size < 8 else b""
-    found = tls_or_size(*SIZE.unpack_from(start), "broker", responses.limit) if len(start) >= 4 else None
+    if len(start) < SIZE.size:
+        return None
+    (size,) = SIZE.unpack_from(start)
+    found = tls_or_size(size, "broker", responses.limit)
     return found if found is not None and found[0] == "tls_from_broker" else None
