@@ -120,8 +120,8 @@ def _play(arguments: argparse.Namespace, found: Reading, where: Expression | Non
     if there.blank_produces:
         blank = _counted(there.blank_produces, "Produce request")
         return say(
-            f"the records of {blank} are blank in the capture: capture with --capture-records keep, or replay"
-            " with --without Produce",
+            f"the records of {blank} are blank in the capture: capture with --capture-records keep (klamm"
+            " import: --records keep), or replay with --without Produce",
             USAGE,
         )
     try:

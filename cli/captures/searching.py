@@ -18,9 +18,10 @@ from klamm.rules.expressions.work import OFFLINE
 if TYPE_CHECKING:
     from klamm.captures.storage.reading import Reading
 
+KEEP = "klamm run --capture-records keep, or klamm import --records keep, has them"
 KEPT = {
-    "blank": "records are blanked in this capture (run klamm with --capture-records keep to have them)",
-    "hash": "records are hashed in this capture (run klamm with --capture-records keep to have them)",
+    "blank": f"records are blanked in this capture ({KEEP})",
+    "hash": f"records are hashed in this capture ({KEEP})",
 }
 
 

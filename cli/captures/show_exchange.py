@@ -51,7 +51,8 @@ def reader(bodies: str, show: Show | None) -> Read | None:
     def read(frame: Frame, row: Captured) -> Body:
         found = body(frame, bodies == "raw")
         if found.values is not None and show is not None:
-            describe(frame.api.fields(frame.side), found.values, frame.values, bool(row.blanks), show)
+            fields = frame.api.fields(frame.side)
+            describe(fields, found.values, frame.values, bool(row.blanks), show, frame.names)
         return found
 
     return read
@@ -98,17 +99,19 @@ def _text(value: Any) -> str:
 def _marked(one: Framed) -> Iterator[str]:
     """The frames as `klamm decode` shows them, and those that klamm sent in their place."""
     reader = FrameReader(Hints())
-    for row in one.exchange:
+    for row, frame in zip(one.exchange, (one.request, one.response), strict=True):
         if row is None:
             continue
         if row.frame is None:
             yield f"  {row.side}, {row.size + SIZE} bytes: only its size was kept"
             continue
+        if frame is not None:
+            reader.names = frame.names
         yield f"  {row.side}"
         yield from _tree(row, row.frame, row.blanks, reader)
         if row.forwarded is not None:
             yield f"  {row.side} as klamm sent it on"
-            yield from _tree(row, row.forwarded, row.forwarded_blanks, FrameReader(Hints()))
+            yield from _tree(row, row.forwarded, row.forwarded_blanks, FrameReader(Hints(), reader.names))
 
 
 def _tree(row: Captured, frame: bytes, blanks: Blanks, reader: FrameReader) -> Iterator[str]:
@@ -116,7 +119,8 @@ def _tree(row: Captured, frame: bytes, blanks: Blanks, reader: FrameReader) -> I
     piece = Piece(data, SIZE, len(data), sized=True)
     api, message = API.get(row.api_key), None
     if api is not None and row.api_version in api.versions:
-        message = reader.read(piece) or FrameReader(Hints(api, row.api_version, row.side)).read(piece)
+        hints = Hints(api, row.api_version, row.side)
+        message = reader.read(piece) or FrameReader(hints, reader.names).read(piece)
     if message is None or message.api is not api:
         yield f"    API key {row.api_key} v{row.api_version} is not known to klamm: {frame[:64].hex(' ')}"
         return

@@ -18,7 +18,8 @@ from klamm.decoders.records import (
     records,
     valid_bytes,
 )
-from klamm.decoders.schema import RECORDS, TOPIC, Field, members
+from klamm.decoders.schema import RECORDS, Field, members
+from klamm.decoders.shown.inside import Names, topics
 from klamm.decoders.shown.payloads import payload_object, payload_text
 from klamm.decoders.shown.records import Entry, entry_of
 from klamm.decoders.shown.words import content, moment
@@ -34,14 +35,14 @@ def describe(
     values: Mapping[str, Any],
     blanked: bool,
     show: Show,
+    names: Names,
     topic: str | None = None,
 ) -> None:
     """Writes the batches of `values` into their JSON form, `known`: beside the size of each records field.
-    `blanked`: the capture has left out contents. `show` turns records into their description. `topic`: the
-    one that stands around the values.
+    `blanked`: the capture has left out contents. `show` turns records into their description. `names`
+    tells the topics of ids; `topic`: the one that stands around the values.
     """
-    topics = (values.get(field.name) for field in fields if field.mark == TOPIC)
-    topic = next((name for name in topics if isinstance(name, str)), topic)
+    topic = next(topics(((field.mark, values.get(field.name)) for field in fields), names), topic)
     for field in fields:
         value = values.get(field.name)
         if value is None:
@@ -49,10 +50,10 @@ def describe(
         if field.mark == RECORDS:
             known[field.name].update(_described(bytes(value), blanked, show, topic))
         elif field.kind == "struct":
-            describe(members(field), known[field.name], value, blanked, show, topic)
+            describe(members(field), known[field.name], value, blanked, show, names, topic)
         elif field.kind == "array" and members(field):
             for one, other in zip(known[field.name], value, strict=True):
-                describe(members(field), one, other, blanked, show, topic)
+                describe(members(field), one, other, blanked, show, names, topic)
 
 
 def as_lines(some: list[Entry]) -> dict[str, str]:

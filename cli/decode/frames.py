@@ -12,7 +12,7 @@ from klamm.decoders.failures import DecodeError
 from klamm.decoders.headers import API_VERSIONS, request_header_version, response_header_version
 from klamm.decoders.interpret import Layout
 from klamm.decoders.schema import Api, Field, Side, int16, int32, string
-from klamm.decoders.shown.inside import Inside, look_inside
+from klamm.decoders.shown.inside import Inside, Names, look_inside, nameless
 from klamm.decoders.shown.records import Opened
 from klamm.decoders.spans import Span, values
 
@@ -127,10 +127,10 @@ def request_of(piece: Piece) -> tuple[Api, int] | None:
 
 
 class FrameReader:
-    """Reads frames in their order: a response is read by its request."""
+    """Reads frames in their order: a response is read by its request. `names` tells the topics of ids."""
 
-    def __init__(self, hints: Hints) -> None:
-        self.hints = hints
+    def __init__(self, hints: Hints, names: Names = nameless) -> None:
+        self.hints, self.names = hints, names
         self.open: dict[int, list[Message]] = {}
 
     def read(self, piece: Piece) -> Message | None:
@@ -149,7 +149,7 @@ class FrameReader:
         elif chosen.asked_by is not None and number is not None:
             self.open[number].remove(chosen.asked_by)
         asked = chosen.asked_by.body.value if chosen.asked_by is not None else None
-        chosen.inside = look_inside(chosen.api.name, piece.data, chosen.body, asked)
+        chosen.inside = look_inside(chosen.api.name, piece.data, chosen.body, asked, names=self.names)
         return chosen
 
 

@@ -13,7 +13,7 @@ from klamm.cli.saying import WrongWord
 
 DESCRIPTION = """\
 Answer requests with an error of Kafka's, in the place of the broker. Beginnings of names are enough. The rule
-ends after 10 minutes, or as --for says; `klamm rules` lists and ends rules.
+ends after 10 minutes, or as --for says; `klamm rules list` and `klamm rules rm` are for those in force.
 """
 
 EXAMPLES = """\

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from klamm.decoders import spans
@@ -9,7 +10,7 @@ from klamm.decoders.interpret import Layout
 from klamm.decoders.payloads import field_payload, group_payload, layout_read, payload_oddity, user_data
 from klamm.decoders.payloads.body import Decoded
 from klamm.decoders.payloads.tables import Part
-from klamm.decoders.schema import RECORDS, TOPIC
+from klamm.decoders.schema import RECORDS, TOPIC, TOPIC_ID
 from klamm.decoders.shown.records import Opened, Wrong, below, open_records
 from klamm.decoders.spans import Span
 
@@ -19,6 +20,7 @@ PARTS: dict[str, Part] = {
     "assignment": "assignment", "member_assignment": "assignment",
 }  # fmt: skip
 PROTOCOL_NAMES = {"name", "protocol_name", "protocol_data"}
+Names = Callable[[bytes], str | None]  # the name of a topic id, where it is known
 
 
 class Inside(NamedTuple):
@@ -39,31 +41,48 @@ class Around(NamedTuple):
     topic: str | None = None
 
 
+def nameless(topic_id: bytes) -> None:
+    """The name of an id where none is known."""
+
+
 def look_inside(
-    api: str, data: bytes, body: Span, asked: dict[str, Any] | None, content: bool = True
+    api: str,
+    data: bytes,
+    body: Span,
+    asked: dict[str, Any] | None,
+    content: bool = True,
+    names: Names = nameless,
 ) -> dict[int, Inside | list[Opened]]:
     """Hangs records, what members of a group say, and other payloads below their fields; returns them by
     where these begin.
 
     `asked` are the values of the request that a response answers: old ones do not tell the protocol type.
-    `content`: of batches their records too, not their headers only.
+    `content`: of batches their records too, not their headers only. `names` tells the topics of ids.
     """
-    search = _Search(api, data, content)
+    search = _Search(api, data, content, names)
     search.walk(body, "", Around((asked or {}).get("protocol_type"), (asked or {}).get("protocol_name")))
     return search.found
 
 
+def topics(marked: Iterable[tuple[str | None, Any]], names: Names) -> Iterator[str]:
+    """The topics that fields name, by the fields' marks and values."""
+    for mark, value in marked:
+        name = names(value) if mark == TOPIC_ID and value is not None else value if mark == TOPIC else None
+        if isinstance(name, str):
+            yield name
+
+
 class _Search:
-    def __init__(self, api: str, data: bytes, content: bool) -> None:
-        self.api, self.data, self.content = api, data, content
+    def __init__(self, api: str, data: bytes, content: bool, names: Names) -> None:
+        self.api, self.data, self.content, self.names = api, data, content, names
         self.parts = PARTS if api in GROUP_APIS else {}
         self.found: dict[int, Inside | list[Opened]] = {}
 
     def walk(self, span: Span, path: str, known: Around) -> None:
         texts = {part.name: part.value for part in span.parts if isinstance(part.value, str)}
         protocol = next((texts[name] for name in PROTOCOL_NAMES if name in texts), known.protocol)
-        topics = [part.value for part in span.parts if part.field is not None and part.field.mark == TOPIC]
-        topic = next((name for name in topics if isinstance(name, str)), known.topic)
+        marked = ((part.field.mark, part.value) for part in span.parts if part.field is not None)
+        topic = next(topics(marked, self.names), known.topic)
         known = Around(texts.get("protocol_type", known.protocol_type), protocol, topic)
         for part in span.parts:
             whole, at = part.end >= 0 and isinstance(part.value, bytes), below(path, part.name)

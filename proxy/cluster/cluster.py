@@ -327,7 +327,8 @@ class Proxied:
     async def _learn_first(self, found: Found) -> None:
         self._recall(found.cluster_id)
         self._learn(found)
-        self.asks_sasl, self.is_controller = found.asks_sasl, found.is_controller
+        self.asks_sasl = self.context.asks_sasl = found.asks_sasl
+        self.is_controller = found.is_controller
         self.asking.say_kind(found, self.redirected is not None)
         await self.bind()
         ahead = await self.ports.open_ahead(whole_range=self.asks_sasl)

@@ -66,6 +66,7 @@ class ClusterContext:
     crowd: Crowd = field(default_factory=Crowd)  # one per process
     engine: Engine | None = None  # None: there are no rules
     revision: int = 0
+    asks_sasl: bool = False  # a broker answered klamm only after SASL, which is left to the clients
 
     def __post_init__(self) -> None:
         if self.engine is not None:
@@ -88,6 +89,7 @@ class Connection:
     turn: int = 0  # how many of the oldest pending requests have been answered
     acks_0: ApiMemory | None = None  # of the last Produce request to which no answer is due
     tokens: Tokens | None = None
+    begins_sasl: bool = False  # has the client sent SaslHandshake?
     effects: list[Effect] = field(default_factory=list)
     software: str | None = None  # of the client, as it counts; None: not known yet
     closing: bool = False

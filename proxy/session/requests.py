@@ -393,5 +393,7 @@ class Requests:
         self._expect_tokens(memory)
 
     def _expect_tokens(self, memory: ApiMemory) -> None:
-        if memory.plan.key == SASL_HANDSHAKE and memory.plan.version == 0:
-            self.memories, self.expects_tokens = {}, True
+        if memory.plan.key == SASL_HANDSHAKE:
+            self.connection.begins_sasl = True
+            if memory.plan.version == 0:
+                self.memories, self.expects_tokens = {}, True

@@ -12,6 +12,7 @@ response whose end cannot be read, the part that has gone on before the close de
 
 from __future__ import annotations
 
+from klamm.decoders.framing import SIZE, tls_or_size
 from klamm.proxy.session import unanswered
 from klamm.proxy.session.connection import ClusterContext, Connection
 from klamm.proxy.session.effects import Effect, Send
@@ -136,11 +137,25 @@ class Session:
         if connection.closing:
             pass
         elif missing:
-            connection.problem(
-                "truncated", "", f"the broker closed in the middle of a response, {missing} bytes missing"
+            kind, message = _alert_of_tls(responses) or (
+                "truncated",
+                f"the broker closed in the middle of a response, {missing} bytes missing",
             )
+            connection.problem(kind, "", message)
         elif how:
             token = requests.expects_tokens and connection.awaits_token()
             unanswered.tell(connection, how, self.unanswered(), token)
         effects, connection.effects = connection.effects, []
         return effects
+
+
+def _alert_of_tls(responses: Responses) -> tuple[str, str] | None:
+    """Kind and message, if the broker's last bytes are an alert of TLS: it has 7, fewer than a response's
+    header, for which Responses waits.
+    """
+    start = b"".join(responses.kept) if responses.kept_size < 8 else b""
+    if len(start) < SIZE.size:
+        return None
+    (size,) = SIZE.unpack_from(start)
+    found = tls_or_size(size, "broker", responses.limit)
+    return found if found is not None and found[0] == "tls_from_broker" else None

@@ -12,6 +12,10 @@ NEVER_ANSWERED = (
     "not take, on what comes before TLS or SASL where they require it, and on a request that is larger than "
     "socket.request.max.bytes"
 )
+BEFORE_SASL = (
+    "the cluster wants SASL, and the client has not sent SaslHandshake: set its security.protocol to "
+    "SASL_PLAINTEXT or SASL_SSL, and its sasl.mechanism"
+)
 ANSWERED_BEFORE = "it has answered such requests before; brokers close their connections when they stop"
 REFUSED = "Kafka does so where it refuses the credentials of a client that begins with SaslHandshake 0"
 
@@ -25,7 +29,10 @@ def tell(connection: Connection, how: str, waiting: list[tuple[ApiMemory, int]],
         memory, _ = waiting[0]
         plan, more = memory.plan, sum([count for _, count in waiting]) - 1
         api, what = plan.name, f"{plan.name} v{plan.version}" + (f" and {more} more" if more else "")
-        why = ANSWERED_BEFORE if memory.counters.responses else NEVER_ANSWERED
+        if connection.context.asks_sasl and not connection.begins_sasl:
+            why = BEFORE_SASL
+        else:
+            why = ANSWERED_BEFORE if memory.counters.responses else NEVER_ANSWERED
         fields = {"version": plan.version, "client_id": memory.client_id}
     elif token:
         api, what, why = "SaslHandshake", "a SASL token", REFUSED

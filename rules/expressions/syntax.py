@@ -75,7 +75,7 @@ def parsed(text: str) -> Node:
         with warnings.catch_warnings(action="ignore"):  # of "\d" and the like
             found = ast.parse(line, mode="eval").body
     except SyntaxError as problem:
-        at = max(1, min(problem.offset or 1, len(line)))
+        at = max(1, min(problem.offset or len(line), len(line)))  # Python has 0 for the end
         raise ExpressionError(_reason(problem, line, at), before + at) from None
     except (RecursionError, MemoryError):
         raise ExpressionError("nested too deeply", 1) from None
@@ -88,10 +88,14 @@ def parsed(text: str) -> Node:
 
 
 def _reason(problem: SyntaxError, line: str, at: int) -> str:
+    if not problem.offset:
+        return "not an expression: it ends too early"
     for written, meant in MEANT.items():
         for start in (at - 1, at - 2):
             if start >= 0 and line.startswith(written, start):
                 return f"{written} is not known here: write {meant}"
+    if problem.msg == "invalid decimal literal":
+        return "not an expression: numbers have no units; times are in ms, sizes in bytes"
     return f"not an expression: {problem.msg.partition('. ')[0]}"
 
 

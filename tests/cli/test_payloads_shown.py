@@ -228,3 +228,18 @@ def test_the_inspector_has_records_of_kafkas_own_as_far_as_they_go() -> None:
     assert page.response is not None
     wrong = [node.text for node in flat(page.response.tree) if node.error]
     assert wrong == [f"value: {NO_METADATA}", f"value: {NO_EPOCH}"]
+
+
+@pytest.mark.parametrize("shown", [["-v"], ["-x"], ["-v", "--json"]])
+def test_show_has_records_of_kafkas_own_where_topics_have_ids(
+    shown: list[str], tmp_path: Path, capsys: Captured
+) -> None:
+    topic_id = bytes(range(16))
+    partitions = [{"partition_index": 0, "records": write(Batch(), [COMMIT])}]
+    named = {"topics": [{"topic_id": topic_id, "name": "__consumer_offsets"}]}
+    talk = Talk().exchange("Metadata", 12, {}, named)
+    talk.exchange("Fetch", 16, {}, {"responses": [{"topic_id": topic_id, "partitions": partitions}]})
+    assert main(["show", str(written(tmp_path / "a.arrow", talk.rows)), *shown]) == 0
+    out = capsys.readouterr().out
+    assert "OffsetCommitValue" in out
+    assert NO_METADATA in out

@@ -100,8 +100,14 @@ def test_a_time_outside_of_the_capture_is_answered_with_what_it_covers(capture: 
 @pytest.mark.parametrize(
     ("kept", "message"),
     [
-        ("blank", "klamm: records are blanked in this capture (run klamm with --capture-records keep"),
-        ("hash", "klamm: records are hashed in this capture (run klamm with --capture-records keep"),
+        (
+            "blank",
+            "klamm: records are blanked in this capture (klamm run --capture-records keep, or klamm import",
+        ),
+        (
+            "hash",
+            "klamm: records are hashed in this capture (klamm run --capture-records keep, or klamm import",
+        ),
     ],
 )
 def test_who_asks_for_records_that_were_not_kept_is_told_so(
@@ -485,7 +491,11 @@ def test_output_does_not_touch_what_is_there(capture: Path, says: Says) -> None:
             ("a.arrow", "gruop == 1"),
             'unknown field "gruop" (column 1); did you mean group?',
         ),
-        (("a.arrow", "api =="), "not an expression: invalid syntax (column"),
+        (("a.arrow", "api =="), "not an expression: it ends too early (column 6)"),
+        (
+            ("a.arrow", "latency_ms > 500ms"),
+            "not an expression: numbers have no units; times are in ms, sizes in bytes (column 16)",
+        ),
         (("latency > 5",), 'unknown field "latency" (column 1); did you mean latency_ms?'),
         (("latency_ms > 5",), "name a capture, a file or a folder, before 'latency_ms > 5'"),
         (("a.arrow", "api == produce"), "API names are case-sensitive: Produce (column 8)"),

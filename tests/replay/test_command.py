@@ -35,7 +35,7 @@ def refused(capsys: Printed, *words: str) -> str:
 def test_records_that_are_blank_are_not_produced(capture: str, capsys: Printed) -> None:
     assert refused(capsys, capture, "--to", NOWHERE) == (
         "klamm: the records of 1 Produce request are blank in the capture: capture with --capture-records"
-        " keep, or replay with --without Produce\n"
+        " keep (klamm import: --records keep), or replay with --without Produce\n"
     )
     for words in (["--without", "Prod"], ["api == Heartbeat"]):
         reason = refused(capsys, capture, *words, "--to", NOWHERE)

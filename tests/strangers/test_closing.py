@@ -16,17 +16,30 @@ pytestmark = pytest.mark.brokers
 
 
 class Asked(NamedTuple):
-    """A request that Kafka 4 ends the connection on, and the listener that it is sent to."""
+    """A request that Kafka 4 ends the connection on, the listener that it is sent to, and the reason told."""
 
     listener: str
     api: str
     version: int
     values: dict[str, Any]
+    why: str
 
 
 REFUSED = {
-    "a version that Kafka 4 has dropped": Asked("PLAINTEXT", "Produce", 2, {"acks": 1, "topic_data": []}),
-    "a request before SASL": Asked("SASL_PLAINTEXT", "Metadata", 12, {"topics": []}),
+    "a version that Kafka 4 has dropped": Asked(
+        "PLAINTEXT",
+        "Produce",
+        2,
+        {"acks": 1, "topic_data": []},
+        "it has answered no such request of this client",
+    ),
+    "a request before SASL": Asked(
+        "SASL_PLAINTEXT",
+        "Metadata",
+        12,
+        {"topics": []},
+        "the cluster wants SASL, and the client has not sent",
+    ),
 }
 
 
@@ -42,5 +55,5 @@ def test_the_line_has_what_the_broker_was_asked(asked: Asked, kafka: Cluster, tm
     lines = [json.loads(line) for line in log.read_text().splitlines() if line.startswith("{")]
     [line] = [line for line in lines if line["event"] == "closed_unanswered"]
     start = f"the broker closed the connection instead of answering {asked.api} v{asked.version}: "
-    assert line["message"].startswith(f"{start}it has answered no such request of this client")
+    assert line["message"].startswith(f"{start}{asked.why}")
     assert (line["api"], line["version"], line["client_id"]) == (asked.api, asked.version, "by-hand")

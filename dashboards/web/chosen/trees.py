@@ -112,7 +112,7 @@ def _shown(frame: Frame, data: bytes, frames: Frames, content: bool) -> Shown:
             values = asked.values
         except DecodeError:
             values = None
-    look_inside(api.name, data, root, values, content)
+    look_inside(api.name, data, root, values, content, frame.names)
     odd = oddity(data, api.key, version, frame.side)
     reasons = [odd] if odd else []
     if len(data) > SHOWN:

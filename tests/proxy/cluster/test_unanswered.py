@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from klamm.decoders.framing import SIZE
-from tests.fakes.broker import Broker, Connection, Request, closes, resets
+from tests.fakes.broker import Broker, Cluster, Connection, Request, closes, resets
 from tests.fakes.client import Client
-from tests.fakes.edge import Edge, Line, cluster
+from tests.fakes.edge import Edge, Line, cluster, edge
 from tests.fakes.waiting import on_uvloop
 
 BEAT = {"group_id": "g", "member_id": "m"}
@@ -123,3 +123,25 @@ async def test_credentials_that_a_broker_refuses_without_a_word() -> None:
             "refuses the credentials of a client that begins with SaslHandshake 0"
         )
         assert line.fields["api"] == "SaslHandshake"
+
+
+@on_uvloop
+async def test_a_client_without_sasl_where_the_cluster_wants_it_is_told_the_setting() -> None:
+    async with Broker(Cluster(), 1).listening() as broker:
+        broker.answers["Metadata"] = closes
+        broker.answers["SaslHandshake"] = lambda *_: {"error_code": 0, "mechanisms": ["PLAIN"]}
+        async with edge(broker) as klamm:
+            client = await klamm.client()
+            client.send("Metadata", 12, {"topics": []})
+            await over(klamm, client)
+            client = await klamm.client()
+            await client.ask("SaslHandshake", 1, {"mechanism": "PLAIN"})
+            client.send("Metadata", 11, {"topics": []})
+            await over(klamm, client)
+            plain, begun = said(klamm)
+    assert plain.message == (
+        "the broker closed the connection instead of answering Metadata v12: the cluster wants SASL, and the "
+        "client has not sent SaslHandshake: set its security.protocol to SASL_PLAINTEXT or SASL_SSL, and its "
+        "sasl.mechanism"
+    )
+    assert "it has answered no such request of this client" in begun.message

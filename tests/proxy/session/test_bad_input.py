@@ -150,6 +150,12 @@ def alert(connection: Connection, request: Request) -> bytes:
     return bytes.fromhex("15030300020250") + bytes(9)
 
 
+def whole_alert(connection: Connection, request: Request) -> None:
+    """All that a TLS port says to a client that speaks none."""
+    connection.transport.write(bytes.fromhex("15030300020246"))
+    connection.close()
+
+
 @pytest.mark.parametrize(
     ("answer", "kind", "api"),
     [
@@ -157,11 +163,12 @@ def alert(connection: Connection, request: Request) -> bytes:
         (misnumbered, "correlation_mismatch", "Heartbeat"),
         (huge, "bad_size", ""),
         (alert, "tls_from_broker", ""),
+        (whole_alert, "tls_from_broker", ""),
     ],
 )
 @on_uvloop
 async def test_an_answer_that_cannot_be_closes_its_connection_and_no_other(
-    answer: Callable[[Connection, Request], bytes], kind: str, api: str
+    answer: Callable[[Connection, Request], bytes | None], kind: str, api: str
 ) -> None:
     async with cluster() as (klamm, [broker]):
         good = await klamm.client(1)

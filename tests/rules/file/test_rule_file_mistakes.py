@@ -270,7 +270,7 @@ MISTAKES = {
     ),
     "an expression that ends too early": (
         "- {api: Produce, where: acks ==, drop: true}",
-        "2:27: rules[0].where: not an expression: invalid syntax",
+        "2:33: rules[0].where: not an expression: it ends too early",
     ),
     "an assignment for a comparison": (
         "- {api: Produce, where: acks = 1, drop: true}",
