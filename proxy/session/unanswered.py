@@ -10,12 +10,12 @@ from klamm.proxy.session.memory import ApiMemory
 NEVER_ANSWERED = (
     "it has answered no such request of this client; brokers close the connection on a version that they do "
     "not take, on what comes before TLS or SASL where they require it, and on a request that is larger than "
-    "socket.request.max.bytes; they close connections too when they stop, and where an answer takes longer than "
-    "connections.max.idle.ms"
+    "socket.request.max.bytes; they close connections too when they stop, and where an answer takes longer "
+    "than connections.max.idle.ms"
 )
 ANSWERED_BEFORE = (
-    "it has answered such requests before; brokers close their connections when they stop, and one on which an "
-    "answer takes longer than connections.max.idle.ms"
+    "it has answered such requests before; brokers close their connections when they stop, and one on which "
+    "an answer takes longer than connections.max.idle.ms"
 )
 REFUSED = "Kafka does so where it refuses the credentials of a client that begins with SaslHandshake 0"
 

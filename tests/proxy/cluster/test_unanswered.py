@@ -60,8 +60,8 @@ async def test_a_broker_that_stops_with_requests_that_wait() -> None:
         [line] = said(klamm)
         assert line.message == (
             "the broker reset the connection instead of answering Heartbeat v4 and 2 more: it has answered "
-            "such requests before; brokers close their connections when they stop, and one on which an answer "
-            "takes longer than connections.max.idle.ms"
+            "such requests before; brokers close their connections when they stop, and one on which an "
+            "answer takes longer than connections.max.idle.ms"
         )
 
 
