@@ -69,10 +69,11 @@ def _redirect(cluster: ClusterState) -> Iterator[str]:
 
 
 def _protocol(cluster: ClusterState) -> str:
-    """The clients' security.protocol; empty where it follows from the brokers' alone."""
+    """The clients' security.protocol; empty where it is that of a client without settings."""
+    sasl = cluster.sasl or cluster.ends_sasl
     if cluster.tls:
-        return "SASL_SSL" if cluster.sasl or cluster.ends_sasl else "SSL"
-    return "SASL_PLAINTEXT" if cluster.ends_sasl else ""
+        return "SASL_SSL" if sasl else "SSL"
+    return "SASL_PLAINTEXT" if sasl else ""
 
 
 def _bootstrap(cluster: ClusterState) -> Iterator[str]:

@@ -27,6 +27,7 @@ SOFTWARE = {"client_software_name": "klamm", "client_software_version": "0.1.0"}
 UNDIALLED = (OSError, ValueError, OverflowError)  # the latter for hosts and ports that are nonsense
 CLOSED = (ConnectionError, asyncio.IncompleteReadError)
 OTHER_NAME = (62, 64)  # OpenSSL: the certificate is for another host, or address
+OUT_OF_TIME = (9, 10)  # OpenSSL: the certificate is not valid yet, or has expired
 LARGE = 64 * 1024  # bytes of an answer that is read in another thread: some thousand nodes
 ANSWER_LIMIT = 64 * 1024 * 1024
 
@@ -145,7 +146,7 @@ async def converse(address: Address, way: Way, name: str | None = None) -> Conve
 def why_unreachable(address: Address, error: Exception, way: Way) -> str:
     """One line: what happened, where, and the option that may help."""
     elsewhere = f"if klamm reaches it elsewhere, say --map {address}=HOST:PORT"
-    plain = "start klamm without --upstream-tls if it is a plain port"
+    plain = "start klamm without --upstream-tls (clusters[].tls) if it is a plain port"
     match error:
         case ssl.SSLCertVerificationError():
             why = error.verify_message or error.reason
@@ -153,7 +154,12 @@ def why_unreachable(address: Address, error: Exception, way: Way) -> str:
                 return f"{address}: {why} Set the name in it as clusters[].tls.server_name in klamm.yaml"
             if "mismatch" in str(why).lower():
                 return f"{address}: {why}: name what it is for with clusters[].tls.server_name in klamm.yaml"
-            return f"{address}: its certificate is not trusted ({why}): name the authority with --upstream-ca"
+            if error.verify_code in OUT_OF_TIME:
+                return (
+                    f"{address}: {why}: the broker needs another one, or klamm's machine has the wrong time"
+                )
+            untrusted = f"{address}: its certificate is not trusted ({why})"
+            return f"{untrusted}: name the authority with --upstream-ca (clusters[].tls.ca)"
         case ssl.SSLError():
             return f"{address} does not speak TLS as klamm does ({error.reason}): {plain}"
         case TimeoutError():

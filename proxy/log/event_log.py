@@ -133,7 +133,8 @@ class EventLog:
             left_out = {"suppressed": count - 1} if count > 1 else {}
             self._put(last._replace(fields={**last.fields, **left_out}))
         else:
-            message = f"{count} more of this kind, the last: {last.message}"
+            ago = f"{now - last.time:.0f} s ago"  # the time of the line is that of its writing
+            message = f"{count} more of this kind, the last {ago}: {last.message}"
             self._put(Entry(now, last.kind, last.level, message, {**last.fields, "suppressed": count}))
 
     def exchange(self, fields: Mapping[str, Any]) -> None:

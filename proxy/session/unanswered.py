@@ -10,13 +10,17 @@ from klamm.proxy.session.memory import ApiMemory
 NEVER_ANSWERED = (
     "it has answered no such request of this client; brokers close the connection on a version that they do "
     "not take, on what comes before TLS or SASL where they require it, and on a request that is larger than "
-    "socket.request.max.bytes"
+    "socket.request.max.bytes; they close connections too when they stop, and where an answer takes longer "
+    "than connections.max.idle.ms"
+)
+ANSWERED_BEFORE = (
+    "it has answered such requests before; brokers close their connections when they stop, and one on which "
+    "an answer takes longer than connections.max.idle.ms"
 )
 BEFORE_SASL = (
     "the cluster wants SASL, and the client has not sent SaslHandshake: set its security.protocol to "
     "SASL_PLAINTEXT or SASL_SSL, and its sasl.mechanism"
 )
-ANSWERED_BEFORE = "it has answered such requests before; brokers close their connections when they stop"
 REFUSED = "Kafka does so where it refuses the credentials of a client that begins with SaslHandshake 0"
 
 
@@ -29,7 +33,7 @@ def tell(connection: Connection, how: str, waiting: list[tuple[ApiMemory, int]],
         memory, _ = waiting[0]
         plan, more = memory.plan, sum([count for _, count in waiting]) - 1
         api, what = plan.name, f"{plan.name} v{plan.version}" + (f" and {more} more" if more else "")
-        if connection.context.asks_sasl and not connection.begins_sasl:
+        if connection.context.asks_sasl and not connection.begins_sasl and connection.tokens is None:
             why = BEFORE_SASL
         else:
             why = ANSWERED_BEFORE if memory.counters.responses else NEVER_ANSWERED

@@ -224,7 +224,24 @@ def test_what_was_suppressed_last_is_said_at_the_end() -> None:
     lines = logged(bad_size, bad_size, bad_size)
     assert [(line["message"], line.get("suppressed")) for line in lines] == [
         ("too big", None),
-        ("2 more of this kind, the last: too big", 2),
+        ("2 more of this kind, the last 0 s ago: too big", 2),
+    ]
+
+
+def test_what_was_suppressed_and_is_told_later_says_how_long_ago_it_was() -> None:
+    clock = Clock()
+
+    def later(log: EventLog) -> None:
+        clock.now += 57
+
+    def settle(log: EventLog) -> None:
+        clock.now += 4
+        log.settle()
+
+    lines = logged(bad_size, bad_size, later, settle, clock=clock)
+    assert [line["message"] for line in lines] == [
+        "too big",
+        "1 more of this kind, the last 61 s ago: too big",
     ]
 
 

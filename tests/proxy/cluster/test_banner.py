@@ -13,7 +13,7 @@ from klamm.proxy.metrics.snapshot import ClusterState, NodeState
     ("tls", "sasl", "ends_sasl", "protocol"),
     [
         (False, False, False, None),
-        (False, True, False, None),
+        (False, True, False, "SASL_PLAINTEXT"),
         (False, False, True, "SASL_PLAINTEXT"),
         (True, False, False, "SSL"),
         (True, None, False, "SSL"),

@@ -18,6 +18,7 @@ from klamm.proxy.cluster.own_requests.discovery import Found, discover, greet
 from klamm.proxy.config import Address
 from klamm.proxy.edge.sockets import tls_context
 from klamm.proxy.session.rewriting.topology import NodeKey
+from tests.fakes import tls
 from tests.fakes.broker import Broker, Cluster, Connection, Request, api_versions, closes, framed, resets
 from tests.fakes.waiting import on_uvloop
 
@@ -254,7 +255,7 @@ async def test_tls_at_a_plain_broker_names_the_tls_option(
     async with Broker(Cluster(), 1).listening() as broker:
         broker.on_data = lambda connection, data: end(connection)  # Kafka: the size is beyond its limit
         reason = await refusal(address_of(broker), trusting(str(certificates / "ca.pem")))
-        assert reason.endswith("start klamm without --upstream-tls if it is a plain port")
+        assert reason.endswith("start klamm without --upstream-tls (clusters[].tls) if it is a plain port")
 
 
 @on_uvloop
@@ -266,7 +267,7 @@ async def test_tls_at_a_server_of_another_kind_names_the_tls_option(
             b"HTTP/1.1 400 Bad Request\r\n\r\n"
         )
         reason = await refusal(address_of(broker), trusting(str(certificates / "ca.pem")))
-        assert reason.endswith("start klamm without --upstream-tls if it is a plain port")
+        assert reason.endswith("start klamm without --upstream-tls (clusters[].tls) if it is a plain port")
 
 
 @on_uvloop
@@ -274,7 +275,22 @@ async def test_a_certificate_that_is_not_trusted_names_the_ca_option(context: ss
     async with Broker(Cluster(), 1).listening(tls=context) as broker:
         reason = await refusal(address_of(broker), trusting(None))
         assert "its certificate is not trusted (" in reason
-        assert reason.endswith("name the authority with --upstream-ca")
+        assert reason.endswith("name the authority with --upstream-ca (clusters[].tls.ca)")
+
+
+@pytest.mark.parametrize(
+    ("valid", "why"), [((-3, -1), "certificate has expired"), ((1, 3), "certificate is not yet valid")]
+)
+@on_uvloop
+async def test_a_certificate_out_of_its_time_says_so_and_no_authority_is_asked_for(
+    valid: tuple[int, int], why: str, tmp_path: Path
+) -> None:
+    async with Broker(Cluster(), 1).listening(tls=tls.of_days(tmp_path, valid)) as broker:
+        reason = await refusal(address_of(broker), trusting(str(tmp_path / "broker.pem")))
+        assert reason == (
+            f"{address_of(broker)}: {why}: the broker needs another one, or klamm's machine has the wrong "
+            "time"
+        )
 
 
 @on_uvloop

@@ -37,6 +37,10 @@ async def test_a_version_that_the_broker_never_answers() -> None:
             "the broker closed the connection instead of answering Heartbeat v0: it has answered no such "
             "request of this client; brokers close the connection on a version that they do not take"
         )
+        assert line.message.endswith(
+            "they close connections too when they stop, and where an answer takes longer than "
+            "connections.max.idle.ms"
+        )
         names = ("cluster", "broker", "api", "version", "client_id")
         assert [line.fields[name] for name in names] == ["kafka", "1", "Heartbeat", 0, "app"]
         assert line.fields["connection"].startswith("127.0.0.1:")
@@ -56,7 +60,8 @@ async def test_a_broker_that_stops_with_requests_that_wait() -> None:
         [line] = said(klamm)
         assert line.message == (
             "the broker reset the connection instead of answering Heartbeat v4 and 2 more: it has answered "
-            "such requests before; brokers close their connections when they stop"
+            "such requests before; brokers close their connections when they stop, and one on which an "
+            "answer takes longer than connections.max.idle.ms"
         )
 
 
