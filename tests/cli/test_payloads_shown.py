@@ -243,3 +243,14 @@ def test_show_has_records_of_kafkas_own_where_topics_have_ids(
     out = capsys.readouterr().out
     assert "OffsetCommitValue" in out
     assert NO_METADATA in out
+
+
+def test_the_inspector_has_records_of_kafkas_own_where_topics_have_ids() -> None:
+    topic_id = bytes(range(16))
+    asked = {"topics": [{"topic_id": topic_id, "partitions": [{"partition": 0}]}]}
+    partitions = [{"partition_index": 0, "records": write(Batch(), [COMMIT])}]
+    answer = {"responses": [{"topic_id": topic_id, "partitions": partitions}]}
+    for name, wrong in (("__consumer_offsets", [f"value: {NO_METADATA}"]), ("orders", [])):
+        page = opened(exchange("Fetch", 16, asked, answer, topics={name: [0]}), content=True)
+        assert page.response is not None
+        assert [node.text for node in flat(page.response.tree) if node.error] == wrong
