@@ -56,10 +56,11 @@ def _title(current: Counters) -> Text:
             title.append(f"  not ready: {cluster['reason']}  {cluster['listening']}", ALARM)
             continue
         up = [node["up"] is not False for node in cluster["nodes"] if node["kind"] == "broker"]
+        brokers = "broker" if len(up) == 1 else "brokers"
         if all(up):
-            title.append(f"  {len(up)} brokers", FAINT)
+            title.append(f"  {len(up)} {brokers}", FAINT)
         else:
-            title.append(f"  {sum(up)}/{len(up)} brokers", ALARM)
+            title.append(f"  {sum(up)}/{len(up)} {brokers}", ALARM)
         title.append(f"  {cluster['listening']}", FAINT)
     return title
 

@@ -57,6 +57,10 @@ final class Produce {
             ProducerRecord<byte[], byte[]> record = new ProducerRecord<>(action.text("topic"), made.key, made.value);
             made.headers.forEach(record.headers()::add);
             answers.add(producer.send(record));
+            if (pace > 0 && index == 0) { // the pace begins when the broker is reached
+                producer.flush();
+                started = System.nanoTime();
+            }
         }
         producer.flush();
         return answers;
