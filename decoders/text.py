@@ -6,10 +6,17 @@ A string that is not UTF-8 is decoded with lone surrogates for its bytes (PEP 38
 from __future__ import annotations
 
 from base64 import urlsafe_b64encode
+from collections.abc import Callable
 
 from klamm.settings.printable import printable
 
-__all__ = ["printable", "uuid_text", "valid_text"]
+__all__ = ["TopicName", "nameless", "printable", "uuid_text", "valid_text"]
+
+TopicName = Callable[[bytes], str | None]  # the name of a topic id, where it is known
+
+
+def nameless(topic_id: bytes) -> None:
+    """The name of an id where none is known."""
 
 
 def uuid_text(value: bytes | memoryview) -> str:

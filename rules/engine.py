@@ -12,13 +12,14 @@ from typing import Any, NamedTuple
 
 from klamm.decoders import DecodeError, UnknownApi, encode
 from klamm.decoders.schema import Api, Side
+from klamm.decoders.text import TopicName
 from klamm.rules.chance import PER_MATCH, Draws, number, stream
 from klamm.rules.fetch_sessions import FetchSessions
 from klamm.rules.frame import Frame, Part, Peer
 from klamm.rules.groups import Groups
 from klamm.rules.index import Concerned, Index, Listed, each_asked, selects, topic_of
 from klamm.rules.orders import ENDING, Answer, Edit, Log, OnAnswer, Order, Pause, Raw
-from klamm.rules.parts import TopicName, names_all, parts, place_of
+from klamm.rules.parts import names_all, parts, place_of
 from klamm.rules.peers import Peers
 from klamm.rules.rule import Rule
 from klamm.rules.state import CountedRule

@@ -9,6 +9,7 @@ from typing import Any
 from klamm.decoders.body import decode_prefix
 from klamm.decoders.headers import answered_version
 from klamm.decoders.schema import Api, Side
+from klamm.decoders.text import TopicName, nameless
 
 
 class Treatment:
@@ -81,7 +82,7 @@ class Frame:
         self.client_id, self.peer, self.arrived_ns, self.request = client_id, peer, arrived_ns, request
         self.session_parts: tuple[Part, ...] = ()
         self.only: Callable[[Part], bool] | None = None
-        self.names: Callable[[bytes], str | None] = _unnamed
+        self.names: TopicName = nameless
         self.header_bytes = 0
         self.came: bytes | None = None
         self.of: Frame | None = None
@@ -109,7 +110,3 @@ class Frame:
     def become(self, values: dict[str, Any] | None, body: bytes) -> None:
         """Takes the result of an earlier rule."""
         self.read, self.body = values, body
-
-
-def _unnamed(topic_id: bytes) -> None:
-    return None

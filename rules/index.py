@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from klamm.decoders import DecodeError
-from klamm.rules.parts import TopicName, names_all, parts
+from klamm.decoders.text import TopicName
+from klamm.rules.parts import names_all, parts
 
 if TYPE_CHECKING:
     from klamm.decoders.schema import Side

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Hashable, Iterator
 from functools import cache
 from typing import Any
 
 from klamm.decoders.schema import GROUP, PARTITION, TOPIC, TOPIC_ID, Field, all_fields, members, present
+from klamm.decoders.text import TopicName
 from klamm.rules.frame import Part
 
 MARKS = {TOPIC: "topic", TOPIC_ID: "topic_id", PARTITION: "partition", GROUP: "group"}
 UNASKED = frozenset({"forgotten_topics_data"})
 NIL = bytes(16)
-
-TopicName = Callable[[bytes], str | None]
 
 
 def parts(

@@ -191,7 +191,7 @@ class Forwarding:
     def _known(self, side: Side, index: int, row: Captured) -> list[Captured]:
         """One frame is settled, and so are those before it: they were withheld."""
         rows = self._settle(side, index) if index else []
-        self._oldest(side)
+        self._take_oldest(side)
         rows.append(row)
         return rows + self._settle(side, 0) if self.unmatched[side] else rows
 
@@ -201,12 +201,12 @@ class Forwarding:
         """
         unmatched, rows = self.unmatched[side], list[Captured]()
         while unmatched and (len(rows) < count or unmatched[0].settled):
-            one = self._oldest(side)
+            one = self._take_oldest(side)
             rows.append(one.row if one.settled else one.row._replace(fate=fate, text=text))
         return rows
 
-    def _oldest(self, side: Side) -> Unmatched:
-        """Remove it."""
+    def _take_oldest(self, side: Side) -> Unmatched:
+        """Remove the frame that has waited for longest, and give it."""
         one, keeping = self.unmatched[side].popleft(), self.reader.keeping
         keeping.unmatched -= 1
         keeping.buffered_bytes -= len(one.data or b"")

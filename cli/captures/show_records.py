@@ -19,11 +19,11 @@ from klamm.decoders.records import (
     valid_bytes,
 )
 from klamm.decoders.schema import RECORDS, Field, members
-from klamm.decoders.shown.inside import Names, topics
+from klamm.decoders.shown.inside import topics
 from klamm.decoders.shown.payloads import payload_object, payload_text
 from klamm.decoders.shown.records import Entry, entry_of
 from klamm.decoders.shown.words import content, moment
-from klamm.decoders.text import valid_text
+from klamm.decoders.text import TopicName, valid_text
 
 SHOWN = 10  # records of a batch
 Show = Callable[[list[Entry]], Any]
@@ -35,7 +35,7 @@ def describe(
     values: Mapping[str, Any],
     blanked: bool,
     show: Show,
-    names: Names,
+    names: TopicName,
     topic: str | None = None,
 ) -> None:
     """Writes the batches of `values` into their JSON form, `known`: beside the size of each records field.

@@ -12,9 +12,10 @@ from klamm.decoders.failures import DecodeError
 from klamm.decoders.headers import API_VERSIONS, request_header_version, response_header_version
 from klamm.decoders.interpret import Layout
 from klamm.decoders.schema import Api, Field, Side, int16, int32, string
-from klamm.decoders.shown.inside import Inside, Names, look_inside, nameless
+from klamm.decoders.shown.inside import Inside, look_inside
 from klamm.decoders.shown.records import Opened
 from klamm.decoders.spans import Span, values
+from klamm.decoders.text import TopicName, nameless
 
 SIZE, START = Struct(">i"), Struct(">hhi")
 LONGEST = 2**30  # bytes of a frame: no broker takes more
@@ -129,7 +130,7 @@ def request_of(piece: Piece) -> tuple[Api, int] | None:
 class FrameReader:
     """Reads frames in their order: a response is read by its request. `names` tells the topics of ids."""
 
-    def __init__(self, hints: Hints, names: Names = nameless) -> None:
+    def __init__(self, hints: Hints, names: TopicName = nameless) -> None:
         self.hints, self.names = hints, names
         self.open: dict[int, list[Message]] = {}
 

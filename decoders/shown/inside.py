@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from klamm.decoders import spans
@@ -13,6 +13,7 @@ from klamm.decoders.payloads.tables import Part
 from klamm.decoders.schema import RECORDS, TOPIC, TOPIC_ID
 from klamm.decoders.shown.records import Opened, Wrong, below, open_records
 from klamm.decoders.spans import Span
+from klamm.decoders.text import TopicName, nameless
 
 GROUP_APIS = {"JoinGroup", "SyncGroup", "DescribeGroups"}
 PARTS: dict[str, Part] = {
@@ -20,7 +21,6 @@ PARTS: dict[str, Part] = {
     "assignment": "assignment", "member_assignment": "assignment",
 }  # fmt: skip
 PROTOCOL_NAMES = {"name", "protocol_name", "protocol_data"}
-Names = Callable[[bytes], str | None]  # the name of a topic id, where it is known
 
 
 class Inside(NamedTuple):
@@ -41,17 +41,13 @@ class Around(NamedTuple):
     topic: str | None = None
 
 
-def nameless(topic_id: bytes) -> None:
-    """The name of an id where none is known."""
-
-
 def look_inside(
     api: str,
     data: bytes,
     body: Span,
     asked: dict[str, Any] | None,
     content: bool = True,
-    names: Names = nameless,
+    names: TopicName = nameless,
 ) -> dict[int, Inside | list[Opened]]:
     """Hangs records, what members of a group say, and other payloads below their fields; returns them by
     where these begin.
@@ -64,7 +60,7 @@ def look_inside(
     return search.found
 
 
-def topics(marked: Iterable[tuple[str | None, Any]], names: Names) -> Iterator[str]:
+def topics(marked: Iterable[tuple[str | None, Any]], names: TopicName) -> Iterator[str]:
     """The topics that fields name, by the fields' marks and values."""
     for mark, value in marked:
         name = names(value) if mark == TOPIC_ID and value is not None else value if mark == TOPIC else None
@@ -73,7 +69,7 @@ def topics(marked: Iterable[tuple[str | None, Any]], names: Names) -> Iterator[s
 
 
 class _Search:
-    def __init__(self, api: str, data: bytes, content: bool, names: Names) -> None:
+    def __init__(self, api: str, data: bytes, content: bool, names: TopicName) -> None:
         self.api, self.data, self.content, self.names = api, data, content, names
         self.parts = PARTS if api in GROUP_APIS else {}
         self.found: dict[int, Inside | list[Opened]] = {}

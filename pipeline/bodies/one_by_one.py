@@ -13,10 +13,10 @@ from klamm.captures.frames import RESPONSE_BYTES, body_of
 from klamm.captures.storage.arrow.decoding import column_values
 from klamm.captures.streams.cutting import filled
 from klamm.decoders import API, DecodeError
-from klamm.decoders.body import decode_prefix, is_whole
+from klamm.decoders.body import decode_prefix
 from klamm.decoders.compile import UNREADABLE
 from klamm.decoders.headers import answered_version
-from klamm.decoders.oddity import oddity
+from klamm.decoders.oddity import odd_end
 from klamm.decoders.payloads import group_payload
 from klamm.decoders.schema import RECORDS, Api, Side, marked
 from klamm.decoders.text import valid_text
@@ -100,8 +100,7 @@ class Bodies:
             except DecodeError:
                 values.append(None)
         if self._odd:
-            of = api.key, version, side
-            values.append(None if is_whole(*of, body) else oddity(body, *of))
+            values.append(odd_end(body, api.key, version, side) or None)
         return values
 
 

@@ -134,7 +134,7 @@ class Proxied:
         self.held = HeldConnections(self.watch, self.dialler, self.tasks.run)
         self.binding = asyncio.Lock()
         self.readiness = Readiness(settings.name, settings.bootstrap, log)
-        self.asks_sasl = self.is_controller = self.had_client = False
+        self.is_controller = self.had_client = False
         self.let_in = False  # may clients come?
         self.announced = asyncio.Event()
 
@@ -266,7 +266,7 @@ class Proxied:
         self.keep(say_unresolved(self.ports.told(), self.settings.name, self.log))
         self.readiness.found()
         self.announced.set()
-        probe = Probe(self.dialler, self.watch, self.leading.candidates, lambda: self.asks_sasl)
+        probe = Probe(self.dialler, self.watch, self.leading.candidates, lambda: self.context.asks_sasl)
         self.keep(probe.follow(self.readiness, self._probed, self.problems.defect))
         self.keep(self.held.follow())
         say_unused(self.settings, self.topology, self.log)
@@ -275,7 +275,7 @@ class Proxied:
             await asyncio.sleep(REFRESH_S)
             try:
                 await self._at_most_for_a_while(self.watch.look(REFRESH_S, self.asking.greet))
-                if not self.asks_sasl:
+                if not self.context.asks_sasl:
                     await self._look_again()
                 await self.bind()  # a port that was taken may be free by now
                 await self.ports.open_ahead(whole_range=False)
@@ -295,7 +295,7 @@ class Proxied:
             self.readiness.answered()
 
     async def _probed(self, address: Address) -> None:
-        if self.asks_sasl:
+        if self.context.asks_sasl:
             self.readiness.answered()
         elif self.readiness.asks_again():
             await self._look_again(address)
@@ -327,11 +327,10 @@ class Proxied:
     async def _learn_first(self, found: Found) -> None:
         self._recall(found.cluster_id)
         self._learn(found)
-        self.asks_sasl = self.context.asks_sasl = found.asks_sasl
-        self.is_controller = found.is_controller
+        self.context.asks_sasl, self.is_controller = found.asks_sasl, found.is_controller
         self.asking.say_kind(found, self.redirected is not None)
         await self.bind()
-        ahead = await self.ports.open_ahead(whole_range=self.asks_sasl)
+        ahead = await self.ports.open_ahead(whole_range=self.context.asks_sasl)
         possible = connections_possible(ahead + max(0, len(self.topology.nodes) - SPARE_LISTENERS))
         self.shared.room.bound(possible, self.settings.name, self.log)
 
@@ -345,7 +344,8 @@ class Proxied:
         say_changes(self.topology, self.settings.name, self.log)
 
     async def _dial_new(self) -> None:
-        ask, greet = (self.watch.dial,) * 2 if self.asks_sasl else (self.asking.ask, self.asking.greet)
+        asking = self.asking
+        ask, greet = (self.watch.dial,) * 2 if self.context.asks_sasl else (asking.ask, asking.greet)
         await self._at_most_for_a_while(self.watch.meet(ask, greet))
 
     async def _at_most_for_a_while(self, work: Coroutine[Any, Any, None]) -> None:
@@ -374,7 +374,7 @@ class Proxied:
             self.node_states.of(host),
             self.is_controller and all(key.kind == "controller" for key in self.topology.nodes),
             any(key.kind == "broker" for key in self.topology.nodes),
-            self.asks_sasl if self.announced.is_set() else None,
+            self.context.asks_sasl if self.announced.is_set() else None,
             self.tls is not None,
             self.redirected is not None,
             self.let_in,

@@ -11,9 +11,8 @@ from typing import Any, NamedTuple
 
 from klamm.client.types import Body, Exchange, Payload
 from klamm.decoders import DecodeError, layout, spans
-from klamm.decoders.body import is_whole
 from klamm.decoders.error_codes import error_name
-from klamm.decoders.oddity import oddity
+from klamm.decoders.oddity import odd_end
 from klamm.decoders.schema import SECRET, Api, Side, marked
 from klamm.decoders.shown.inside import GROUP_APIS, Inside, look_inside
 from klamm.rules.frame import Frame, Treatment
@@ -139,8 +138,7 @@ def _undecodable(one: Seen) -> dict[str, str]:
 
 def _oddity(frame: Frame) -> str:
     """The place and the reason where its body does not end as its layout does; "" where it does."""
-    of = frame.api.key, frame.version, frame.side
-    return "" if is_whole(*of, frame.body) else oddity(frame.body, *of)
+    return odd_end(frame.body, frame.api.key, frame.version, frame.side)
 
 
 def body(frame: Frame, raw: bool) -> Body:

@@ -14,6 +14,7 @@ from klamm.decoders.framing import SIZE
 from klamm.decoders.headers import FIRST_TELLS, RequestHeader, shown_client_id
 from klamm.decoders.sasl_tokens import Tokens
 from klamm.decoders.schema import Field, Side
+from klamm.decoders.text import uuid_text
 from klamm.proxy.session.effects import Close, Cut, Effect, Event, Exchange, Piece, Silence, sends
 from klamm.proxy.session.memory import ApiMemory
 from klamm.proxy.session.observing.counters import Stats
@@ -23,7 +24,6 @@ from klamm.proxy.session.observing.summaries import (
     logged_fields,
     response_summary,
     topics_named,
-    uuid_text,
 )
 from klamm.proxy.session.pending import PendingQueue, PendingRequests
 from klamm.proxy.session.rewriting.topology import Kind, Topology, Unbindable, is_address

@@ -379,7 +379,7 @@ class Requests:
         self, memory: ApiMemory, data: bytes, pos: int, body: int, end: int, correlation: int, now: int
     ) -> Step:
         step = self.bodies.read(memory, data, pos, body, end, correlation, now)
-        self._expect_tokens(memory)
+        self._note_handshake(memory)
         self.met, self.need = memory, self.bodies.need if step == MORE else 0
         if step == COUNT and memory.summary.bodies and self._waits(memory, end - pos, len(data) - pos):
             return MORE
@@ -390,9 +390,10 @@ class Requests:
         assert self.bodies.walk is not None
         memory = self.bodies.walk[1]
         self.bodies.feed(data, last)
-        self._expect_tokens(memory)
+        self._note_handshake(memory)
 
-    def _expect_tokens(self, memory: ApiMemory) -> None:
+    def _note_handshake(self, memory: ApiMemory) -> None:
+        """Behind SaslHandshake 0 come tokens without a header."""
         if memory.plan.key == SASL_HANDSHAKE:
             self.connection.begins_sasl = True
             if memory.plan.version == 0:

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from klamm.dashboards.web.chosen.nodes import TopicName
 from klamm.decoders.records import UNKNOWN, Batch
 from klamm.decoders.schema import PARTITION, TOPIC, TOPIC_ID
 from klamm.decoders.shown.records import Opened, is_blank
 from klamm.decoders.shown.words import moment
 from klamm.decoders.spans import Span
+from klamm.decoders.text import TopicName
 from klamm.settings.printable import printable
 
 MOST = 500  # batches of a body

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
@@ -12,12 +12,11 @@ from klamm.decoders.schema import ERROR, TOPIC_ID
 from klamm.decoders.shown.records import Entry, Opened, Wrong
 from klamm.decoders.shown.words import content, meaning, moment
 from klamm.decoders.spans import Span
-from klamm.decoders.text import uuid_text
+from klamm.decoders.text import TopicName, uuid_text
 from klamm.settings.printable import printable
 
 NODES = 20_000  # of one tree; a page takes a second for so many
 TEXT = 500  # characters of a value
-TopicName = Callable[[bytes], str | None]
 
 
 class Node(Struct, frozen=True, omit_defaults=True):

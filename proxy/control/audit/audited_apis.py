@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from klamm.decoders import API
-from klamm.proxy.session.observing.summaries import uuid_text
+from klamm.decoders.text import uuid_text
 
 MOST = 100  # elements of one list
 LONGEST = 500  # characters of one text

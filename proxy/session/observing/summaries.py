@@ -4,19 +4,16 @@ because the same bytes come again.
 
 from __future__ import annotations
 
-from base64 import urlsafe_b64encode
-from collections.abc import Callable
 from itertools import chain, islice
 from typing import Any
 
 from klamm.decoders.schema import GROUP, PARTITION, TOPIC, TOPIC_ID
-from klamm.decoders.text import valid_text
+from klamm.decoders.text import TopicName, uuid_text, valid_text
 from klamm.proxy.session.observing.counters import TopicCounters
 from klamm.proxy.session.observing.listeners import Listeners
 from klamm.rules.frame import Treatment
 from klamm.rules.plan import Picked, Plan, errors, flat, values
 
-TopicName = Callable[[bytes], str | None]
 NIL = bytes(16)
 MOST_NAMED = 1000  # topics of one frame that metering and the log name, and errors that they count
 
@@ -59,11 +56,6 @@ class ResponseSummary:
 
 
 EMPTY, NO_ERRORS = RequestSummary(), ResponseSummary([])
-
-
-def uuid_text(uuid: bytes) -> str:
-    """A UUID as Kafka prints it: URL-safe base64, without padding."""
-    return urlsafe_b64encode(uuid).rstrip(b"=").decode()
 
 
 def label(topic: Any, name_of: TopicName) -> tuple[str, bool]:

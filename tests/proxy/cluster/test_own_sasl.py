@@ -22,7 +22,7 @@ BEAT = {"group_id": "g", "member_id": "m"}
 @on_uvloop
 async def test_a_client_without_credentials_reaches_brokers_that_ask_for_them(tmp_path: Path) -> None:
     async with guarded(sasl(tmp_path)) as (klamm, broker, _):
-        assert not klamm.proxied.asks_sasl
+        assert not klamm.proxied.context.asks_sasl
         client = await klamm.client(1)
         await client.ask("Heartbeat", 4, BEAT)
         [row] = (await client.ask("Metadata", 12, {"topics": []}))["brokers"]
