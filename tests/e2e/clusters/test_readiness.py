@@ -55,6 +55,7 @@ def test_behind_sasl_readyz_follows_brokers_that_freeze_die_and_come_back(
         finally:
             broker.child.send_signal(signal.SIGCONT)
         wait_for(klamm.ready, "/readyz of a cluster that goes on")
+        wait_for(lambda: _lines(log, "reachable"), "the line in the log, which a thread writes")
         assert [len(_lines(log, event)) for event in ("unreachable", "reachable")] == [1, 1]
         assert _refused(alone) == refused  # probes need no authentication
         alone.kill(1)
