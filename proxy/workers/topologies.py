@@ -22,6 +22,10 @@ def nodes_of(topology: Topology, bootstrap_port: int, let_in: bool) -> Nodes:
 def take_nodes(topology: Topology, nodes: Nodes) -> None:
     """Takes over the nodes of the lead: its addresses and ports replace those of this process."""
     topology.cluster_id = nodes.cluster_id
+    held = {each.key for each in nodes.nodes}
+    for node in list(topology.nodes.values()):
+        if node.key not in held and (node.listen_port, node.failure) != (None, None):
+            topology.forget(node, "the lead has forgotten it")  # else the lead does not know it yet
     for each in nodes.nodes:
         node = topology.learn(each.key.kind, each.key.node_id, each.host, each.port)
         topology.bound(node, each.listen_port, each.failure)
@@ -45,7 +49,7 @@ class Learning:
     def __init__(self, topology: Topology) -> None:
         self.topology = topology
         self.seen = (-1, -1)
-        self.addresses: dict[NodeKey, tuple[str, int]] = {}
+        self.told: dict[NodeKey, tuple[Node, str, int]] = {}  # a node that was forgotten is told again
         self.names = 0
 
     def new(self) -> Learned | None:
@@ -55,12 +59,9 @@ class Learning:
         if revisions == self.seen:
             return None
         self.seen = revisions
-        nodes = [
-            (key, node.host, node.port)
-            for key, node in topology.nodes.items()
-            if self.addresses.get(key) != (node.host, node.port)
-        ]
-        self.addresses |= {key: (host, port) for key, host, port in nodes}
+        now = {key: (node, node.host, node.port) for key, node in topology.nodes.items()}
+        nodes = [(key, *each[1:]) for key, each in now.items() if self.told.get(key) != each]
+        self.told = now
         topics = list(islice(topology.topic_names.items(), self.names, None))
         self.names += len(topics)
         return Learned(nodes, topics) if nodes or topics else None

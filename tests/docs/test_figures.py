@@ -15,6 +15,7 @@ from klamm.proxy.cluster.client_ports.ports import MOST_AHEAD
 from klamm.proxy.cluster.client_ports.room import FEW
 from klamm.proxy.cluster.client_ports.strays import ANSWERS_S
 from klamm.proxy.cluster.cluster import LET_IN_S, REFRESH_S
+from klamm.proxy.cluster.own_requests.broker_watch import GONE_S
 from klamm.proxy.cluster.own_requests.held_connections import MOST as MOST_HELD
 from klamm.proxy.cluster.own_requests.probe import ANSWER_S, OTHERS_S, PROBE_S
 from klamm.proxy.cluster.own_requests.probe import MOST as MOST_PROBED
@@ -53,6 +54,8 @@ FIGURES = [
     ("README.md", f"of Kafka 0.9 and older within {REFRESH_S:g} s"),
     ("README.md", f"of more than {MOST_HELD} brokers and of hosts that hang every {REFRESH_S:g} s"),
     ("docs/metrics.md", f"To each broker, of {MOST_HELD} at most"),
+    ("docs/metrics.md", f"once it has not been reached for {GONE_S / 60:g} minutes"),
+    ("docs/dashboards.md", f"klamm forgets it after {GONE_S / 60:g} minutes"),
     ("docs/web.md", f"the first {VALUES} of them"),
     ("docs/deploy.md", f"are refused for at most {LET_IN_S:g} s"),
     ("docs/protocol-notes.md", f"after {LET_IN_S:g} s clients may come all the same"),

@@ -15,6 +15,7 @@ from klamm.proxy.session.rewriting.topology import Node, NodeKey, Topology
 
 AT_ONCE = 16  # nodes that klamm itself asks at one time
 SHOWN = 50  # nodes that become unreachable at one time, one by one in the log
+GONE_S = 3600.0  # after so long without a connection, a broker that no answer names any more is retired
 
 Ask = Callable[[Address], Awaitable[object]]
 
@@ -31,14 +32,16 @@ class BrokerWatch:
         self.dialled: set[tuple[NodeKey, Address]] = set()
         self.attempts: dict[Address, bool] = {}  # did the last attempt connect?
         self.asked: dict[Address, float] = {}  # when klamm itself last asked (s)
+        self.lost: dict[Address, float] = {}  # when the first of the attempts failed that all failed (s)
         self.silent: set[Address] = set()  # they accept connections, and did not answer klamm
         self.revision = 0  # goes up when a node can be reached, or no more
         self._at: tuple[int, dict[Address, list[NodeKey]]] = (-1, {})  # nodes by address, of a revision
         dialler.attempted = self.attempted
 
     def up(self, node: Node) -> bool | None:
-        """Did the last attempt to connect succeed? None: nobody has tried yet."""
-        return self.attempts.get(_address(node))
+        """Did the last attempt to connect succeed? None: nobody has tried yet, or it is not watched."""
+        watched = node.key in self.topology.nodes or not self.topology.nodes
+        return self.attempts.get(_address(node)) if watched else None
 
     def attempted(self, address: Address, connected: bool) -> None:
         """Note an attempt to connect to it."""
@@ -49,7 +52,9 @@ class BrokerWatch:
         self.revision += before is not connected
         if not connected:
             self.silent.discard(address)
+            self.lost.setdefault(address, monotonic())
         elif before is False:
+            self.lost.pop(address, None)
             for key in self._keys_at(address):
                 message = f"{_named(key)} at {address} can be reached again"
                 self.log.event("broker_reachable", message, cluster=self.cluster, broker=str(key))
@@ -64,16 +69,27 @@ class BrokerWatch:
         await self._try_each(new, ask if greet is None or len(new) <= AT_ONCE else greet)
 
     async def look(self, quiet_s: float, ask: Ask) -> None:
-        """Ask the nodes that were dialled before, and that klamm has not asked for `quiet_s`."""
+        """Retire brokers that have left; ask the nodes that were dialled before, and not for `quiet_s`."""
+        self._retire_gone()
         nodes = {_address(node): node.key for node in self._nodes()}
         self.dialled &= {(key, address) for address, key in nodes.items()}
         self.revision += 1
         self.attempts = {address: last for address, last in self.attempts.items() if address in nodes}
+        self.lost = {address: at for address, at in self.lost.items() if address in nodes}
         since = monotonic() - quiet_s
         self.silent &= nodes.keys()
         self.asked = {address: at for address, at in self.asked.items() if address in nodes}
         quiet = [address for address in self.attempts if self.asked.get(address, since) <= since]
         await self._try_each(((nodes[address], address) for address in quiet), ask)
+
+    def _retire_gone(self) -> None:
+        """A broker that was taken out of the cluster is not down."""
+        now = monotonic()
+        for node in list(self.topology.nodes.values()):
+            lost = self.lost.get(_address(node))
+            if lost is not None and now - lost >= GONE_S and self.topology.has_left(node):
+                why = f"it has not been reached for {GONE_S / 60:g} minutes, and no answer names it any more"
+                self.topology.retire(node, why)
 
     async def _try_each(self, nodes: Iterable[tuple[NodeKey, Address]], ask: Ask) -> None:
         """Ask each, `AT_ONCE` at a time."""

@@ -40,7 +40,7 @@ def broker_label(target: NodeKey | None) -> str:
     return "bootstrap" if target is None else str(target)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Node:
     """`host` and `port` are what the cluster advertises; `listen_port` is None until klamm's port for it
     is bound, and `failure` says why that cannot be. `listed`: the number of the list of all brokers that it
@@ -142,7 +142,7 @@ class Topology:
             self.remembered[node.key] = Node(node.key, node.host, node.port, self.one_port)
             return
         port = self.pinned.get(node.key.node_id) if node.key.kind == "broker" else None
-        if port is None and self.first < (node.listen_port or 0) <= self.last:
+        if port is None and (not self.first or self.first < (node.listen_port or 0) <= self.last):
             port = node.listen_port
             if port in self._pinned_ports:
                 return
@@ -232,12 +232,12 @@ class Topology:
             return self.one_port
         if key.kind == "broker" and key.node_id in self.pinned:
             return self.pinned[key.node_id]
-        if not self.first:
-            return 0
         before = self.remembered.get(key)
         remembered = None if before is None else before.listen_port
         if remembered is not None and remembered not in self._taken and remembered not in self._pinned_ports:
             return remembered
+        if not self.first:
+            return 0
         if self._slots() > 0:
             meant = self._port(*key)
             for ports in (self._unreserved, self._free):
@@ -247,22 +247,35 @@ class Topology:
         gone = [node for node in self.nodes.values() if self._is_gone(node)]
         if not gone:
             raise LookupError(f"no port is left for it in {self.first}-{self.last}")
-        return self._forget(min(gone, key=lambda node: node.listed))
+        node = min(gone, key=lambda node: node.listed)
+        port = node.listen_port
+        assert port is not None
+        self.forget(node, f"port {port} is another's now")
+        return port
 
     def _is_gone(self, node: Node) -> bool:
-        """Is it a broker that the last list of all brokers did not name, with a port that others may have?"""
-        if node.key.kind != "broker" or node.listed >= self.lists or node.listen_port is None:
+        """Is it a broker that has left, with a port that others may have?"""
+        if not self.has_left(node) or node.listen_port is None:
             return False
         return node.listen_port not in self._pinned_ports and self._taken[node.listen_port] == 1
 
-    def _forget(self, node: Node) -> int:
-        """Gives its port."""
-        port = node.listen_port
-        assert port is not None
-        self._changed(node.key, f"{node.key.kind} {node.key.node_id} is gone: port {port} is another's now")
+    def has_left(self, node: Node) -> bool:
+        """Is it a broker that the last list of all brokers did not name?"""
+        return node.key.kind == "broker" and node.listed < self.lists
+
+    def forget(self, node: Node, why: str) -> None:
+        """Give back its port. An answer that names it makes it known again."""
+        self._changed(node.key, f"{node.key.kind} {node.key.node_id} is gone: {why}")
         self.bound(node, None)
         del self.nodes[node.key]
-        return port
+        self.remembered.pop(node.key, None)
+        self.revision += 1
+
+    def retire(self, node: Node, why: str) -> None:
+        """Treat a node as one of the run before: its port is kept for it, in case it comes back."""
+        before = Node(node.key, node.host, node.port, node.listen_port)
+        self.forget(node, why)
+        self.remember(before)
 
     def is_stable(self, node: Node) -> bool:
         """Will the node have the same port after a restart?"""

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from time import monotonic
+
 import pytest
 
 from klamm.proxy.cluster import cluster as edge_of_cluster
+from klamm.proxy.cluster.own_requests import broker_watch
 from klamm.proxy.session.rewriting.topology import NodeKey
 from tests.fakes.broker import Broker, Cluster, closes
+from tests.fakes.client import connect
 from tests.fakes.edge import Edge, cluster
 from tests.fakes.waiting import eventually, on_uvloop, turns
 
@@ -60,6 +64,58 @@ async def test_klamm_sees_a_broker_die_and_come_back_without_any_client(
         await second.start(port=second.port)
         await klamm.logged("broker_reachable")
         assert up(klamm) == {1: True, 2: True}
+
+
+@on_uvloop
+async def test_a_broker_that_was_taken_out_of_the_cluster_is_forgotten_after_an_hour(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    later = [0.0]
+    monkeypatch.setattr(edge_of_cluster, "REFRESH_S", 0.02)
+    monkeypatch.setattr(broker_watch, "monotonic", lambda: monotonic() + later[0])
+    async with cluster(3) as (klamm, [first, second, _]):
+        port = klamm.port_of(2)
+        await second.stop()
+        await klamm.logged("broker_unreachable")
+        later[0] = broker_watch.GONE_S
+        await looks(first, 3)
+        assert up(klamm) == {1: True, 2: False, 3: True}  # the cluster still names it
+        place = first.cluster.nodes.pop(2)
+        first.cluster.nodes.pop(3)
+        await eventually(lambda: up(klamm) == {1: True, 2: None, 3: True})  # 3 can be reached
+        gone = "broker 2 is gone: it has not been reached for 60 minutes, and no answer names it any more"
+        await eventually(lambda: gone in [line.message for line in klamm.log.of("topology")])
+        client = await connect("127.0.0.1", port)  # is led to another broker
+        assert (await client.ask("Heartbeat", 4, BEAT))["error_code"] == 0
+        client.transport.abort()
+        assert up(klamm) == {1: True, 2: None, 3: True}
+        first.cluster.nodes[2] = place
+        await second.start(port=second.port)
+        await eventually(lambda: up(klamm) == {1: True, 2: True, 3: True})
+        assert klamm.port_of(2) == port
+
+
+@on_uvloop
+async def test_a_broker_that_is_not_named_for_less_than_an_hour_is_down(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    later = [0.0]
+    monkeypatch.setattr(edge_of_cluster, "REFRESH_S", 0.02)
+    monkeypatch.setattr(broker_watch, "monotonic", lambda: monotonic() + later[0])
+    async with cluster(2) as (klamm, [first, second]):
+        await second.stop()
+        first.cluster.nodes.pop(2)
+        await klamm.logged("broker_unreachable")
+        later[0] = broker_watch.GONE_S - 100
+        await looks(first, 3)
+        assert up(klamm) == {1: True, 2: False}
+        await second.start(port=second.port)
+        await klamm.logged("broker_reachable")
+        await second.stop()
+        await eventually(lambda: not up(klamm)[2])
+        later[0] += 200  # the hour counts from when it was lost last
+        await looks(first, 3)
+        assert up(klamm) == {1: True, 2: False}
 
 
 @on_uvloop
