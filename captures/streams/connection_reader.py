@@ -177,6 +177,8 @@ class ConnectionReader:
             if asked is None:
                 return self._stray("response", correlation_id, size, time_ns)
             _, number, code, client_id = asked
+        if code == SASL_HANDSHAKE_0 and data[start + 4 : start + 6] != b"\0\0":
+            self._refused()
         kept, blanks = self.kept.response(data, start, end, size, code)
         return make(
             Captured,
@@ -211,6 +213,11 @@ class ConnectionReader:
             self.tokens = Tokens(values["mechanism"])
         except DecodeError:
             self.tokens = Tokens("")
+
+    def _refused(self) -> None:
+        """The broker does not take the mechanism: requests follow."""
+        if self.tokens is not None and self.tokens.sent == 0:
+            self.tokens = None
 
     def _token(self, side: Side, size: int, time_ns: int) -> Captured:
         blanks = ((0, size),) if size else ()

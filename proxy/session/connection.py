@@ -15,7 +15,7 @@ from klamm.decoders.headers import FIRST_TELLS, RequestHeader, shown_client_id
 from klamm.decoders.sasl_tokens import Tokens
 from klamm.decoders.schema import Field, Side
 from klamm.decoders.text import uuid_text
-from klamm.proxy.session.effects import Close, Cut, Effect, Event, Exchange, Piece, Silence, sends
+from klamm.proxy.session.effects import Close, Cut, Effect, Event, Exchange, Piece, Silence, Turn, sends
 from klamm.proxy.session.memory import ApiMemory
 from klamm.proxy.session.observing.counters import Stats
 from klamm.proxy.session.observing.summaries import (
@@ -31,7 +31,7 @@ from klamm.proxy.session.turns import Crowd
 from klamm.proxy.session.undecodable import Undecodable
 from klamm.rules.engine import Engine
 from klamm.rules.frame import Frame, Treatment
-from klamm.rules.plan import API_VERSIONS, BROKERS, METADATA, PRODUCE, Picked, Plan, Planner
+from klamm.rules.plan import API_VERSIONS, BROKERS, METADATA, PRODUCE, SASL_HANDSHAKE, Picked, Plan, Planner
 from klamm.rules.subjects import error_codes
 
 MIB = 1024 * 1024
@@ -90,6 +90,8 @@ class Connection:
     acks_0: ApiMemory | None = None  # of the last Produce request to which no answer is due
     tokens: Tokens | None = None
     begins_sasl: bool = False  # has the client sent SaslHandshake?
+    mechanism: str = ""  # of the last SaslHandshake 0
+    shaking_hands: bool = False  # SaslHandshake 0 has no answer yet: behind it come tokens, or requests
     effects: list[Effect] = field(default_factory=list)
     software: str | None = None  # of the client, as it counts; None: not known yet
     closing: bool = False
@@ -186,6 +188,28 @@ class Connection:
         """
         held = self.context.held
         return 2 * size + held.now - self.held <= held.most
+
+    def sent(self, plan: Plan, now: int) -> None:
+        """A request goes to the broker. Behind SaslHandshake 0 come tokens without a header if the broker
+        takes the mechanism, else requests: no byte behind it is read before the answer.
+        """
+        if plan.key != SASL_HANDSHAKE:
+            return
+        self.begins_sasl = True
+        if plan.version == 0:
+            self.shaking_hands, self.muted_until = True, self.muted_until or now or 1
+            self.effects.append(Turn("request"))
+
+    def decides(self, plan: Plan) -> bool:
+        """Does the answer to such a request end a handshake?"""
+        return self.shaking_hands and plan.key == SASL_HANDSHAKE and plan.version == 0
+
+    def end_handshake(self, taken: bool) -> None:
+        """SaslHandshake 0 is answered, or never will be."""
+        self.shaking_hands = False
+        if taken:
+            self.tokens = Tokens(self.mechanism)
+        self.effects.append(Turn("request"))
 
     def awaits_token(self) -> bool:
         """Is a SASL token of the broker due before klamm's own answers?"""

@@ -6,7 +6,6 @@ from collections.abc import Generator
 from typing import Any
 
 from klamm.decoders.compile import UNREADABLE
-from klamm.decoders.sasl_tokens import Tokens
 from klamm.proxy.session.connection import Connection
 from klamm.proxy.session.memory import NO_LENGTH, ApiMemory
 from klamm.proxy.session.observing.listeners import listeners_of
@@ -91,7 +90,7 @@ class RequestBodies:
         if not summary.answered:
             self.connection.acks_0 = memory
         if plan.key == SASL_HANDSHAKE and plan.version == 0 and plan.request is not None:
-            self.connection.tokens = Tokens(plan.request.column(columns, ("mechanism",)))
+            self.connection.mechanism = plan.request.column(columns, ("mechanism",))
         return summary
 
     def _pick_listeners(self, memory: ApiMemory, body: bytes, now: int) -> None:

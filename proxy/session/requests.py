@@ -22,7 +22,7 @@ from klamm.proxy.session.rule_orders import RuleOrders
 from klamm.proxy.session.steps import CLOSED, COUNT, MORE, PASSED, REPLACED, Step
 from klamm.proxy.session.turns import KNOWN, READ, STEPS, Turns
 from klamm.proxy.session.undecodable import undecodable_header
-from klamm.rules.plan import SASL_HANDSHAKE, Plan
+from klamm.rules.plan import Plan
 
 HEAD = Struct(">iii").unpack_from  # size, key and version, correlation id
 HEADER_LIMIT = 64 * 1024  # client id and tagged fields of a request's header
@@ -86,7 +86,7 @@ class Requests:
         size, pos, start = len(data), self.left, 0
         pieces: list[Piece | Effect] = []
         if self.bodies.walk is not None:
-            self._feed(data[:pos] if pos < size else data, pos <= size)
+            self._feed(data[:pos] if pos < size else data, pos <= size, now)
         while size - pos >= 12:
             length, code, correlation = HEAD(data, pos)
             memory = self.memories.get(code)
@@ -151,8 +151,13 @@ class Requests:
         return [Send("broker", effects)] if isinstance(effects, bytes) else effects
 
     def unmute(self, now: int) -> list[Effect]:
-        """Go on: the throttle time is over, or the others have had their turn."""
-        self.connection.muted_until = 0
+        """Go on: the throttle time is over, the others have had their turn, or a handshake is answered."""
+        connection = self.connection
+        if connection.shaking_hands:
+            return []
+        connection.muted_until = 0
+        if connection.tokens is not None and connection.tokens.sent == 0:
+            self.memories, self.expects_tokens = {}, True
         self.turns.renew(now)
         unread, self.unread, self.since = b"".join(self.unread), [], now
         effects = self.receive(unread, now) if unread else []
@@ -171,6 +176,7 @@ class Requests:
         """
         connection, summary = self.connection, memory.summary
         count_requests(memory, 1, length + 4)
+        connection.sent(memory.plan, now)
         one_by_one = bool(summary.listeners) and have_room(summary.listeners)
         frame = None
         if one_by_one and summary.bodies:
@@ -356,6 +362,7 @@ class Requests:
                 self.instead += connection.due(requests)
             else:
                 connection.pending.append(requests)
+                connection.sent(memory.plan, now)
         return REPLACED
 
     def _remember(self, code: int, plan: Plan, client_id: str | None, long: bool = False) -> ApiMemory:
@@ -379,22 +386,15 @@ class Requests:
         self, memory: ApiMemory, data: bytes, pos: int, body: int, end: int, correlation: int, now: int
     ) -> Step:
         step = self.bodies.read(memory, data, pos, body, end, correlation, now)
-        self._note_handshake(memory)
         self.met, self.need = memory, self.bodies.need if step == MORE else 0
         if step == COUNT and memory.summary.bodies and self._waits(memory, end - pos, len(data) - pos):
             return MORE
         return step
 
-    def _feed(self, data: bytes, last: bool) -> None:
+    def _feed(self, data: bytes, last: bool, now: int) -> None:
         """Read more of a request that passes while it is read."""
         assert self.bodies.walk is not None
         memory = self.bodies.walk[1]
         self.bodies.feed(data, last)
-        self._note_handshake(memory)
-
-    def _note_handshake(self, memory: ApiMemory) -> None:
-        """Behind SaslHandshake 0 come tokens without a header."""
-        if memory.plan.key == SASL_HANDSHAKE:
-            self.connection.begins_sasl = True
-            if memory.plan.version == 0:
-                self.memories, self.expects_tokens = {}, True
+        if self.bodies.walk is None:
+            self.connection.sent(memory.plan, now)

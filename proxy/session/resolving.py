@@ -81,3 +81,5 @@ def _never_sent(connection: Connection, paused: Paused, instead: PendingRequests
     for run in paused.pending:
         connection.pending.replace(run, instead)
         instead = None
+    if connection.decides(paused.memory.plan):
+        connection.end_handshake(False)

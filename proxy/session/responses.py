@@ -21,6 +21,7 @@ from klamm.proxy.session.turns import KNOWN, READ, STEPS, Turns
 from klamm.rules.frame import Frame
 
 HEAD = Struct(">ii").unpack_from  # size, correlation id
+HANDSHAKE = 10  # bytes of an answer to SaslHandshake 0, up to the end of its error code
 
 
 class Responses:
@@ -271,12 +272,19 @@ class Responses:
         if takes_body and must_wait(self.connection, run.summary.listeners, size, there):
             self.bodies.need, self.kept_for_rules = size, True
             return MORE
+        decides = self.connection.decides(memory.plan)
+        if decides and there < (needed := min(size, HANDSHAKE)):
+            self.bodies.need = needed
+            return MORE
         met = self._ruled(data, pos, length, memory, run, arrived)
         self.turns.left -= READ + self.connection.work // STEPS
         self.connection.work = 0
         if met is None:
             return MORE
         summary, replaced = met
+        if decides:
+            memory.answer = NO_PATTERN
+            self.connection.end_handshake(data[pos + 8 : pos + min(size, HANDSHAKE)] == b"\0\0")
         if replaced is not None or arrived != now:
             memory.counters.own.add(now - arrived)
         self._count(memory, run, summary, 1, length + 4, arrived - run.arrived)
@@ -325,9 +333,8 @@ class Responses:
         if tokens is not None and tokens.awaited > 0 and 0 <= length <= self.limit:
             tokens.from_broker()
             return PASSED
-        wrong = tls_or_size(length, "broker", self.limit)
         wanted = connection.pending.wanting(correlation, connection.turn)
-        if wrong is not None:
+        if (wrong := tls_or_size(length, "broker", self.limit)) is not None:
             connection.close("response", wrong[0], "", wrong[1])
         elif connection.acks_0 is not None and not wanted:
             return self._answer_to_acks_0(data, pos, length, connection.acks_0)

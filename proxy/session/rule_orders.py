@@ -356,7 +356,8 @@ class RuleOrders:
         pieces.append(sized(head, frame.body))
         summary, self.connection.treatment = memory.summary.treated(request.treatment), frame.treatment
         length, shown = len(head) - 4 + len(frame.body), self.shown
-        run = PendingRequests(None, summary, now, correlation, len(request.body), tuple(pieces), None, shown)
+        size = request.header_bytes - 4 + len(request.body)
+        run = PendingRequests(None, summary, now, correlation, size, tuple(pieces), None, shown)
         self.connection.own_answer(memory, run, edited_by(orders) or values, length, frame)
         return run
 

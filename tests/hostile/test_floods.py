@@ -331,6 +331,7 @@ def sasl(*actions: Any) -> tuple[Session, bytes]:
     one.from_client(shake.request, 1)
     assert shake.answer is not None
     one.from_broker(shake.answer, 1)
+    one.unmute(1)
     one.from_client(b"\0\0\0\x09\0user\0pas", 1)
     return one, b"\0\0\0\2ok"
 

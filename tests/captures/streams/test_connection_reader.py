@@ -290,6 +290,12 @@ def test_tokens_after_sasl_handshake_0_are_their_lengths(
     assert cells(rows, "api_key", "exchange") == [(17, 0), (17, 0), (3, 1), (3, 1), (12, 2), (12, 2)]
 
 
+def test_behind_a_sasl_handshake_0_that_the_broker_refuses_come_requests() -> None:
+    asked, answer = {"mechanism": "PLAIN"}, {"error_code": 34, "mechanisms": []}
+    rows = play(exchange_steps(exchange("SaslHandshake", 0, asked, answer), metadata(1, 2), heartbeat(3)))
+    assert cells(rows, "api_key", "exchange") == [(17, 0), (17, 0), (3, 1), (3, 1), (12, 2), (12, 2)]
+
+
 def test_a_kerberos_client_of_kafka_0_9_sends_a_token_first() -> None:
     token = b"\0\0\0\x0b\x60\x82hush-hush"
     steps = [Step("request", token), Step("response", token), *exchange_steps(metadata(0, 1))]

@@ -17,6 +17,7 @@ from tests.e2e.paths import OTHER, QUORUM, TOPIC, Paths, addresses, drawn_as, on
 pytestmark = pytest.mark.brokers
 
 ATTEMPTS = 10
+ILLEGAL_SASL_STATE = 34
 
 Question = Callable[[Paths, int], dict[str, Any]]
 
@@ -113,6 +114,15 @@ def test_only_the_addresses_of_a_response_change(
             time.sleep(0.5)
     assert received == expected
     seen_rewritten.append(f"{place.api} {version}: {place.path}: {paths.arrows(endpoints)}")
+
+
+def test_a_request_behind_a_sasl_handshake_that_brokers_refuse_is_rewritten_too(paths: Paths) -> None:
+    """Tokens without a header would follow one that they take."""
+    with Conversation(paths.through["broker", 1]) as through:
+        assert through.ask("SaslHandshake", 0, {"mechanism": "PLAIN"})["error_code"] == ILLEGAL_SASL_STATE
+        found = set(addresses(through.ask("Metadata", 1, {"topics": [{"name": TOPIC}]})))
+    assert found
+    assert found <= set(paths.through.values())
 
 
 def test_the_listeners_of_controllers_in_describe_quorum_are_rewritten(
