@@ -20,7 +20,7 @@ from klamm.decoders.failures import DecodeError
 from klamm.decoders.interpret import uvarint
 from klamm.decoders.schema import Api, Side, Versions
 from klamm.decoders.spans import TAGGED
-from klamm.decoders.tags import unknown_tags, uvarint_at
+from klamm.decoders.tags import MOST_COUNT, unknown_tags, uvarint_at
 
 REQUEST = Struct(">ihhi")  # size, key, version, correlation id
 RESPONSE = Struct(">ii")  # size, correlation id
@@ -96,7 +96,7 @@ def shown_client_id(header: RequestHeader, before: str | None, decodes: bool = T
 
 
 def _tags(data: bytes, pos: int, end: int) -> tuple[Tags, int]:
-    count, pos = uvarint_at(data, pos)
+    count, pos = uvarint_at(data, pos, MOST_COUNT)
     return unknown_tags(data, pos, end, count)
 
 

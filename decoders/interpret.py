@@ -11,6 +11,7 @@ from typing import Any
 
 from klamm.decoders.failures import DecodeError, EncodeError
 from klamm.decoders.schema import FIXED, SIZED, UNKNOWN_TAGS, Field, Side, default_of, members, present
+from klamm.decoders.tags import ANY, MOST_COUNT, MOST_LENGTH
 
 STRUCTS = {kind: Struct(">" + code) for kind, (code, _) in FIXED.items()}
 UVARINT_BYTES = 5  # Kafka's ByteUtils.readUnsignedVarint takes no more
@@ -52,18 +53,19 @@ class _Reader:
         value: Any = STRUCTS[kind].unpack(self.take(STRUCTS[kind].size))[0]
         return value
 
-    def uvarint(self) -> int:
+    def uvarint(self, most: int = ANY) -> int:
         value = 0
         for shift in range(0, 7 * UVARINT_BYTES, 7):
             byte = self.take(1)[0]
             value |= (byte & 0x7F) << shift
             if byte < 0x80:
-                return value & 0xFFFFFFFF
+                value &= ANY
+                return value if value <= most else 0
         raise _Stop(f"a varint of more than {UVARINT_BYTES} bytes")
 
     def length(self, classic: str, null: bool) -> int | None:
         """A length or count; None for null, which any negative one is to Kafka."""
-        size = self.uvarint() - 1 if self.flexible else self.fixed(classic)
+        size = self.uvarint(MOST_LENGTH) - 1 if self.flexible else self.fixed(classic)
         if size < 0:
             if not null:
                 raise _Stop("null where null is not allowed" if size == -1 else f"a length of {size}")
@@ -86,7 +88,7 @@ class _Reader:
         if f.kind == "array":
             return self.array(f, null)
         if f.kind == "struct":
-            if null and (self.uvarint() == 0 if f.tag is not None else self.fixed("int8") < 0):
+            if null and (self.uvarint(MOST_COUNT) == 0 if f.tag is not None else self.fixed("int8") < 0):
                 return None
             return self.struct(members(f))
         return self.fixed(f.kind)
@@ -130,7 +132,7 @@ class _Reader:
         known = {f.tag: f for f in tagged}
         values.update((f.name, default_of(f, self.version)) for f in tagged)
         unknown = []
-        for _ in range(self.uvarint()):
+        for _ in range(self.uvarint(MOST_COUNT)):
             tag, size = self.uvarint(), self.uvarint()
             if size > self.end - self.pos:
                 raise _Stop(f"tag {tag} announces {size} bytes, {self.end - self.pos} left")

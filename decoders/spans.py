@@ -9,6 +9,7 @@ from klamm.decoders import interpret
 from klamm.decoders.failures import DecodeError
 from klamm.decoders.interpret import Layout
 from klamm.decoders.schema import UNKNOWN_TAGS, Field
+from klamm.decoders.tags import MOST_COUNT
 
 TAGGED = "tagged_fields"  # the name of a struct's tagged section; unknown tags in it are "tag 7"
 
@@ -122,7 +123,7 @@ class _Reader(interpret._Reader):
         known = {part.start: part for part in section.parts}
         section.parts = []
         self.pos = section.start
-        section.value = self.uvarint()
+        section.value = self.uvarint(MOST_COUNT)
         for _ in range(section.value):
             start = self.pos
             tag, size = self.uvarint(), self.uvarint()

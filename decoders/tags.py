@@ -9,18 +9,23 @@ from typing import Any
 
 from klamm.decoders.schema import UNKNOWN_TAGS
 
+# Varints are int32 to Kafka, and negative ones 0: it loops up to a count (before 4.4), subtracts 1 from a length.
+MOST_COUNT = 0x7FFFFFFF
+MOST_LENGTH = 0x80000000
+ANY = 0xFFFFFFFF
+
 
 class Malformed(Exception):
     """A length, a count or the end is wrong; the interpreter says which."""
 
 
-def uvarint_at(data: bytes, pos: int) -> tuple[int, int]:
-    """A varint and the position after it."""
+def uvarint_at(data: bytes, pos: int, most: int = ANY) -> tuple[int, int]:
+    """A varint and the position after it. `most`: 0 for a greater one."""
     value = data[pos]
-    return (value, pos + 1) if value < 0x80 else long_uvarint(data, pos + 1, value)
+    return (value, pos + 1) if value < 0x80 else long_uvarint(data, pos + 1, value, 7, most)
 
 
-def long_uvarint(data: bytes, pos: int, value: int, shift: int = 7) -> tuple[int, int]:
+def long_uvarint(data: bytes, pos: int, value: int, shift: int = 7, most: int = ANY) -> tuple[int, int]:
     """The rest of a varint whose first byte, or two where `shift` is 14, is not the last."""
     value -= 1 << shift
     while True:
@@ -28,14 +33,15 @@ def long_uvarint(data: bytes, pos: int, value: int, shift: int = 7) -> tuple[int
         pos += 1
         value += (byte & 0x7F) << shift
         if byte < 0x80:
-            return value & 0xFFFFFFFF, pos
+            value &= ANY
+            return (value if value <= most else 0), pos
         shift += 7
         if shift >= 35:
             raise Malformed
 
 
 def long_uvarint_walk(
-    data: bytes, pos: int, end: int, first: int
+    data: bytes, pos: int, end: int, first: int, most: int = ANY
 ) -> Generator[None, bytes, tuple[bytes, int, int, int]]:
     """The same over chunks: returns (data, pos, end, value)."""
     value, shift = first & 0x7F, 7
@@ -47,7 +53,8 @@ def long_uvarint_walk(
         pos += 1
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
-            return data, pos, end, value & 0xFFFFFFFF
+            value &= ANY
+            return data, pos, end, value if value <= most else 0
         shift += 7
         if shift >= 35:
             raise Malformed
@@ -85,7 +92,7 @@ def unknown_tags(data: bytes, pos: int, end: int, count: int) -> tuple[list[tupl
 def keep_tags(data: bytes, pos: int, end: int, count: int, values: dict[str, Any]) -> int:
     """The same into a struct's values, after the first byte of the count was read; the position after it."""
     if count > 0x7F:
-        count, pos = long_uvarint(data, pos, count)
+        count, pos = long_uvarint(data, pos, count, 7, MOST_COUNT)
     found, pos = unknown_tags(data, pos, end, count)
     if found:
         values[UNKNOWN_TAGS] = found
@@ -96,7 +103,7 @@ def tags_end(data: bytes, pos: int, end: int) -> int:
     """The position after a tagged section; `end` where it ends early. Raises Malformed."""
     section = data[pos:end]
     try:
-        count, at = uvarint_at(section, 0)
+        count, at = uvarint_at(section, 0, MOST_COUNT)
         for _ in range(count):
             _, at = uvarint_at(section, at)
             size, at = uvarint_at(section, at)
@@ -109,5 +116,5 @@ def tags_end(data: bytes, pos: int, end: int) -> int:
 def skip_tags(data: bytes, pos: int, end: int, count: int) -> int:
     """The position after a tagged section whose count was read."""
     if count > 0x7F:
-        count, pos = long_uvarint(data, pos, count)
+        count, pos = long_uvarint(data, pos, count, 7, MOST_COUNT)
     return unknown_tags(data, pos, end, count)[1]

@@ -8,6 +8,7 @@ from klamm.decoders import interpret
 from klamm.decoders.emit.pick import TAG_PATH, Path
 from klamm.decoders.interpret import Layout
 from klamm.decoders.schema import HOST, PORT, Field
+from klamm.decoders.tags import MOST_COUNT
 
 Found = list[tuple[int, int, int, Any]]
 
@@ -72,7 +73,7 @@ class _Finder(interpret._Reader):
     def tags(self, values: dict[str, Any], tagged: list[Field]) -> None:
         """Some clients read a known field by its size, others by its layout: the two must agree."""
         known = {f.tag: f for f in tagged}
-        for _ in range(self.uvarint()):
+        for _ in range(self.uvarint(MOST_COUNT)):
             tag, before = self.uvarint(), self.pos
             size = self.uvarint()
             start = self.pos

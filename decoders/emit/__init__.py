@@ -10,7 +10,17 @@ from typing import Any, NamedTuple
 
 from klamm.decoders.interpret import LONGEST_STRING, Layout, uvarint
 from klamm.decoders.schema import UNKNOWN_TAGS, Field
-from klamm.decoders.tags import Malformed, gather, keep_tags, long_uvarint, long_uvarint_walk, skip_tags
+from klamm.decoders.tags import (
+    ANY,
+    MOST_COUNT,
+    MOST_LENGTH,
+    Malformed,
+    gather,
+    keep_tags,
+    long_uvarint,
+    long_uvarint_walk,
+    skip_tags,
+)
 
 _GLOBALS: dict[str, Any] = {
     "Malformed": Malformed,
@@ -144,24 +154,25 @@ class Scan(Source):
         with self.block(f"if {condition}:"):
             self.line("raise Malformed")
 
-    def uvarint(self, variable: str) -> None:
+    def uvarint(self, variable: str, kind: str = "") -> None:
         self.fixed("B", variable)
         self.flush()
-        self.rest_of_uvarint(variable)
+        self.rest_of_uvarint(variable, kind)
 
     def rest_of_uvarint(self, variable: str, kind: str = "") -> None:
+        """`kind`: of the value whose length it is, or "count"; "" for the number or size of a tag."""
+        most = ANY if not kind else MOST_COUNT if kind == "count" else MOST_LENGTH
         with self.block(f"if {variable} > 127:"):
             if self.resumable:
-                self.line(
-                    f"data, pos, end, {variable} = yield from long_uvarint_walk(data, pos, end, {variable})"
-                )
+                walk = f"long_uvarint_walk(data, pos, end, {variable}, {most})"
+                self.line(f"data, pos, end, {variable} = yield from {walk}")
             elif kind in ("bytes", "records"):  # mostly long: two bytes are not worth a call
                 self.line(f"{variable} += (data[pos] << 7) - 128")
                 self.line("pos += 1")
                 with self.block(f"if {variable} > 16383:"):
-                    self.line(f"{variable}, pos = long_uvarint(data, pos, {variable}, 14)")
+                    self.line(f"{variable}, pos = long_uvarint(data, pos, {variable}, 14, {most})")
             else:
-                self.line(f"{variable}, pos = long_uvarint(data, pos, {variable})")
+                self.line(f"{variable}, pos = long_uvarint(data, pos, {variable}, 7, {most})")
             if kind == "string":
                 self.refuse_if(f"{variable} > {LONGEST_STRING + 1}")
 
@@ -203,7 +214,7 @@ class Scan(Source):
             self.fixed("b", variable)
             self.flush()
         else:
-            self.uvarint(variable)
+            self.uvarint(variable, "count")
             self.line(f"{variable} -= 1")
 
     @contextmanager

@@ -146,7 +146,7 @@ class Picker(Shaped):
             if not tagged and not self.resumable:
                 self.line(f"pos = skip_tags(data, pos, end, {count})")
                 return
-            self.rest_of_uvarint(count)
+            self.rest_of_uvarint(count, "count")
             with self.block(f"for _ in range({count}):"):
                 self.uvarint(tag)
                 before = self.fresh("before")

@@ -141,7 +141,7 @@ class Reader(Shaped):
 
     def tags(self, tagged: list[Field]) -> None:
         self.line("unknown = []")
-        self.rest_of_uvarint("count")
+        self.rest_of_uvarint("count", "count")
         with self.block("for _ in range(count):"):
             self.uvarint("tag")
             self.uvarint("size")
