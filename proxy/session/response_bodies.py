@@ -26,6 +26,7 @@ SHAPE_LIMIT = 64 * 1024  # of a response whose pattern has gaps: see _shape
 COLUMNS_LIMIT = 2048  # values of the wanted fields of a response, to be kept for the next one
 HEADER = "the tagged fields of its header cannot be read"
 FIRST_LOOK = 256 * 1024  # bytes of a held response before it is read: addresses mostly come early
+HEADER_LIMIT = 64 * 1024  # the end of a response's header is looked for in so many bytes
 
 # The summary of a response, and the pieces that go on instead of it (None: it goes on itself). None in
 # place of a Met: more bytes are needed, or the response ends the connection.
@@ -260,11 +261,17 @@ class ResponseBodies:
 
     def _start_walk(self, memory: ApiMemory, data: bytes, pos: int, end: int) -> Met | None:
         """Read a frame while it passes; the part of it that is here goes on at once."""
+        there = len(data) - pos
         try:
             self.passing.start(memory, self._body(memory, data, pos, end))
         except UNREADABLE:
-            self._wait(len(data) - pos + 1)
-            return None
+            if there < HEADER_LIMIT:
+                self._wait(min(end - pos, 2 * there))
+                return None
+            if memory.plan.tail is not None:
+                self._refuse(memory, HEADER)
+                return None
+            self.connection.undecodable(memory.plan, "response", HEADER)
         return NO_ERRORS, None
 
     def _body_behind_odd_header(self, memory: ApiMemory, data: bytes, pos: int, end: int) -> int:
