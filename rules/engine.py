@@ -6,7 +6,6 @@ One Engine for a process, one Gate for a connection. Pure: time is an argument, 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -18,7 +17,8 @@ from klamm.rules.fetch_sessions import FetchSessions
 from klamm.rules.frame import Frame, Part, Peer
 from klamm.rules.groups import Groups
 from klamm.rules.index import Concerned, Index, Listed, each_asked, selects, topic_of
-from klamm.rules.orders import ENDING, Answer, Edit, Log, OnAnswer, Order, Pause, Raw
+from klamm.rules.later import Later, signed
+from klamm.rules.orders import ENDING, Answer, Edit, OnAnswer, Order, Raw
 from klamm.rules.parts import names_all, parts, place_of
 from klamm.rules.peers import Peers
 from klamm.rules.rule import Rule
@@ -41,17 +41,6 @@ class Hit(NamedTuple):
 # Found by the header of a frame, in the order of the file: rules to ask when the frame is whole, and Hits,
 # which are decided already. A Listed, at the end, stands for many rules.
 Look = tuple[CountedRule | Hit | Listed, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Later:
-    """The function that a rule calls when the answer comes."""
-
-    rule: str
-    act: Callable[[Frame], Iterable[Order]]
-
-    def __call__(self, frame: Frame) -> Iterable[Order]:
-        return self.act(frame)
 
 
 class Engine:
@@ -138,6 +127,7 @@ class Gate:
         self.engine, self.peer, self.name_of = engine, peer, name_of
         self.sessions = FetchSessions()
         self.streams: dict[str, list[int]] = {}  # rule -> [where its numbers begin, its last match]
+        self.unread = ""  # a rule that could not judge a frame, or act on it, and why; the caller clears it
 
     def connecting(self, frame: Frame, now: int) -> list[Order]:
         """The orders for the connection as it opens."""
@@ -205,6 +195,8 @@ class Gate:
             frame.session_parts = tuple(self.sessions.parts(frame))
         end: list[Order] = []
         many = bool(look) and isinstance(look[-1], Listed)
+        if many and not _is_readable(frame):
+            self.unread = "the rules of these topics: its body does not decode"
         each: Iterable[Any] = each_asked(look, self.engine.ready, frame, self.name_of) if many else look
         for pending in each:
             if end and not _observes(pending):
@@ -248,7 +240,7 @@ class Gate:
         for action in hit.counted.rule.do:
             if not end or getattr(action, "observes", False):
                 orders = self._safely(name, frame, partial(action.act, draw=hit.draw))
-                said += [_signed(order, name) for order in orders]
+                said += [signed(order, name) for order in orders]
                 if said and isinstance(said[-1], ENDING):
                     end.append(said.pop())
         if (said or end) and not _observes(hit):
@@ -280,6 +272,7 @@ class Gate:
             unknown = isinstance(error, UnknownApi)
             why = f"{error}; the action needs to read it" if unknown else f"{type(error).__name__}: {error}"
             self.engine.failed.append((rule, why))
+            self._missed(counted, why)
             return []
         return said
 
@@ -296,7 +289,12 @@ class Gate:
             return self._match(counted, self._counted_by(rule, frame, chosen), chosen, now)
         except DecodeError as reason:  # observation fails open; metering says so
             self.engine.failed += [(rule.name, why) for why in counted.unread(reason)]
+            self._missed(counted, reason)
             return None
+
+    def _missed(self, counted: CountedRule | None, why: object) -> None:
+        if counted is not None and counted.interferes and not counted.rule.dry:
+            self.unread = f"{counted.rule.name}: {why}"
 
     def _selected(self, rule: Rule, frame: Frame) -> Callable[[Part], bool] | bool:
         """The parts of the frame that the rule selects: a predicate, True for all, False for none."""
@@ -370,20 +368,9 @@ class Gate:
         return hash(frozenset(place_of(part) for part in found if only is None or only(part)))
 
 
-def _signed(order: Order, rule: str) -> Order:
-    """Adds the rule's name to orders that are carried out later."""
-    match order:
-        case OnAnswer(act):
-            return order._replace(act=Later(rule, act))
-        case Pause() | Log():
-            return order._replace(rule=rule)
-    return order
-
-
 def _observes(pending: CountedRule | Hit) -> bool:
     """Whether the rule leaves frames alone. Then it also sees frames that another rule has ended."""
-    rule = pending.counted.rule if isinstance(pending, Hit) else pending.rule
-    return all(getattr(action, "observes", False) for action in rule.do)
+    return not (pending.counted if isinstance(pending, Hit) else pending).interferes
 
 
 def _is_readable(frame: Frame) -> bool:

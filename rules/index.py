@@ -11,7 +11,7 @@ from klamm.decoders.text import TopicName
 from klamm.rules.parts import names_all, parts
 
 if TYPE_CHECKING:
-    from klamm.decoders.schema import Side
+    from klamm.decoders.schema import Api, Side
     from klamm.rules.frame import Frame, Part, Peer
     from klamm.rules.rule import Rule
     from klamm.rules.state import CountedRule
@@ -106,6 +106,20 @@ class Index:
             candidates = self._candidates(key, side, [name for name in names if name is not None])
             self._known[of] = _many([*_concerning(candidates, key, version, side, peer, client_id)])
         return self._known[of]
+
+    def unreadable(
+        self, api: Api, version: int, side: Side, peer: Peer, client_id: str | None
+    ) -> CountedRule | None:
+        """A rule that would have to read the body of such frames, of a version that klamm does not know."""
+        if version in api.versions:
+            return None
+        found = self.concerning(api.key, version, side, peer, client_id)
+        return next((each for each in found if each.reads and each.interferes), None)
+
+    def may_change(self, key: int) -> bool:
+        """Is there a rule that may change a frame of this API, or withhold it?"""
+        rules = (each for each in self.rules if each.rule.enabled and each.interferes)
+        return any(not each.rule.keys or key in each.rule.keys for each in rules)
 
     def _candidates(self, key: int, side: Side, names: Iterable[str]) -> Iterable[CountedRule]:
         """The rules that may concern frames of an API on a side, of a client with these names, in order."""

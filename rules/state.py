@@ -50,12 +50,14 @@ class CountedRule:
     conditional: bool = field(init=False)  # on times, or on other rules,
     reads: bool = field(init=False)  # more than headers,
     counts: bool = field(init=False)  # and do matches have to be counted per something?
+    interferes: bool = field(init=False)  # does it do more than to look at frames?
 
     def __post_init__(self) -> None:
         when = self.rule.when
         self.timed = any(moment is not None for moment in (when.after, when.until, when.lasting_ns))
         self.conditional = self.timed or bool(when.once_hit or when.until_hit)
         self.reads = self.rule.reads
+        self.interferes = not all(getattr(action, "observes", False) for action in self.rule.do)
         self.counts = self.timed or when.times is not None or bool(when.nth) or when.every > 1
 
     def over(self, now: int) -> bool:

@@ -133,13 +133,14 @@ class Picker(Shaped):
             if any(f.name == stop for f in tagged):
                 self.finish()
                 return True
-            self.tags([f for f in tagged if f.name in want], want, columns)
+            self.tags(tagged, want, columns)
         self.flush()
         return False
 
     def tags(self, tagged: list[Field], want: Want, columns: dict[int, str]) -> None:
+        """Known tags are walked over too: Kafka does not heed the size that is told of them."""
         count, tag, size, stop = (self.fresh(name) for name in ("tags", "tag", "size", "stop"))
-        self.absent({f.name: want[f.name] for f in tagged}, columns)
+        self.absent({f.name: want[f.name] for f in tagged if f.name in want}, columns)
         self.fixed("B", count)
         self.flush()
         with self.block(f"if {count}:"):
@@ -157,12 +158,13 @@ class Picker(Shaped):
                     with self.block(f"{'el' if index else ''}if {tag} == {f.tag}:"):
                         if not self.resumable:
                             self.line(f"{stop} = pos + {size}")
-                        if self.spans:
+                        wanted = want.get(f.name)
+                        if self.spans and wanted is not None:
                             self.line(f"found.append(({TAG_PATH}, {before}, pos, {stop}))")
-                        for index in indexes(want[f.name]):
+                        for index in () if wanted is None else indexes(wanted):
                             if index in columns:
                                 self.line(f"{columns[index]}.pop()")
-                        self.member(f, want[f.name], None, columns)
+                        self.member(f, wanted, None, columns)
                         self.flush()
                         if not self.resumable:
                             self.refuse_if(f"pos != {stop}")

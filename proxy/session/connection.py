@@ -242,6 +242,13 @@ class Connection:
         else:
             self.problem(kind, plan.name, f"{frame} {why}; passed on as it is")
 
+    def unread(self, plan: Plan, side: Side, why: str) -> bool:
+        """Close the connection for a frame that a rule cannot read, or act on, if the settings say so."""
+        if self.context.unruled != "close":
+            return False
+        self.close(side, "unreadable_for_rules", plan.name, f"a {plan.name} {side}: {why}")
+        return True
+
     def undecodable(self, plan: Plan, side: Side, body: bytes | str) -> None:
         """Count and log a body that is not as its layout says: the body, or the reason where it is not at
         hand.

@@ -43,7 +43,7 @@ class PendingRequests:
         self.many: list[int] | None = None  # correlation ids in order, where there is more than one
         self.length = length  # of the first, without its size field
         self.made = made  # klamm's own answer
-        self.answer_orders = answer_orders  # rule_orders.AnswerOrders: decided when the request came
+        self.answer_orders = answer_orders  # asked.AnswerOrders: decided when the request came
         self.frame = frame
         self.next: PendingRequests | None = None  # in the queue
 

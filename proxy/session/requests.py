@@ -56,8 +56,7 @@ class Requests:
 
     def receive(self, data: bytes, now: int) -> bytes | list[Effect]:
         """Gives the very same object if all of it goes on, else effects."""
-        connection = self.connection
-        if connection.closing or connection.broker_over:
+        if (connection := self.connection).closing or connection.broker_over:
             return []
         if connection.muted_until:
             return self._muted(data, now)
@@ -305,7 +304,8 @@ class Requests:
                 return MORE
             connection.problem("undecodable_header", plan.name, undecodable_header(plan, error))
             self.met = self._remember(code, plan, None)
-            return COUNT
+            barred = self.rule_orders is not None and self.rule_orders.bars(plan, error.reason)
+            return CLOSED if barred else COUNT
         client_id = connection.identified(header, plan.request_header)
         self.met = self._remember(code, plan, client_id, header.size > LONG_HEADER)
         self.met.header = data[pos + 12 : pos + 4 + header.size]

@@ -45,8 +45,7 @@ class Responses:
 
     def receive(self, data: bytes, now: int) -> bytes | list[Effect]:
         """Gives the very same object if all of it goes on, else effects."""
-        connection = self.connection
-        if connection.closing or connection.client_over:
+        if (connection := self.connection).closing or connection.client_over:
             return []
         if connection.clean and self._same(data, now):
             return data
@@ -150,13 +149,11 @@ class Responses:
             return met
         summary, replaced = met
         came = data[pos : pos + size]
-        if replaced is None:
-            ruled = rules.response(memory, run, came, now)
-        else:
-            ruled = rules.response(memory, run, b"".join(replaced), now, came)
+        before = b"".join(replaced) if replaced else came
+        ruled = rules.response(memory, run, before, now, None if replaced is None else came)
         if self.shown is not None and rules.answer is not None:
             self.shown.treatment, self.shown.of = rules.answer.treatment, rules.answer
-        return met if ruled is None else (summary, ruled)
+        return None if self.connection.closing else met if ruled is None else (summary, ruled)
 
     def _meet(
         self, data: bytes, pos: int, length: int, memory: ApiMemory, run: PendingRequests, now: int

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from klamm.decoders import API, DecodeError, decode, encode
 from klamm.decoders.framing import SIZE
 from klamm.proxy.session import effects
+from klamm.proxy.session.asked import Act, Acts, AnswerOrders, Asked, Concern
 from klamm.proxy.session.connection import Connection
 from klamm.proxy.session.effects import Effect, Piece, To
 from klamm.proxy.session.framed import body_offset, sized
@@ -38,50 +38,13 @@ from klamm.rules.orders import (
     edited_by,
     pause_of,
 )
-from klamm.rules.plan import MOST_RULED, PRODUCE
-from klamm.rules.state import CountedRule
+from klamm.rules.plan import MOST_RULED, PRODUCE, Plan
 
 if TYPE_CHECKING:
     from klamm.decoders.schema import Side
 
-Act = Callable[[Frame], Iterable[Order]]
-Acts = tuple[Act, ...]
 ACTING = 200  # steps that a rule takes for a frame, beside its expression
 TO: dict[Side, To] = {"request": "broker", "response": "client"}
-
-
-class Asked(NamedTuple):
-    """A request that rules act on. `head`: its bytes before the body; `acts`: actions on its answer, which
-    may need the request (`needed`).
-    """
-
-    memory: ApiMemory
-    head: bytes
-    body: bytes
-    correlation_id: int
-    acts: Acts
-    needed: bool
-    now: int
-
-
-class AnswerOrders(NamedTuple):
-    """Decisions about an answer, made when its request came. `request`: None where none of them needs it.
-    `swallow`: the client does not get the answer.
-    """
-
-    request: Frame | None
-    acts: Acts = ()
-    swallow: bool = False
-
-
-class Concern(NamedTuple):
-    """The rules for one API version and side on a connection. `learns`: the engine learns the group of the
-    client from these frames. `by_header`: no rule reads the body.
-    """
-
-    counted_rules: tuple[CountedRule, ...]
-    learns: bool
-    by_header: bool
 
 
 class RuleOrders:
@@ -135,7 +98,16 @@ class RuleOrders:
         counted_rules = self.engine.concerned(api, plan.version, side, self.peer, memory.client_id)
         learns = plan.unknown is None and self.engine.learns_from(api, side)
         by_header = not learns and not any(counted.reads for counted in counted_rules)
-        return Concern(counted_rules, learns, by_header) if counted_rules or learns else None
+        unread = None
+        if self.connection.context.unruled == "close":
+            unread = self.engine.index.unreadable(api, plan.version, side, self.peer, memory.client_id)
+        some = counted_rules or learns or unread is not None
+        return Concern(counted_rules, learns, by_header, unread) if some else None
+
+    def bars(self, plan: Plan, why: object) -> bool:
+        """Close the connection for a request whose header cannot be read, if it may be one for rules."""
+        has_rules = self.engine.index.may_change(plan.key)
+        return has_rules and self.connection.unread(plan, "request", f"its header cannot be read: {why}")
 
     def passes(self, memory: ApiMemory, count: int, now: int) -> int:
         """How many of `count` requests, from the first on, the rules let pass. `look` keeps the rules for the
@@ -154,6 +126,10 @@ class RuleOrders:
         for it. Rules are looked up once for each frame; none acts on a frame that is too large.
         """
         concern: Concern | None = memory.concerns[side == "response"]
+        if concern is not None and concern.unread is not None:
+            why = f"{concern.unread.rule.name}: klamm does not know its version {memory.plan.version}"
+            self.connection.unread(memory.plan, side, why)
+            return False
         look, first = self.look[side], self.look[side] is None
         if concern is not None and look is None:
             look = self.gate.look(concern.counted_rules, memory.client_id, now)
@@ -188,7 +164,10 @@ class RuleOrders:
             self.connection.unruled(memory.plan, "request", len(head) + len(body), MOST_RULED)
             return None
         frame, answered = self.frame(memory, "request", len(head), body, now), memory.summary.answered
+        self.gate.unread = ""
         orders = self.gate.orders(frame, look or (), now)
+        if self.gate.unread and self.connection.unread(memory.plan, "request", self.gate.unread):
+            return None
         self.connection.work += frame.work + len(body) + ACTING * len(look or ())
         if not orders:
             return None
@@ -275,10 +254,13 @@ class RuleOrders:
         self.answer = frame
         orders: list[Order] = []
         whole = frame.body
+        self.gate.unread = ""
         if answer_orders is not None:
             orders += self.gate.answered(answer_orders.acts, frame)
         if look:
             orders += self.gate.orders(frame, look, now)
+        if self.gate.unread and self.connection.unread(memory.plan, "response", self.gate.unread):
+            return None
         self.connection.work += frame.work + len(whole) + ACTING * len(look or ())
         if not orders:
             return None

@@ -20,6 +20,7 @@ from klamm.decoders.schema import (
     members,
     present,
 )
+from klamm.decoders.tags import ANY, MOST_COUNT
 from tests.decoders.columns import Path, column, in_wire_order
 
 SIDES: tuple[Side, Side] = ("request", "response")
@@ -83,8 +84,8 @@ class Strict(interpret._Reader):
         super().__init__(of, data, 0, len(data))
         self.odd: set[str] = set()
 
-    def uvarint(self) -> int:
-        start, value = self.pos, super().uvarint()
+    def uvarint(self, most: int = ANY) -> int:
+        start, value = self.pos, super().uvarint(most)
         if self.data[start : self.pos] != interpret.uvarint(value):
             self.odd.add("padded varint")
         return value
@@ -111,7 +112,7 @@ class Strict(interpret._Reader):
         start = self.pos
         super().tags(values, tagged)
         self.pos, there = start, []
-        for _ in range(self.uvarint()):
+        for _ in range(self.uvarint(MOST_COUNT)):
             there.append(self.uvarint())
             self.take(self.uvarint())
         if there != sorted(there):

@@ -1,0 +1,50 @@
+"""Which rules concern frames, and what they have decided about a request and its answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from klamm.proxy.session.memory import ApiMemory
+from klamm.rules.frame import Frame
+from klamm.rules.orders import Order
+from klamm.rules.state import CountedRule
+
+Act = Callable[[Frame], Iterable[Order]]
+Acts = tuple[Act, ...]
+
+
+class Asked(NamedTuple):
+    """A request that rules act on. `head`: its bytes before the body; `acts`: actions on its answer, which
+    may need the request (`needed`).
+    """
+
+    memory: ApiMemory
+    head: bytes
+    body: bytes
+    correlation_id: int
+    acts: Acts
+    needed: bool
+    now: int
+
+
+class AnswerOrders(NamedTuple):
+    """Decisions about an answer, made when its request came. `request`: None where none of them needs it.
+    `swallow`: the client does not get the answer.
+    """
+
+    request: Frame | None
+    acts: Acts = ()
+    swallow: bool = False
+
+
+class Concern(NamedTuple):
+    """The rules for one API version and side on a connection. `learns`: the engine learns the group of the
+    client from these frames. `by_header`: no rule reads the body. `unread`: a rule that would, of a version
+    that klamm does not know.
+    """
+
+    counted_rules: tuple[CountedRule, ...]
+    learns: bool
+    by_header: bool
+    unread: CountedRule | None = None
