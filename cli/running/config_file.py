@@ -7,6 +7,7 @@ from pathlib import Path as FilePath
 from typing import NamedTuple
 
 from klamm.cli.running import name_faults
+from klamm.cli.running.named_files import file_faults, rule_file
 from klamm.cli.running.sasl_faults import listen_sasl_faults, sasl_faults
 from klamm.cli.running.scalars import scalars
 from klamm.proxy.config import (
@@ -47,9 +48,13 @@ def parse(file: str) -> Document:
 
 def checked(config: Config, places: Mapping[Path, Place], mistakes: list[Mistake]) -> Config:
     """The configuration if nothing is wrong with it, else ConfigError; `mistakes` are those known already."""
-    found = mistakes + [Mistake(place_of(path, places), path, reason) for path, reason in faults(config)]
+    if not isinstance(config, Config):
+        raise ConfigError(mistakes)
+    wrong = (*faults(config), *file_faults(config))
+    found = mistakes + [Mistake(place_of(path, places), path, reason) for path, reason in wrong]
     if found:
-        raise ConfigError(found)
+        rules = rule_file(config.rules)  # where nothing else is wrong, the start itself reads them
+        raise ConfigError(found + (rules.mistakes if rules else []))
     return config
 
 
@@ -63,8 +68,6 @@ def faults(config: Config) -> Iterator[tuple[Path, str]]:
     """Keys that contradict each other: path and reason. Values that could not be read (BROKEN) are left
     out.
     """
-    if not isinstance(config, Config):
-        return
     written = config.clusters if isinstance(config.clusters, tuple) else (BROKEN,)
     clusters = [(index, cluster) for index, cluster in enumerate(written) if isinstance(cluster, Cluster)]
     if not written:
