@@ -26,6 +26,7 @@ class Command(NamedTuple):
 
 COMMANDS = {
     "run": Command("running.run", "stand between Kafka clients and a cluster"),
+    "config": Command("running.config", "report all mistakes in klamm.yaml, and what it would run"),
     "users": Command("running.users", "write the file of users that authenticate with klamm"),
     "demo": Command("demo.demo", "watch it work: a cluster, clients and klamm in one command"),
     "decode": Command("decode", "read frames, and print each as a tree of its fields"),
