@@ -80,7 +80,10 @@ def test_inject_makes_a_rule_of_unique_beginnings_and_tells_its_hits(it: Api, sa
 def test_a_rule_that_hits_nothing_says_what_was_seen_instead(it: Api, says: Says) -> None:
     with Beating(it):
         _, out, _ = says("inject", "Heartbeat", "REBALANCE", "--group", "other", "--follow", "1")
-        assert out.splitlines()[1] == "0 hits; Heartbeat seen from 1 client"
+        seen = "0 hits; Heartbeat seen from 1 client; no group other, but billing"
+        assert out.splitlines()[1] == seen
+        _, out, _ = says("inject", "Heartbeat", "REBALANCE", "--group", "biling", "--follow", "1")
+        assert out.splitlines()[1].endswith("no group biling, but billing; did you mean billing?")
     _, out, _ = says("inject", "Produce", "NOT_LEADER_FOR", "--follow", "0.1")
     assert out.splitlines()[1] == "0 hits; no Produce seen"
 
