@@ -289,6 +289,30 @@ MISTAKES = {
             "3:3: clusters[1].name: clusters[0] has the name 'kafka' already",
         ],
     ),
+    "ranges of three clusters": (
+        "clusters:\n"
+        "- {name: a, bootstrap: '127.0.0.1:20300', listen: 127.0.0.1:20000-20099}\n"
+        "- {name: b, bootstrap: b:1, listen: 0.0.0.0:20100-20199}\n"
+        "- {name: c, bootstrap: c:1, listen: 127.0.0.1:20050-20099}\n"
+        "- {name: d, bootstrap: d:1, listen: 127.0.0.1:20050-20149}\n"
+        "admin: 127.0.0.1:20310\n",
+        [
+            "4:37: clusters[2].listen: ports 20050-20099 meet those of cluster a (20000-20099): "
+            "give each a range of its own, such as 127.0.0.1:20200-20249",
+            "5:37: clusters[3].listen: ports 20050-20149 meet those of cluster a (20000-20099): "
+            "give each a range of its own, such as 127.0.0.1:20311-20410",
+        ],
+    ),
+    "ranges at the last port": (
+        "clusters:\n"
+        "- {name: a, bootstrap: a:1, listen: 127.0.0.1:65500-65535}\n"
+        "- {name: b, bootstrap: b:1, listen: 127.0.0.1:65530}\n"
+        "admin: none\n",
+        [
+            "3:37: clusters[1].listen: ports 65530-65535 meet those of cluster a (65500-65535): "
+            "give each a range of its own, such as 127.0.0.1:19092-19097",
+        ],
+    ),
     "the admin port": (
         ONE + "admin: localhost:19100",
         [
