@@ -9,7 +9,7 @@ from typing import Any
 from klamm.cli.running import certificates
 from klamm.cli.running.config_file import checked, place_of
 from klamm.cli.running.named_files import rule_file
-from klamm.cli.running.run import add_options, given
+from klamm.cli.running.run import add_settings, given
 from klamm.cli.running.would_run import would_run
 from klamm.settings.printable import printable
 from klamm.settings.typed_yaml import ConfigError, Mistake
@@ -42,7 +42,7 @@ def add_parser(subparsers: Any) -> None:
     text = "report all mistakes in klamm.yaml, and what it would run"
     check = commands.add_parser("check", help=text, prog="klamm config check", usage=usage)
     check.add_argument("config", nargs="?", default=FILE, metavar="FILE", help=f"the file [{FILE}]")
-    add_options(check)
+    add_settings(check)
 
 
 def run(arguments: argparse.Namespace) -> int:

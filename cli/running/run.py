@@ -104,11 +104,11 @@ def add_parser(subparsers: Any) -> None:
     """Declare the command."""
     usage = "klamm run BOOTSTRAP[,...] [OPTION...]"
     parser = subparsers.add_parser("run", usage=usage, description=DESCRIPTION, epilog=EXAMPLES)
-    add_options(parser)
+    add_settings(parser)
     parser.add_argument("--config", metavar="FILE", help="klamm.yaml; options override it")
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
+def add_settings(parser: argparse.ArgumentParser) -> None:
     """BOOTSTRAP, and the options that override a file."""
     parser.add_argument("bootstrap", nargs="?", metavar="BOOTSTRAP", help="HOST:PORT of one broker or more")
     for option, value, text in OPTIONS:
