@@ -7,7 +7,7 @@ import errno
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any, NamedTuple, NoReturn
 
@@ -26,6 +26,7 @@ class Command(NamedTuple):
 
 COMMANDS = {
     "run": Command("running.run", "stand between Kafka clients and a cluster"),
+    "config": Command("running.config", "report all mistakes in klamm.yaml, and what it would run"),
     "users": Command("running.users", "write the file of users that authenticate with klamm"),
     "demo": Command("demo.demo", "watch it work: a cluster, clients and klamm in one command"),
     "decode": Command("decode", "read frames, and print each as a tree of its fields"),
@@ -91,16 +92,20 @@ class _Layout(argparse.RawDescriptionHelpFormatter):
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse that names the nearest option and takes no abbreviations."""
+    """argparse that names the nearest option and takes no abbreviations. `advice`: what to write instead of
+    commands that are not there.
+    """
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(formatter_class=_Layout, allow_abbrev=False, **settings)
         self._negative_number_matcher = NEGATIVE
+        self.advice: Mapping[str, str] = {}
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Words that no command takes are reported by the innermost command: only it knows the nearest
         ones.
         """
+        self._check_place(args or ())
         found, rest = super().parse_known_args(args, namespace)
         options = [word.partition("=")[0] for word in rest if word.startswith("-")]
         if options:
@@ -115,6 +120,7 @@ class Parser(argparse.ArgumentParser):
         """Names the nearest choice, where argparse lists them all."""
         if action.choices is not None and value not in action.choices:
             near = suggestion(str(value), map(str, action.choices))
+            near = f"; {self.advice[value]}" if value in self.advice else near
             raise argparse.ArgumentError(action, f"unknown {value!r}{near}")
 
     def format_help(self) -> str:
@@ -122,6 +128,22 @@ class Parser(argparse.ArgumentParser):
         text = super().format_help()
         pages = dict.fromkeys(PAGE.findall(text))
         return text + (f"\n`klamm help PAGE` prints {', '.join(pages)}.\n" if pages else "")
+
+    def _check_place(self, words: Sequence[str]) -> None:
+        """Reports an option of the commands that stands before the command."""
+        option = words[0].partition("=")[0] if words and words[0].startswith("--") else ""
+        if not option or option in self._option_string_actions:
+            return
+        groups = (each.choices for each in self._actions if isinstance(each, argparse._SubParsersAction))
+        commands = [
+            name
+            for group in groups
+            for name, parser in group.items()
+            if option in parser._option_string_actions
+        ]
+        if commands:
+            command = next((word for word in words if word in commands), "COMMAND")
+            self.error(f"{option} comes after the command: {self.prog} {command} {option} ...")
 
     def _options(self) -> list[str]:
         return [option for option in self._option_string_actions if option.startswith("--")]

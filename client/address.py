@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import ssl
 from typing import NamedTuple
 
@@ -66,6 +67,8 @@ def why(problem: BaseException) -> str:
         if failure.reason in ("WRONG_VERSION_NUMBER", "HTTP_REQUEST"):
             return PLAIN
         return f"{REFUSED} ({failure.reason})" if "ALERT" in failure.reason else failure.reason
+    if getattr(problem, "errno", None) == errno.ECONNREFUSED:
+        return "connection refused"  # asyncio has other words, with the address once more
     reason = getattr(problem, "strerror", None) or str(problem) or type(problem).__name__
     return str(reason).lower()
 

@@ -233,7 +233,7 @@ class Proxy:
         signals.handle()
         if predecessor is None:
             await self._serve_http()
-        self._begin_capture()
+        self._begin_capture(predecessor is not None)
         following = [
             loop.create_task(each.follow())
             for each in (self.rules, self.config_file, self.expiry, self.notify)
@@ -324,7 +324,7 @@ class Proxy:
         if self._made is None:
             from klamm.proxy.control.capturing import Captures  # imported only if it is wanted
 
-            self._made = Captures(self.proxied, self.log)
+            self._made = Captures(self.proxied, self.log, locks=self.listens)
         return self._made
 
     def capturing(self) -> Capturing | None:
@@ -335,12 +335,12 @@ class Proxy:
         running = self.capturing() if self.lead is None else self.lead.captures.running
         return None if running is None else running.state()
 
-    def _begin_capture(self) -> None:
+    def _begin_capture(self, succeeds: bool) -> None:
         """Begin the capture of the settings, if there is one. Raises CannotServe."""
         settings = self.config.capture
         if settings is not None:
             try:
-                self.captures().made(settings)()
+                self.captures().made(settings, succeeds)()
             except OSError as error:
                 where = error.filename or settings.folder
                 raise CannotServe(f"nothing can be captured into {where}: {error.strerror}") from error

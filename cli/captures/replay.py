@@ -164,6 +164,10 @@ def _serve(arguments: argparse.Namespace, found: Reading, where: Expression | No
     def announce(serving: Serving) -> None:
         print(f"bootstrap.servers={serving.bootstrap}", flush=True)
 
+    first, mark, _ = arguments.listen.partition("-")
+    if mark and first[-1:].isdigit():
+        behind = "the other brokers of the capture get the ports behind it"
+        raise WrongWord(f"--listen: write the first port alone, as {first}: {behind}")
     try:
         listen = listen_address(arguments.listen)
     except ValueError as wrong:

@@ -14,10 +14,12 @@ from klamm.cli.decode.as_json import as_object, unknown_object
 from klamm.cli.decode.frames import FrameReader, Hints, Message, Piece, pieces, request_of
 from klamm.cli.decode.guess import fits
 from klamm.cli.decode.input import NoBytes, bytes_of, spelled
+from klamm.cli.decode.payload import show, show_json
 from klamm.cli.decode.tree import DIM, TITLE, Line, View, lines, secrets
 from klamm.cli.tables import print_json
 from klamm.decoders import API
 from klamm.decoders.headers import request_header_version, response_header_version
+from klamm.decoders.payloads import PAYLOADS
 from klamm.decoders.schema import Api
 from klamm.decoders.shown.records import wrongs
 from klamm.settings.nearest import suggestion
@@ -37,6 +39,7 @@ examples:
   klamm decode 00000013 0003000c 00000007 00047465 73740000 000000
   klamm decode frames.bin --json
   xxd -p answer.bin | klamm decode --api Metadata --version 12
+  klamm decode --payload OffsetCommitKey 0001000473686f7000066f726465727300000002
 """
 
 FINE, FAILED, USAGE = 0, 1, 2
@@ -59,6 +62,10 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("input", nargs="*", metavar="INPUT", help="hex, base64, a file, or - [-]")
     parser.add_argument("--api", metavar="API", help="the API that a response answers: a name or a key")
     parser.add_argument("--version", type=int, metavar="N", help="and its version")
+    text = (
+        "each input is no frame, but this: a record's value, say GroupMetadataValue; `klamm wire` lists them"
+    )
+    parser.add_argument("--payload", metavar="NAME", help=text)
     parser.add_argument("--side", choices=("request", "response"), help="[found in the bytes]")
     parser.add_argument("--bare", action="store_true", help="one frame, without its size")
     parser.add_argument("--full", action="store_true", help="cut nothing short")
@@ -70,7 +77,7 @@ def add_parser(subparsers: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """0: all was read. 1: a frame is malformed. 2: wrong usage, no bytes, or a frame that may be anything."""
     try:
-        hints = _hints(arguments)
+        hints, payload = _hints(arguments), _payload(arguments)
         sources = list(_sources(arguments.input))
     except (NoBytes, _Wrong) as problem:
         print(f"klamm decode: {printable(str(problem))}", file=sys.stderr)
@@ -78,7 +85,14 @@ def run(arguments: argparse.Namespace) -> int:
     except OSError as problem:
         print(f"klamm decode: {printable(str(problem.filename))}: {problem.strerror}", file=sys.stderr)
         return USAGE
-    return _Decoding(arguments, hints).run(sources)
+    if payload is None:
+        return _Decoding(arguments, hints).run(sources)
+    if arguments.json:
+        fine = [show_json(payload, source.data, arguments.places) for source in sources]
+    else:
+        view, show_lines = View(arguments.full), _printer()
+        fine = [show(payload, source.form, source.data, view, show_lines) for source in sources]
+    return FINE if all(fine) else FAILED
 
 
 class _Wrong(Exception):
@@ -97,6 +111,21 @@ def _hints(arguments: argparse.Namespace) -> Hints:
     if arguments.version is not None and arguments.version not in api.versions:
         raise _Wrong(f"{api.name} has versions {api.versions}, not {arguments.version}")
     return Hints(api, arguments.version, arguments.side, arguments.bare)
+
+
+def _payload(arguments: argparse.Namespace) -> str | None:
+    """The name of the payload that the inputs are."""
+    name = arguments.payload
+    if name is None:
+        return None
+    for option in ("api", "side", "bare"):
+        if getattr(arguments, option):
+            raise _Wrong(f"--{option} is of frames, and --payload of what is in them: leave one out")
+    found = PAYLOADS.get(name)
+    if found is None:
+        guess = suggestion(name, [known.name for known in PAYLOADS], "klamm wire")
+        raise _Wrong(f"unknown payload {name!r}{guess}")
+    return found.name
 
 
 def _sources(words: list[str]) -> Iterator[Source]:

@@ -11,7 +11,7 @@ from klamm.cli.decode.frames import REQUEST_HEADER, RESPONSE_HEADER, Message
 from klamm.cli.decode.guess import Fit
 from klamm.decoders import layout
 from klamm.decoders.schema import SECRET, UNKNOWN_TAGS, Field, members
-from klamm.decoders.shown.inside import Inside
+from klamm.decoders.shown.inside import Alone, Inside
 from klamm.decoders.shown.records import Opened, batch_object, wrongs
 from klamm.decoders.shown.words import hidden
 from klamm.decoders.spans import TAGGED, Span, values
@@ -58,6 +58,13 @@ def as_object(message: Message, secrets: bool, places: bool) -> dict[str, Any]:
         at = failure.offset + (message.body_start if part == "body" else piece.start)
         found["error"] = {"in": part, "path": failure.path, "offset": at, "reason": failure.reason}
     return found
+
+
+def payload_as_object(data: bytes, alone: Alone, places: bool) -> dict[str, Any]:
+    """The same of a payload that is no part of a frame."""
+    one = alone.payload
+    found = {"bytes": len(data), **_inside(one, _How(False, alone.within))}
+    return {**found, "places": dict(_places(one.tree.parts, "values"))} if places else found
 
 
 def unknown_object(first: int, size: int, reason: str, fits: list[Fit]) -> dict[str, Any]:

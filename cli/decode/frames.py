@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from struct import Struct
 
 from klamm.cli.decode.guess import fits
+from klamm.cli.decode.nameless import note_of
 from klamm.decoders import API, layout, spans
 from klamm.decoders.failures import DecodeError
 from klamm.decoders.headers import API_VERSIONS, request_header_version, response_header_version
@@ -151,6 +152,8 @@ class FrameReader:
             self.open[number].remove(chosen.asked_by)
         asked = chosen.asked_by.body.value if chosen.asked_by is not None else None
         chosen.inside = look_inside(chosen.api.name, piece.data, chosen.body, asked, names=self.names)
+        note = note_of(chosen.body, chosen.inside, self.names)
+        chosen.notes += [] if note is None else [note]
         return chosen
 
 

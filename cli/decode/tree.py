@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from klamm.cli.decode.frames import Message
 from klamm.decoders import layout
 from klamm.decoders.error_codes import error_name
+from klamm.decoders.failures import DecodeError
 from klamm.decoders.schema import ERROR, SECRET, Field, marked
 from klamm.decoders.shown.records import Entry, Opened, Wrong, described
 from klamm.decoders.shown.words import NULL, hidden, meaning, scalar, sized
@@ -35,8 +36,9 @@ class View(NamedTuple):
 
 def lines(message: Message, view: View) -> Iterator[Line]:
     """Size, header and body; where reading failed, the bytes around it."""
-    tree = _Tree(message, view)
     piece = message.piece
+    hidden = [] if view.secrets else secrets(message)
+    tree = _Tree(piece.data, piece.end, view, message.api.name, message.failure, hidden)
     if piece.sized:
         size = int.from_bytes(piece.data[piece.start - 4 : piece.start], "big")
         missing = f"  {piece.missing} bytes are missing" if piece.missing else ""
@@ -49,15 +51,29 @@ def lines(message: Message, view: View) -> Iterator[Line]:
         yield tree.row(message.body_start, message.body_start, 0, [("body", NAME), *empty])
         yield from tree.parts(message.body, 1)
     if message.failure is not None:
-        yield from tree.failure()
+        yield from tree.failed(message, message.failure)
+
+
+def payload_lines(tree: Span, data: bytes, view: View) -> Iterator[Line]:
+    """The fields of a payload that is all of `data`; the reason why it ends early is among them."""
+    return _Tree(data, len(data), view).parts(tree, 0)
 
 
 class _Tree:
-    def __init__(self, message: Message, view: View) -> None:
-        self.message, self.view = message, view
-        self.data, self.end = message.piece.data, message.piece.end
+    """`api` and `failure`: of the frame whose bytes these are; `hidden`: places that are not shown."""
+
+    def __init__(
+        self,
+        data: bytes,
+        end: int,
+        view: View,
+        api: str = "",
+        failure: DecodeError | None = None,
+        hidden: Sequence[tuple[int, int]] = (),
+    ) -> None:
+        self.data, self.end, self.view = data, end, view
+        self.api, self.failure, self.hidden = api, failure, hidden
         self.digits = max(4, len(f"{self.end:x}"))
-        self.hidden = [] if view.secrets else secrets(message)
 
     def row(self, start: int, end: int, depth: int, line: Line) -> Line:
         if start < 0:
@@ -116,8 +132,7 @@ class _Tree:
             yield from self.parts(span, depth + 1)
 
     def stopped(self, span: Span) -> Line:
-        failure = self.message.failure
-        return [("  <- " + failure.reason, BAD)] if failure is not None else []
+        return [("  <- " + self.failure.reason, BAD)] if self.failure is not None else []
 
     def value_line(self, span: Span) -> Line:
         f, value, full = span.field, span.value, self.view.full
@@ -142,8 +157,7 @@ class _Tree:
         if value is None:
             return [(text, DIM)]
         if isinstance(value, int) and not isinstance(value, bool):
-            api = self.message.api.name
-            explanation = meaning(f.name, value, api, f.mark)
+            explanation = meaning(f.name, value, self.api, f.mark)
             if f.mark == ERROR:
                 return [(f"{text} {explanation}", BAD if value else GOOD)]
             return [(text, PLAIN), (f" {explanation}" if explanation else "", SPECIAL)]
@@ -161,10 +175,7 @@ class _Tree:
             return [(_listed([scalar(value, f.of, full) for value in span.value], full), PLAIN)]
         return [(f"{len(span.value)} element{'' if len(span.value) == 1 else 's'}", PLAIN)]
 
-    def failure(self) -> Iterator[Line]:
-        failure, message = self.message.failure, self.message
-        if failure is None:
-            return
+    def failed(self, message: Message, failure: DecodeError) -> Iterator[Line]:
         in_header = failure.api != message.api.name
         first = message.piece.start if in_header else message.body_start
         at = first + failure.offset

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import getpass
 import os
 from collections.abc import Callable
@@ -90,6 +91,18 @@ def user() -> str:
         return "unknown"
 
 
+def where_from(problem: ApiError, arguments: argparse.Namespace) -> str:
+    """The text of the problem; where nobody listens at an address that was not given, also whose it is."""
+    if not isinstance(problem.__cause__, OSError) or problem.__cause__.errno != errno.ECONNREFUSED:
+        return str(problem)
+    sources = {
+        ADMIN: "that is the default address: name another with --admin HOST:PORT, or KLAMM_ADMIN",
+        os.environ.get("KLAMM_ADMIN"): "KLAMM_ADMIN names that address: --admin HOST:PORT names another",
+    }
+    source = sources.get(getattr(arguments, "admin", None))
+    return f"{problem}; {source}" if source else str(problem)
+
+
 def telling(command: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Namespace], int]:
     """Turns errors into lines for people: 1 if klamm does not answer, 2 if it refuses."""
 
@@ -100,7 +113,7 @@ def telling(command: Callable[[argparse.Namespace], int]) -> Callable[[argparse.
         except (WrongWord, Refused, Unusable) as problem:
             return say(str(problem), USAGE)
         except ApiError as problem:
-            return say(str(problem), 1)
+            return say(where_from(problem, arguments), 1)
         except OSError as problem:
             if problem.filename is None:  # of what is printed
                 raise

@@ -10,6 +10,7 @@ from typing import Any
 
 from klamm.cli.live import prefixes
 from klamm.cli.live.asking import add_options, klamm
+from klamm.cli.live.missed import NEWEST, groups_of, missed, some
 from klamm.client import Klamm, Refused
 from klamm.client.types import Rule
 from klamm.decoders.text import printable
@@ -17,7 +18,6 @@ from klamm.settings.yaml_line import flow
 
 LOOK_S = 0.5
 FOLLOW_S = 10.0
-SHOWN = 3  # topics
 
 SELECTORS = [  # option, its value, help
     ("--topic", "GLOB,...", "topics"),
@@ -61,6 +61,9 @@ def make(arguments: argparse.Namespace, *rules: Mapping[str, Any]) -> int:
     """Add them, all or none, and follow the last."""
     to = klamm(arguments)
     before = to.counters()
+    by_group = "group" in rules[-1]
+    if by_group and arguments.follow > 0:
+        to.exchanges(limit=1)  # klamm keeps exchanges from now on, which have the groups
     made: list[Rule] = []
     try:
         for written in rules:
@@ -74,7 +77,10 @@ def make(arguments: argparse.Namespace, *rules: Mapping[str, Any]) -> int:
         warn(rule)
     if arguments.follow > 0:
         try:
-            follow(to, [rule.name for rule in made], before, arguments.follow, rules[-1].get("api"))
+            matched = follow(to, [rule.name for rule in made], arguments.follow)
+            if not matched:
+                groups = groups_of(to.exchanges(limit=NEWEST).exchanges) if by_group else ()
+                print(f"0 hits; {instead(before, to.counters(), rules[-1], groups)}")
         except KeyboardInterrupt:
             print(f"\nthe rule stays; `klamm rules rm {made[-1].name}` ends it")
     return 0
@@ -93,8 +99,8 @@ def ending(rule: Rule) -> str:
     return f"   ends in {max(0, round((rule.expires - time.time()) / 60))} minutes"
 
 
-def follow(to: Klamm, names: Sequence[str], before: dict[str, Any], seconds: float, api: str | None) -> None:
-    """Prints its hits as they come, and at the end a summary."""
+def follow(to: Klamm, names: Sequence[str], seconds: float) -> bool:
+    """Prints its hits as they come, and at the end a summary. False: there was no hit, and no summary."""
     ends, printed = time.monotonic() + seconds, 0
     found: list[Rule] = []
     while time.monotonic() < ends:
@@ -112,17 +118,19 @@ def follow(to: Klamm, names: Sequence[str], before: dict[str, Any], seconds: flo
     matches = sum(rule.matches for rule in found)
     if printed:
         print(f"{printed} hit{'s' * (printed != 1)} of {matches} match{'es' * (matches != 1)}")
-    else:
-        print(f"0 hits; {sum_of(before, to.counters(), api)}")
     for rule in found:
         if rule.failures:
             print(f"{rule.name} failed {rule.failures} times: klamm's log says why", file=sys.stderr)
+    return bool(printed)
 
 
-def sum_of(before: dict[str, Any], after: dict[str, Any], api: str | None) -> str:
-    """The requests that came while the rule had no hit: those of its API, if any, else those of all
-    others.
+def instead(
+    before: dict[str, Any], after: dict[str, Any], selectors: Mapping[str, Any], groups: Iterable[str] = ()
+) -> str:
+    """The requests that came while the rule had no hit: those of its API, if any, else those of all others;
+    and the selectors that fit none of their names.
     """
+    api = selectors.get("api")
     requests = _grown(
         before["requests"], after["requests"], ("api", "version", "client_id", "broker", "cluster")
     )
@@ -133,8 +141,9 @@ def sum_of(before: dict[str, Any], after: dict[str, Any], api: str | None) -> st
     clients = {row["client_id"] for row in requests if row["api"] in wanted}
     topics = _grown(before["topics"], after["topics"], ("api", "topic", "cluster"))
     names = sorted({row["topic"] for row in topics if row["api"] in wanted})
-    on = f" on {_some(names)}" if names else ""
-    return f"{_some(sorted(wanted))} seen{on} from {len(clients)} client{'s' * (len(clients) != 1)}"
+    on = f" on {some(names)}" if names else ""
+    seen = f"{some(sorted(wanted))} seen{on} from {len(clients)} client{'s' * (len(clients) != 1)}"
+    return "; ".join([seen, *missed(selectors, {"topic": names, "client": clients, "group": groups})])
 
 
 def _grown(
@@ -142,8 +151,3 @@ def _grown(
 ) -> list[dict[str, Any]]:
     known = {tuple(row[name] for name in key): row["requests"] for row in before}
     return [row for row in after if row["requests"] > known.get(tuple(row[name] for name in key), 0)]
-
-
-def _some(names: Sequence[str]) -> str:
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return ", ".join(names[:SHOWN]) + more

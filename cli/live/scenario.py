@@ -12,7 +12,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from klamm.cli.live.asking import ADMIN, add_options, klamm
+from klamm.cli.live.asking import ADMIN, add_options, klamm, where_from
 from klamm.cli.pace import speed
 from klamm.cli.tables import print_table
 from klamm.settings.nearest import suggestion
@@ -135,7 +135,7 @@ def _play(arguments: argparse.Namespace) -> int:
             return CANNOT
         _played(scenario, to, Console(file=out), arguments.speed, reports)
     except ApiError as problem:
-        broken = str(problem)
+        broken = where_from(problem, arguments)
     except KeyboardInterrupt:
         broken = "interrupted"
     if not reports:
@@ -166,11 +166,11 @@ def _check(arguments: argparse.Namespace) -> int:
         return _cannot(f"cannot use {problem.filename}: {problem.strerror}")
     except NoAnswer as problem:
         if arguments.admin != ADMIN or os.environ.get("KLAMM_ADMIN"):
-            return _cannot(str(problem))
+            return _cannot(where_from(problem, arguments))
         print(f"{text}; the file is right, and {problem}: its clusters and brokers were not looked at")
         return MET
     except ApiError as problem:
-        return _cannot(str(problem))
+        return _cannot(where_from(problem, arguments))
     print(f"{text}, ready to play")
     return MET
 

@@ -46,6 +46,14 @@ klamm rules check FILE... [--plugin FILE]... [--json] [--admin HOST:PORT]
        klamm rules on|off|rm|reset NAME...
        klamm rules off|rm|reset --all"""
 
+ENDS = "`klamm rules rm NAME` removes a rule made by hand, `klamm rules off NAME` ends one of a file"
+ADVICE = {
+    **dict.fromkeys(("end", "remove", "delete", "stop", "clear"), ENDS),
+    **dict.fromkeys(("show", "get", "ls"), "`klamm rules list` shows the rules in force"),
+    "disable": "`klamm rules off NAME` ends a rule",
+    "enable": "`klamm rules on NAME` lets a rule act",
+}
+
 COMMANDS = {
     "check": "report all mistakes in rule files, and doubtful rules",
     "explain": "explain each rule in words: its frames, its times, its actions, and its cost",
@@ -56,6 +64,7 @@ COMMANDS = {
 def add_parser(subparsers: Any) -> None:
     """Declare the command."""
     parser = subparsers.add_parser("rules", usage=USAGE, description=DESCRIPTION, epilog=EXAMPLES)
+    parser.advice = ADVICE
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name, text in COMMANDS.items():
         command = commands.add_parser(name, help=text, prog=f"klamm rules {name}")

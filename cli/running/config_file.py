@@ -7,6 +7,7 @@ from pathlib import Path as FilePath
 from typing import NamedTuple
 
 from klamm.cli.running import name_faults
+from klamm.cli.running.named_files import file_faults, rule_file
 from klamm.cli.running.sasl_faults import listen_sasl_faults, sasl_faults
 from klamm.cli.running.scalars import scalars
 from klamm.proxy.config import (
@@ -31,6 +32,7 @@ from klamm.settings.typed_yaml import BROKEN, ConfigError, Document, Mistake, Pa
 WILDCARDS = {"0.0.0.0", "::"}
 BOOTSTRAPS = "port {port} is the first of listen, which no broker has: let listen begin at another port"
 LOOPBACK = {"localhost": "127.0.0.1"}
+LAST_PORT = 65535
 LARGEST_FRAME = 2**31 - 1  # the size before a frame is an int32
 
 
@@ -47,9 +49,13 @@ def parse(file: str) -> Document:
 
 def checked(config: Config, places: Mapping[Path, Place], mistakes: list[Mistake]) -> Config:
     """The configuration if nothing is wrong with it, else ConfigError; `mistakes` are those known already."""
-    found = mistakes + [Mistake(place_of(path, places), path, reason) for path, reason in faults(config)]
+    if not isinstance(config, Config):
+        raise ConfigError(mistakes)
+    wrong = (*faults(config), *file_faults(config))
+    found = mistakes + [Mistake(place_of(path, places), path, reason) for path, reason in wrong]
     if found:
-        raise ConfigError(found)
+        rules = rule_file(config.rules)  # where nothing else is wrong, the start itself reads them
+        raise ConfigError(found + (rules.mistakes if rules else []))
     return config
 
 
@@ -63,8 +69,6 @@ def faults(config: Config) -> Iterator[tuple[Path, str]]:
     """Keys that contradict each other: path and reason. Values that could not be read (BROKEN) are left
     out.
     """
-    if not isinstance(config, Config):
-        return
     written = config.clusters if isinstance(config.clusters, tuple) else (BROKEN,)
     clusters = [(index, cluster) for index, cluster in enumerate(written) if isinstance(cluster, Cluster)]
     if not written:
@@ -76,7 +80,7 @@ def faults(config: Config) -> Iterator[tuple[Path, str]]:
             yield (*path, "name"), f"clusters[{names[cluster.name]}] has the name {cluster.name!r} already"
         for key, reason in _cluster_faults(cluster):
             yield path + key, reason
-    yield from _port_faults(list(_claims(config, clusters)), config.clusters)
+    yield from _port_faults(list(_claims(config, clusters)), list(_brokers(clusters)), config.clusters)
     yield from name_faults.shared_faults(clusters)
     yield from _admin_faults(config.admin)
     yield from _limit_faults(config.limits)
@@ -156,6 +160,15 @@ def _claims(config: Config, clusters: list[tuple[int, Cluster]]) -> Iterator[_Cl
                 yield _Claim(path, owner, cluster.listen.host, _one(port), index)
 
 
+def _brokers(clusters: list[tuple[int, Cluster]]) -> Iterator[_Claim]:
+    """The ports of brokers, which may be on this machine."""
+    for index, cluster in clusters:
+        for broker in cluster.bootstrap if isinstance(cluster.bootstrap, tuple) else ():
+            if isinstance(broker, Address):
+                path = ("clusters", index, "bootstrap")
+                yield _Claim(path, f"broker {broker}", broker.host, _one(broker.port), index)
+
+
 def _ports(cluster: Cluster) -> range:
     """The ports on which it listens; with names it is one."""
     listen = cluster.listen
@@ -166,12 +179,28 @@ def _one(port: int) -> range:
     return range(port, port + 1)
 
 
-def _port_faults(claims: list[_Claim], clusters: Sequence[Cluster]) -> Iterator[tuple[Path, str]]:
+def _port_faults(
+    claims: list[_Claim], brokers: list[_Claim], clusters: Sequence[Cluster]
+) -> Iterator[tuple[Path, str]]:
+    taken = claims + brokers
     for number, late in enumerate(claims):
         for early in claims[:number]:
             if _meet(early, late) and not _together(early, late, clusters):
-                yield late.path, _clash(early, late)
+                free = _free(early, late, taken)
+                taken += [] if free is None else [free]  # no two claims are to have the same advice
+                yield late.path, _clash(early, late, free)
                 break
+
+
+def _free(early: _Claim, late: _Claim, taken: Sequence[_Claim]) -> _Claim | None:
+    """So many ports as the later claim has, and nobody else: behind the earlier one, if there is room."""
+    behind = sorted(each.ports[-1] + 1 for each in taken if each.ports[-1] >= early.ports[-1])
+    for first in (*behind, Listen().first):
+        found = late._replace(ports=range(first, first + len(late.ports)))
+        others = (each for each in taken if each is not late)
+        if found.ports[-1] <= LAST_PORT and not any(_meet(found, each) for each in others):
+            return found
+    return None
 
 
 def _together(early: _Claim, late: _Claim, clusters: Sequence[Cluster]) -> bool:
@@ -189,15 +218,15 @@ def _meet(one: _Claim, other: _Claim) -> bool:
     return max(one.ports[0], other.ports[0]) <= min(one.ports[-1], other.ports[-1])
 
 
-def _clash(early: _Claim, late: _Claim) -> str:
+def _clash(early: _Claim, late: _Claim, free: _Claim | None) -> str:
     taken = f"{early.ports[0]}-{early.ports[-1]}" if len(early.ports) > 1 else f"{early.ports[0]}"
     if len(late.ports) == 1:
         narrow = ", or let that range end earlier" if len(early.ports) > 1 else ""
         return f"port {late.ports[0]} is taken by {early.owner} ({taken}): choose another{narrow}"
-    free = early.ports[-1] + 1
+    such = "" if free is None else f", such as {Address(free.host, free.ports[0])}-{free.ports[-1]}"
     return (
         f"ports {late.ports[0]}-{late.ports[-1]} meet those of {early.owner} ({taken}): "
-        f"give each a range of its own, such as {Address(late.host, free)}-{free + 99}"
+        f"give each a range of its own{such}"
     )
 
 

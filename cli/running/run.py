@@ -97,7 +97,6 @@ OPTIONS = [  # option, its value (empty: none is taken), help with the default i
     ("--workers", "N", "processes that serve connections, so that klamm uses as many cores [1]"),
     ("--web", "", "a page for a browser, the inspector: docs/web.md [none]"),
     ("--web-listen", "HOST:PORT", "its address, as of `klamm web`; implies --web [127.0.0.1:19090]"),
-    ("--config", "FILE", "klamm.yaml; options override it"),
 ]
 
 
@@ -105,6 +104,12 @@ def add_parser(subparsers: Any) -> None:
     """Declare the command."""
     usage = "klamm run BOOTSTRAP[,...] [OPTION...]"
     parser = subparsers.add_parser("run", usage=usage, description=DESCRIPTION, epilog=EXAMPLES)
+    add_settings(parser)
+    parser.add_argument("--config", metavar="FILE", help="klamm.yaml; options override it")
+
+
+def add_settings(parser: argparse.ArgumentParser) -> None:
+    """BOOTSTRAP, and the options that override a file."""
     parser.add_argument("bootstrap", nargs="?", metavar="BOOTSTRAP", help="HOST:PORT of one broker or more")
     for option, value, text in OPTIONS:
         if not value:
@@ -121,16 +126,13 @@ def run(arguments: argparse.Namespace) -> int:
         config = configure(arguments)
     except ConfigError as error:
         return _wrong(error)
-    has_page = arguments.web or arguments.web_listen is not None
-    if has_page and (reason := fault(config)) is not None:
-        return _wrong(ConfigError([Mistake(Place("--web"), (), reason)]))
     from klamm.proxy.control.config_file import Source
     from klamm.proxy.serve import CannotServe, serve  # brings in uvloop, which a mistake does not need
 
     file = arguments.config
     source = None if file is None else Source(file, lambda: configure(arguments))
     try:
-        with web_page(config.admin if has_page else None, arguments.web_listen):
+        with web_page(config.admin if _has_page(arguments) else None, arguments.web_listen):
             cut = serve(config, lambda greeting: print(banner(greeting), flush=True), source)
     except ConfigError as error:
         return _wrong(error)
@@ -150,10 +152,22 @@ def _wrong(error: ConfigError) -> int:
 
 def configure(arguments: argparse.Namespace) -> Config:
     """The file, overridden by the options. Raises ConfigError with the mistakes of both."""
+    return checked(*given(arguments))
+
+
+def given(arguments: argparse.Namespace) -> tuple[Config, Mapping[Path, Place], list[Mistake]]:
+    """The same before it is checked, the places of its paths, and the mistakes so far."""
     document = parse(arguments.config) if arguments.config is not None else Document("", Config())
     overrides = _Overrides(arguments)
     config = overrides.over(document.value) if isinstance(document.value, Config) else document.value
-    return checked(config, {**document.places, **overrides.places}, document.mistakes + overrides.mistakes)
+    mistakes = document.mistakes + overrides.mistakes
+    if _has_page(arguments) and isinstance(config, Config) and (reason := fault(config)) is not None:
+        mistakes.append(Mistake(Place("--web"), (), reason))
+    return config, {**document.places, **overrides.places}, mistakes
+
+
+def _has_page(arguments: argparse.Namespace) -> bool:
+    return arguments.web or arguments.web_listen is not None
 
 
 class _Overrides:

@@ -27,9 +27,11 @@ class Command(NamedTuple):
 def fault(config: Config) -> str | None:
     """The reason why klamm cannot start the page with these settings."""
     admin = config.admin
+    if not isinstance(admin, Admin):  # it could not be read
+        return None
     if admin.listen is None:
         return "the page asks the admin API, and there is none: leave out --admin none"
-    if not admin.listen.port:
+    if isinstance(admin.listen, Address) and not admin.listen.port:
         return f"the page needs a fixed port of the admin API: name it with --admin, or {BESIDE}"
     if admin.tls is not None:
         return f"the admin API speaks TLS: {BESIDE}, with --admin and --admin-ca"

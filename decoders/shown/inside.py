@@ -7,10 +7,19 @@ from typing import Any, NamedTuple
 
 from klamm.decoders import spans
 from klamm.decoders.interpret import Layout
-from klamm.decoders.payloads import field_payload, group_payload, layout_read, payload_oddity, user_data
+from klamm.decoders.payloads import (
+    field_payload,
+    group_payload,
+    layout_read,
+    payload_oddity,
+    read_payload,
+    user_data,
+)
 from klamm.decoders.payloads.body import Decoded
+from klamm.decoders.payloads.consumer_offsets import GROUP_METADATA
 from klamm.decoders.payloads.tables import Part
 from klamm.decoders.schema import RECORDS, TOPIC, TOPIC_ID
+from klamm.decoders.shown.payloads import OF_MEMBERS
 from klamm.decoders.shown.records import Opened, Wrong, below, open_records
 from klamm.decoders.spans import Span
 from klamm.decoders.text import TopicName, nameless
@@ -20,7 +29,8 @@ PARTS: dict[str, Part] = {
     "metadata": "metadata", "member_metadata": "metadata",
     "assignment": "assignment", "member_assignment": "assignment",
 }  # fmt: skip
-PROTOCOL_NAMES = {"name", "protocol_name", "protocol_data"}
+PARTS_OF = {**dict.fromkeys(GROUP_APIS, PARTS), GROUP_METADATA.value.name: OF_MEMBERS}
+PROTOCOL_NAMES = {"name", "protocol_name", "protocol_data", "protocol"}
 
 
 class Inside(NamedTuple):
@@ -31,6 +41,16 @@ class Inside(NamedTuple):
     tree: Span
     path: str
     reason: str
+
+
+class Alone(NamedTuple):
+    """A payload in no frame: `whole` has its fields, and why they end early; `within`: the payloads in its
+    fields, by where these begin.
+    """
+
+    payload: Inside
+    whole: Span
+    within: dict[int, Inside | list[Opened]]
 
 
 class Around(NamedTuple):
@@ -71,7 +91,7 @@ def topics(marked: Iterable[tuple[str | None, Any]], names: TopicName) -> Iterat
 class _Search:
     def __init__(self, api: str, data: bytes, content: bool, names: TopicName) -> None:
         self.api, self.data, self.content, self.names = api, data, content, names
-        self.parts = PARTS if api in GROUP_APIS else {}
+        self.parts = PARTS_OF.get(api, {})
         self.found: dict[int, Inside | list[Opened]] = {}
 
     def walk(self, span: Span, path: str, known: Around) -> None:
@@ -105,18 +125,29 @@ class _Search:
                     self.hang(inner, below(path, inner.name), added)
 
     def hang(self, span: Span, path: str, read: Decoded) -> None:
-        of, start = layout_read(read), span.end - len(span.value)
-        tree, _ = spans.read(of, self.data, start, span.end)
-        tree.name = f"{read.name} v{read.version}"
-        reason = payload_oddity(read, span.value)
-        self.found[span.start] = Inside(read.name, of, tree, path, reason)
-        span.parts = [tree]
-        if read.failure is not None:
-            _prune(tree, span.end)
-            at = start + read.failure.offset
-            span.parts.append(
-                Span("missing" if at == span.end else "unreadable", None, at, span.end, Wrong(reason))
-            )
+        one, span.parts = _shown(read, self.data, span.end - len(span.value), span.end, path)
+        self.found[span.start] = one
+
+
+def payload_alone(name: str, data: bytes) -> Alone:
+    """A payload that is all of `data`. Raises UnknownApi."""
+    one, parts = _shown(read_payload(name, data), data, 0, len(data), "")
+    within = look_inside(one.name, data, one.tree, None)
+    return Alone(one, Span("", None, 0, len(data), parts=parts), within)
+
+
+def _shown(read: Decoded, data: bytes, start: int, end: int, path: str) -> tuple[Inside, list[Span]]:
+    """A payload that lies there, and its spans: its fields, and why they end early."""
+    of = layout_read(read)
+    tree, _ = spans.read(of, data, start, end)
+    tree.name = f"{read.name} v{read.version}"
+    reason = payload_oddity(read, data[start:end])
+    parts = [tree]
+    if read.failure is not None:
+        _prune(tree, end)
+        at = start + read.failure.offset
+        parts.append(Span("missing" if at == end else "unreadable", None, at, end, Wrong(reason)))
+    return Inside(read.name, of, tree, path, reason), parts
 
 
 def _prune(span: Span, end: int) -> None:

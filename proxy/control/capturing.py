@@ -19,6 +19,7 @@ from klamm.captures.storage.writing import Limits, Writer
 from klamm.captures.streams.blanking import Keeping
 from klamm.client.types import Capture as CaptureState
 from klamm.proxy import config
+from klamm.proxy.control.capture_folder import CaptureFolder
 from klamm.proxy.edge.tap import Tap
 from klamm.proxy.log.event_log import EventLog
 from klamm.proxy.log.events import Level
@@ -98,20 +99,26 @@ class Captured(Protocol):
 
 class Captures:
     """Begins and ends captures of all connections of `proxied`. `running`: the one that runs, if any;
-    `folder`: that of this one, or else of the one that ran last.
+    `folder`: that of this one, or else of the one that ran last. It is locked meanwhile, for a worker by
+    its lead (`locks` False).
     """
 
-    def __init__(self, proxied: Sequence[Captured], log: EventLog) -> None:
+    def __init__(self, proxied: Sequence[Captured], log: EventLog, locks: bool = True) -> None:
         self.proxied, self.log = proxied, log
+        self.place = CaptureFolder(log) if locks else None
         self.running: Capturing | None = None
         self.folder: str | None = None
 
-    def made(self, settings: config.Capture) -> Begin:
-        """A function that begins a capture; none may run then. Raises OSError."""
-        return partial(self._begin, Capturing(settings, self.log))
+    def made(self, settings: config.Capture, succeeds: bool = False) -> Begin:
+        """A function that begins a capture; none may run then. `succeeds`: after that of another klamm, which
+        goes on for a while. Raises OSError.
+        """
+        return partial(self._begin, Capturing(settings, self.log), succeeds)
 
-    def _begin(self, capture: Capturing) -> None:
+    def _begin(self, capture: Capturing, succeeds: bool) -> None:
         self.running, self.folder = capture, capture.settings.folder
+        if self.place is not None:
+            self.place.lock(self.folder, succeeds)
         capture.start()
         for proxied in self.proxied:
             proxied.capture(capture)
@@ -123,6 +130,8 @@ class Captures:
         for proxied in self.proxied:
             proxied.capture(None)
         await running.stop()
+        if self.place is not None:
+            self.place.release()
 
 
 class Ending(Protocol):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Protocol
+from typing import Any, Protocol
 
 from klamm.proxy.config import Cluster, Config, Traces
 from klamm.proxy.control.exchange import Seen
@@ -39,6 +39,15 @@ class Owner(Protocol):
     def proxied(self) -> Sequence[Proxied]: ...
 
 
+def exporter_for(settings: Traces) -> Any:
+    """An exporter of OpenTelemetry, which connects to nothing yet. Raises OSError."""
+    try:
+        from klamm.proxy.traces.sdk import exporter_of  # 20 MB, only if it is wanted
+    except ModuleNotFoundError as missing:
+        raise OSError(f"traces need OpenTelemetry ({missing.name}): {installing('otel')}") from missing
+    return exporter_of(settings)
+
+
 class Tracing:
     """Takes exchanges of its owner while it runs, if the settings want traces."""
 
@@ -54,12 +63,7 @@ class Tracing:
         settings, owner = self.owner.config.traces, self.owner
         if settings is None:
             return
-        try:
-            from klamm.proxy.traces.sdk import exporter_of, maker  # 20 MB, only if it is wanted
-        except ModuleNotFoundError as missing:
-            raise OSError(f"traces need OpenTelemetry ({missing.name}): {installing('otel')}") from missing
-
-        exporter, loop = exporter_of(settings), asyncio.get_running_loop()
+        exporter, loop = exporter_for(settings), asyncio.get_running_loop()
         if not alone:
             exporter.shutdown()
             return
@@ -67,6 +71,8 @@ class Tracing:
         def say(why: str, count: int) -> None:
             with suppress(RuntimeError):  # the loop has ended
                 loop.call_soon_threadsafe(self._say, why, count)
+
+        from klamm.proxy.traces.sdk import maker
 
         self.sending = Sending(maker(), exporter, self._broker, owner.stats.traced, say)
         self._listen(settings, self.sending, loop)

@@ -8,6 +8,7 @@ from functools import partial
 
 from klamm.client.types import Capture as CaptureState
 from klamm.proxy import config
+from klamm.proxy.control.capture_folder import CaptureFolder
 from klamm.proxy.control.capturing import ENDING_S, Begin, Capturing
 from klamm.proxy.log.event_log import EventLog
 from klamm.proxy.workers.messages import Part
@@ -43,19 +44,22 @@ class WorkersCaptures:
 
     def __init__(self, workers: Workers, log: EventLog, parts: Sequence[Part]) -> None:
         self.workers, self.log, self.parts = workers, log, parts
+        self.place = CaptureFolder(log)
         self.running: WorkersCapture | None = None
         self.folder: str | None = None
 
-    def made(self, settings: config.Capture) -> Begin:
-        """A function that begins a capture; none may run then. Raises OSError."""
+    def made(self, settings: config.Capture, succeeds: bool = False) -> Begin:
+        """A function that begins a capture; none may run then. `succeeds`: see Captures. Raises OSError."""
         Capturing(settings, self.log)  # tries the folder and the key
-        return partial(self._begin, WorkersCapture(settings, self.parts))
+        return partial(self._begin, WorkersCapture(settings, self.parts), succeeds)
 
-    def _begin(self, capture: WorkersCapture) -> None:
+    def _begin(self, capture: WorkersCapture, succeeds: bool) -> None:
         self.running, self.folder = capture, capture.settings.folder
+        self.place.lock(self.folder, succeeds)
         self.workers.tell("capture", capture.settings)
 
     async def end(self) -> None:
         running, self.running = self.running, None
         if running is not None:
             await self.workers.ask("end_capture", within_s=2 * ENDING_S)
+            self.place.release()

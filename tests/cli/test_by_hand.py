@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from klamm.cli.live.by_hand import ending, sum_of
+from klamm.cli.live.by_hand import ending, instead
 from klamm.client.types import Rule
 
 QUIET: dict[str, Any] = {"requests": [], "topics": []}
@@ -61,7 +61,35 @@ TOPICS = tuple(("Produce", "shop", f"t{number}", 1) for number in range(5))
 def test_what_came_instead_is_told_with_its_topics_and_how_many_clients(
     before: dict[str, Any], after: dict[str, Any], api: str | None, message: str
 ) -> None:
-    assert sum_of(before, after, api) == message
+    assert instead(before, after, {} if api is None else {"api": api}) == message
+
+
+@pytest.mark.parametrize(
+    ("selectors", "message"),
+    [
+        ({"topic": "ordrs-v2"}, "; no topic ordrs-v2, but orders-v2; did you mean orders-v2?"),
+        ({"topic": "orders-*"}, ""),
+        ({"topic": "!orders-v2"}, "; no topic !orders-v2, but orders-v2"),
+        (
+            {"client": "shop_1, billing"},
+            "; no client shop_1 or billing, but shop-1, shop-2; did you mean shop-1?",
+        ),
+        ({"client": "10.1.*"}, ""),  # client ids say nothing of addresses
+        ({"group": "ordres"}, "; no group ordres, but billing, orders; did you mean orders?"),
+        ({"group": "x", "topic": "x"}, "; no topic x, but orders-v2; no group x, but billing, orders"),
+        ({"group": "orders,x"}, ""),
+    ],
+)
+def test_a_selector_that_fits_no_name_that_came_is_told_with_those_that_did(
+    selectors: dict[str, str], message: str
+) -> None:
+    said = instead(QUIET, counted(*SHOPS), {"api": "Produce", **selectors}, {"orders", "billing"})
+    assert said == f"Produce seen on orders-v2 from 2 clients{message}"
+
+
+def test_where_no_request_names_a_group_that_is_told() -> None:
+    said = instead(QUIET, counted(*SHOPS), {"api": "Produce", "group": "orders"})
+    assert said == "Produce seen on orders-v2 from 2 clients; no group at all"
 
 
 @pytest.mark.parametrize(

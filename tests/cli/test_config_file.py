@@ -23,11 +23,16 @@ from klamm.proxy.config import (
     Transparent,
 )
 from klamm.settings.typed_yaml import ConfigError
+from tests.fakes import named_files, tls
 
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """With a token, and a certificate with its key."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TOKEN", "secret")
+    (tmp_path / "token").write_text("secret")
+    tls.of_days(tmp_path, (-1, 2))
     return tmp_path
 
 
@@ -44,7 +49,6 @@ def mistakes_of(folder: Path, text: str | bytes) -> list[str]:
 
 
 def test_a_file_carries_everything(folder: Path) -> None:
-    (folder / "ca.pem").touch()
     text = """
 clusters:
   - name: orders
@@ -53,7 +57,7 @@ clusters:
     advertise: klamm.example.com
     map: {kafka-1:9092: 10.0.0.1:9092, "[fd00::1]:9092": "[::1]:9092"}
     ports: {1001: 20050}
-    tls: {ca: ca.pem, server_name: kafka, verify: no}
+    tls: {ca: broker.pem, server_name: kafka, verify: no}
     allow_unknown_apis: yes
     connect_timeout_s: 500ms
   - bootstrap: ["[::1]:9092"]
@@ -74,7 +78,7 @@ limits: {frame_bytes: 100MB, held_frame_bytes: 65536, connections: 99}
             Address("fd00::1", 9092): Address("::1", 9092),
         },
         ports={1001: 20050},
-        tls=Tls(ca="ca.pem", server_name="kafka", verify=False),
+        tls=Tls(ca="broker.pem", server_name="kafka", verify=False),
         allow_unknown_apis=True,
         connect_timeout_s=0.5,
     )
@@ -111,9 +115,9 @@ def test_no_tls_has_many_words(folder: Path, nothing: str) -> None:
 
 def test_relative_paths_are_seen_from_the_folder_of_the_file(folder: Path) -> None:
     (folder / "etc").mkdir()
-    (folder / "etc" / "ca.pem").touch()
-    (folder / "etc" / "klamm.yaml").write_text("clusters: [{bootstrap: a:1, tls: {ca: ca.pem}}]")
-    assert load("etc/klamm.yaml").clusters[0].tls == Tls(ca="etc/ca.pem")
+    tls.of_days(folder / "etc", (-1, 2))
+    (folder / "etc" / "klamm.yaml").write_text("clusters: [{bootstrap: a:1, tls: {ca: broker.pem}}]")
+    assert load("etc/klamm.yaml").clusters[0].tls == Tls(ca="etc/broker.pem")
 
 
 def test_an_alias_is_read_like_what_it_stands_for(folder: Path) -> None:
@@ -285,6 +289,30 @@ MISTAKES = {
             "3:3: clusters[1].name: clusters[0] has the name 'kafka' already",
         ],
     ),
+    "ranges of three clusters": (
+        "clusters:\n"
+        "- {name: a, bootstrap: '127.0.0.1:20300', listen: 127.0.0.1:20000-20099}\n"
+        "- {name: b, bootstrap: b:1, listen: 0.0.0.0:20100-20199}\n"
+        "- {name: c, bootstrap: c:1, listen: 127.0.0.1:20050-20099}\n"
+        "- {name: d, bootstrap: d:1, listen: 127.0.0.1:20050-20149}\n"
+        "admin: 127.0.0.1:20310\n",
+        [
+            "4:37: clusters[2].listen: ports 20050-20099 meet those of cluster a (20000-20099): "
+            "give each a range of its own, such as 127.0.0.1:20200-20249",
+            "5:37: clusters[3].listen: ports 20050-20149 meet those of cluster a (20000-20099): "
+            "give each a range of its own, such as 127.0.0.1:20311-20410",
+        ],
+    ),
+    "ranges at the last port": (
+        "clusters:\n"
+        "- {name: a, bootstrap: a:1, listen: 127.0.0.1:65500-65535}\n"
+        "- {name: b, bootstrap: b:1, listen: 127.0.0.1:65530}\n"
+        "admin: none\n",
+        [
+            "3:37: clusters[1].listen: ports 65530-65535 meet those of cluster a (65500-65535): "
+            "give each a range of its own, such as 127.0.0.1:19092-19097",
+        ],
+    ),
     "the admin port": (
         ONE + "admin: localhost:19100",
         [
@@ -327,15 +355,15 @@ MISTAKES = {
         ["1:40: clusters[0].tls.key: a key without a certificate: add cert"],
     ),
     "a token from two places": (
-        ONE + "admin: {token_file: klamm.yaml, token_env: TOKEN}",
-        ["2:44: admin.token_env: the token comes from one place: leave out token_file or token_env"],
+        ONE + "admin: {token_file: token, token_env: TOKEN}",
+        ["2:39: admin.token_env: the token comes from one place: leave out token_file or token_env"],
     ),
     "principals without certificates": (
         ONE + 'admin: {principals: {"User:CN=ops": full}}',
         ["2:21: admin.principals: principals are those of client certificates: add admin.tls.ca"],
     ),
     "certificates without principals": (
-        ONE + "admin: {tls: {cert: klamm.yaml, ca: klamm.yaml}}",
+        ONE + "admin: {tls: {cert: broker.pem, ca: broker.pem}}",
         [
             "2:37: admin.tls.ca: which role have the callers with a certificate? add admin.principals, "
             'such as {"User:CN=ops": full, "*": read_only}',
@@ -343,7 +371,7 @@ MISTAKES = {
     ),
     "no principal, and no role": (
         ONE
-        + "admin:\n  tls: {cert: klamm.yaml, ca: klamm.yaml}\n"
+        + "admin:\n  tls: {cert: broker.pem, ca: broker.pem}\n"
         + "  principals:\n    CN=ops: full\n    '*': all",
         [
             "5:5: admin.principals.CN=ops: 'CN=ops' is no principal: write it as User:CN=ops,O=Example, or * "
@@ -462,8 +490,7 @@ def of_listen_sasl(text: str) -> str:
 
 
 def test_clients_authenticate_as_the_file_says(folder: Path) -> None:
-    for name in ("users", "jwks.json"):
-        (folder / name).touch()
+    named_files.make(folder, ("users", "jwks.json"))
     text = (
         "mechanisms: [PLAIN, OAUTHBEARER], users: users, jwks: jwks.json, issuer: https://i.example.com, "
         "audience: kafka, claim: azp, allow: ['User:a-*', 'User:CN=x,O=y'], max_reauth_s: 1h"

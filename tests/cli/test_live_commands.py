@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from klamm.cli import main
-from klamm.cli.live import down
+from klamm.cli.live import asking, down
 from klamm.rules.file.rule_file import read_text
 from tests.proxy.admin.admin_api import Api, in_thread
 
@@ -80,7 +80,10 @@ def test_inject_makes_a_rule_of_unique_beginnings_and_tells_its_hits(it: Api, sa
 def test_a_rule_that_hits_nothing_says_what_was_seen_instead(it: Api, says: Says) -> None:
     with Beating(it):
         _, out, _ = says("inject", "Heartbeat", "REBALANCE", "--group", "other", "--follow", "1")
-        assert out.splitlines()[1] == "0 hits; Heartbeat seen from 1 client"
+        seen = "0 hits; Heartbeat seen from 1 client; no group other, but billing"
+        assert out.splitlines()[1] == seen
+        _, out, _ = says("inject", "Heartbeat", "REBALANCE", "--group", "biling", "--follow", "1")
+        assert out.splitlines()[1].endswith("no group biling, but billing; did you mean billing?")
     _, out, _ = says("inject", "Produce", "NOT_LEADER_FOR", "--follow", "0.1")
     assert out.splitlines()[1] == "0 hits; no Produce seen"
 
@@ -124,6 +127,23 @@ def test_what_cannot_be_meant_is_one_line_and_exit_code_2(
 def test_without_a_klamm_there_is_one_line_and_exit_code_1(says: Says) -> None:
     code, _, errors = says("rules", "list", "--admin", "127.0.0.1:1")
     assert (code, errors) == (1, "klamm: no klamm answers at 127.0.0.1:1: connection refused\n")
+
+
+DEFAULT = "that is the default address: name another with --admin HOST:PORT, or KLAMM_ADMIN"
+VARIABLE = "KLAMM_ADMIN names that address: --admin HOST:PORT names another"
+
+
+@pytest.mark.parametrize(("variable", "source"), [(None, DEFAULT), ("127.0.0.1:1", VARIABLE)])
+def test_an_address_that_was_not_given_is_told_with_its_source(
+    variable: str | None, source: str, monkeypatch: pytest.MonkeyPatch, says: Says
+) -> None:
+    monkeypatch.setattr(asking, "ADMIN", "127.0.0.1:1" if variable is None else "127.0.0.1:2")
+    monkeypatch.setenv("KLAMM_ADMIN", variable or "")
+    message = f"no klamm answers at 127.0.0.1:1: connection refused; {source}\n"
+    assert says("rules", "list")[::2] == (1, f"klamm: {message}")
+    assert says("tail")[::2] == (1, f"klamm: {message}")
+    assert says("top", "--once")[::2] == (1, f"klamm: {message}")
+    assert says("scenario", "run", "leader-election")[2] == f"klamm scenario: {message}"
 
 
 def test_all_rules_are_begun_anew_and_those_made_by_hand_removed(it: Api, says: Says) -> None:

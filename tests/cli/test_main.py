@@ -135,6 +135,21 @@ def test_the_version_says_whether_the_session_is_compiled(capsys: pytest.Capture
             "klamm rules: argument COMMAND: unknown 'lst'; did you mean list?\nsee klamm rules --help\n",
         ),
         (
+            ["rules", "end", "slow"],
+            "klamm rules: argument COMMAND: unknown 'end'; `klamm rules rm NAME` removes a rule made by "
+            "hand, `klamm rules off NAME` ends one of a file\nsee klamm rules --help\n",
+        ),
+        (
+            ["rules", "--admin", "127.0.0.1:1", "rm", "slow"],
+            "klamm rules: --admin comes after the command: klamm rules rm --admin ...\n"
+            "see klamm rules --help\n",
+        ),
+        (
+            ["rules", "--admin=127.0.0.1:1"],
+            "klamm rules: --admin comes after the command: klamm rules COMMAND --admin ...\n"
+            "see klamm rules --help\n",
+        ),
+        (
             ["intercept", "sho"],
             "klamm intercept: argument action: unknown 'sho'; did you mean show?\n"
             "see klamm intercept --help\n",

@@ -11,13 +11,14 @@ import yaml
 from klamm.cli.running.config_file import load
 from klamm.proxy.config import Config, Names, NodePattern, ServerName
 from klamm.settings.typed_yaml import ConfigError
+from tests.fakes import tls
 
 NODES = "broker-$(node).{}.example"
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    (tmp_path / "klamm.pem").touch()
+    tls.of_days(tmp_path, (-1, 40))
     return tmp_path
 
 
@@ -27,7 +28,7 @@ def cluster(name: str = "orders", names: dict[str, Any] | None = None, **more: A
         "name": name,
         "bootstrap": "kafka:9092",
         "listen": "0.0.0.0:9093",
-        "listen_tls": {"cert": "klamm.pem"},
+        "listen_tls": {"cert": "broker.pem"},
         "names": {**given, **(names or {})},
         **more,
     }

@@ -27,12 +27,13 @@ from klamm.proxy.config import (
     Transparent,
 )
 from klamm.settings.typed_yaml import ConfigError
+from tests.fakes.tls import of_days
 
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "ca.pem").touch()
+    of_days(tmp_path, (-1, 2))
     (tmp_path / "one.yaml").write_text(
         "clusters: [{name: orders, bootstrap: file:9092, map: {a:1: b:1}, tls: {server_name: kafka}}]\n"
         "log: {apis: all, format: json}\n"
@@ -79,7 +80,7 @@ def test_the_bootstrap_servers_are_all_it_needs() -> None:
 def test_every_option_has_its_place() -> None:
     options = (
         "a:1 --listen 0.0.0.0:20000-20050 --advertise klamm.example.com --map x:1=y:2 --map [::1]:1=z:3 "
-        "--upstream-ca ca.pem --admin none --log produce,Fetch --log-format console --metering header "
+        "--upstream-ca broker.pem --admin none --log produce,Fetch --log-format console --metering header "
         "--metrics 0.0.0.0:9090"
     )
     cluster = Cluster(
@@ -87,7 +88,7 @@ def test_every_option_has_its_place() -> None:
         listen=Listen("0.0.0.0", 20000, 20050),
         advertise="klamm.example.com",
         map={Address("x", 1): Address("y", 2), Address("::1", 1): Address("z", 3)},
-        tls=Tls(ca="ca.pem"),
+        tls=Tls(ca="broker.pem"),
     )
     metrics = Metrics("header", listen=Address("0.0.0.0", 9090))
     expected = Config((cluster,), Admin(None), Log(("Produce", "Fetch"), "console"), metrics)
@@ -95,14 +96,16 @@ def test_every_option_has_its_place() -> None:
 
 
 def test_callers_of_the_admin_api_and_the_audit_file_come_from_options_or_the_file(folder: Path) -> None:
-    for name in ("cert.pem", "key.pem", "token", "reads", "other"):
-        (folder / name).touch()
-    tls = AdminTls("cert.pem", "key.pem")
-    options = "a:1 --admin-tls-cert cert.pem --admin-tls-key key.pem --admin-token-file token"
+    for name in ("token", "reads", "other"):
+        (folder / name).write_text(name)
+    (folder / "key.pem").write_bytes((folder / "broker.pem").read_bytes())
+    tls = AdminTls("broker.pem", "key.pem")
+    options = "a:1 --admin-tls-cert broker.pem --admin-tls-key key.pem --admin-token-file token"
     expected = Admin(tls=tls, token_file="token", read_only_token_file="reads")
     assert configured(f"{options} --admin-read-only-token-file reads").admin == expected
     (folder / "a.yaml").write_text(
-        "clusters: [{bootstrap: a:1}]\nadmin: {tls: {cert: cert.pem}, token_file: token}\naudit: audit.log\n"
+        "clusters: [{bootstrap: a:1}]\n"
+        "admin: {tls: {cert: broker.pem}, token_file: token}\naudit: audit.log\n"
     )
     assert configured("--config a.yaml").audit == Audit("audit.log")
     found = configured("--config a.yaml --admin-tls-key key.pem --admin-token-file other --audit b.log")
@@ -143,12 +146,12 @@ def test_tls_without_a_file_trusts_the_systems_certificates() -> None:
 
 
 def test_options_override_the_file_and_add_to_its_map() -> None:
-    config = configured("--config one.yaml --map c:1=d:1 --upstream-ca ca.pem --log Fetch")
+    config = configured("--config one.yaml --map c:1=d:1 --upstream-ca broker.pem --log Fetch")
     cluster = Cluster(
         bootstrap=(Address("file", 9092),),
         name="orders",
         map={Address("a", 1): Address("b", 1), Address("c", 1): Address("d", 1)},
-        tls=Tls(ca="ca.pem", server_name="kafka"),
+        tls=Tls(ca="broker.pem", server_name="kafka"),
     )
     assert config == Config((cluster,), log=Log(("Fetch",), "json"))
     assert configured("x:1 --config one.yaml").clusters[0].bootstrap == (Address("x", 1),)

@@ -11,14 +11,22 @@ from klamm.cli.running.config_file import load
 from klamm.proxy.config import Config
 from klamm.settings.extras import installing
 from klamm.settings.typed_yaml import ConfigError
+from tests.fakes import tls
 
 OAUTH = "mechanism: OAUTHBEARER"
 SERVER = f"{OAUTH}, token_endpoint_url: 'https://idp/token'"
 
 
+@pytest.fixture(autouse=True)
+def variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("PASSWORD", "SECRET"):
+        monkeypatch.setenv(name, "x")
+
+
 def written(folder: Path, sasl: str) -> Config:
     for name in ("secret", "other"):
         (folder / name).write_text("x")
+    tls.of_days(folder, (-1, 2))
     (folder / "klamm.yaml").write_text(f"clusters: [{{bootstrap: [a:1], sasl: {{{sasl}}}}}]\n")
     return load(str(folder / "klamm.yaml"))
 
@@ -30,7 +38,7 @@ def written(folder: Path, sasl: str) -> Config:
         "mechanism: SCRAM-SHA-256, username: alice, password_env: PASSWORD",
         f"{OAUTH}, token_file: secret, extensions: {{logicalCluster: lkc-1}}",
         f"{OAUTH}, token_command: [gcloud, auth, print-access-token], token_timeout_s: 30s",
-        f"{SERVER}, client_id: klamm, client_secret_file: secret, scope: kafka, token_ca: other",
+        f"{SERVER}, client_id: klamm, client_secret_file: secret, scope: kafka, token_ca: broker.pem",
         f"{SERVER}, client_id: klamm, client_secret_env: SECRET",
         "mechanism: AWS_MSK_IAM",
         "mechanism: AWS_MSK_IAM, aws_profile: klamm, aws_region: eu-central-1",

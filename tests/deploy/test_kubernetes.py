@@ -17,6 +17,7 @@ from klamm.proxy.config import Config
 from klamm.proxy.session.rewriting.topology import NodeKey, Topology
 from klamm.settings.loopback import is_loopback
 from tests.deploy.given import DEPLOY, IMAGE, configured, state_folder, user
+from tests.fakes.named_files import identity
 
 FILES = sorted((DEPLOY / "kubernetes").glob("*.yaml"))
 NEWEST = kubernetes_validate.latest_version()
@@ -62,7 +63,7 @@ class Manifest(NamedTuple):
                 assert source["name"] == config_map["metadata"]["name"]
                 found += [(f"{path}/{name}", text) for name, text in config_map["data"].items()]
             elif kind == "secret":
-                found += [(f"{path}/tls.crt", ""), (f"{path}/tls.key", "")]
+                found += [(f"{path}/tls.crt", identity()), (f"{path}/tls.key", identity())]
         return found
 
 

@@ -26,6 +26,7 @@ from tests.brokers.jars import ROOT
 from tests.docs.blocks import Block, blocks, commands, helps, pages
 from tests.docs.materials import block
 from tests.docs.ways import first
+from tests.fakes import named_files
 
 
 def rules(text: str, folder: Path) -> None:
@@ -59,16 +60,14 @@ FILES_NAMED = (
 
 
 def configuration(text: str, folder: Path) -> None:
-    for name in FILES_NAMED:
-        (folder / name).touch()
+    named_files.make(folder, FILES_NAMED)
     (folder / "klamm.yaml").write_text(text)
     assert config_file.load(str(folder / "klamm.yaml")).clusters
 
 
 def administration(text: str, folder: Path) -> None:
     """A part of klamm.yaml: whom the admin API lets in."""
-    for name in ("admin.pem", "people.pem", "admin.token", "viewer.token"):
-        (folder / name).touch()
+    named_files.make(folder, ("admin.pem", "people.pem", "admin.token", "viewer.token"))
     (folder / "klamm.yaml").write_text(f"clusters: [{{bootstrap: kafka-1:9092}}]\n{text}")
     admin = config_file.load(str(folder / "klamm.yaml")).admin
     assert admin.wants_credentials

@@ -16,6 +16,7 @@ from klamm.rules.file import rule_file
 from tests.brokers.jars import ROOT
 from tests.docs.blocks import Block, blocks
 from tests.docs.test_files import FILES_NAMED
+from tests.fakes import named_files
 
 PAGE = (ROOT / "docs/migrating.md").read_text()
 TABLES = [line for line in PAGE.splitlines() if line.startswith("| ") and not line.startswith("|--")]
@@ -98,8 +99,7 @@ def test_each_example_is_taken(example: Block, tmp_path: Path) -> None:
     if example.text.startswith("rules:"):
         assert mistakes_of(example.text, tmp_path) == []
         return
-    for name in FILES_NAMED:
-        (tmp_path / name).touch()
+    named_files.make(tmp_path, FILES_NAMED)
     (tmp_path / "klamm.yaml").write_text(example.text)
     config = config_file.load(str(tmp_path / "klamm.yaml"))
     assert all(cluster.listen_tls for cluster in config.clusters)

@@ -12,6 +12,7 @@ from klamm.cli.running.config_file import load
 from klamm.cli.running.scalars import scalars
 from klamm.proxy.config import Address, Config, Listen
 from klamm.settings.typed_yaml import shape
+from tests.brokers import certificates
 
 GUIDE = (Path(__file__).parents[2] / "docs" / "configuration.md").read_text()
 ROW = re.compile(r"^\| `([a-z_.\[\]]+)` \| (.+?) \| (.+?) \| (.+?) \|$", re.MULTILINE)
@@ -55,7 +56,7 @@ def test_the_guide_lists_every_key_with_its_shape_and_default() -> None:
 
 def test_the_example_of_the_guide_is_a_valid_file(tmp_path: Path) -> None:
     (example,) = re.findall(r"```yaml\n(.+?)```", GUIDE, re.DOTALL)
-    (tmp_path / "ca.pem").touch()
+    certificates.make(tmp_path, ["localhost"])
     (tmp_path / "klamm.yaml").write_text(example)
     config = load(str(tmp_path / "klamm.yaml"))
     assert [cluster.name for cluster in config.clusters] == ["orders", "billing"]

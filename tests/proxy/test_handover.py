@@ -201,6 +201,7 @@ async def test_a_port_that_the_new_settings_do_not_have_is_closed(path: Path, tm
                 client.close()
                 [line] = after.lines("took_over")
                 assert line["pid"] == klamm.process.child.pid
+                assert after.lines("capture_shared") == []  # both captured there meanwhile
             finally:
                 after.process.stop()
     assert len(segments(folder)) == 2

@@ -70,6 +70,16 @@ def test_a_capture_that_cannot_be_served_is_told(capture: str, capsys: Printed) 
     assert reason == "klamm: the capture has no exchange that can be served\n"
 
 
+def test_a_range_of_ports_to_serve_on_is_answered_with_the_port_to_write(
+    capture: str, capsys: Printed
+) -> None:
+    reason = refused(capsys, "--serve", capture, "--listen", "[::1]:19092-19191")
+    assert reason == (
+        "klamm: --listen: write the first port alone, as [::1]:19092: "
+        "the other brokers of the capture get the ports behind it\n"
+    )
+
+
 @pytest.mark.parametrize(("unanswered", "code"), [({}, 0), ({"Metadata": 2}, 1)])
 def test_at_the_end_it_is_said_how_many_requests_were_answered(
     capture: str, unanswered: dict[str, int], code: int, capsys: Printed, monkeypatch: pytest.MonkeyPatch

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 
+from klamm.cli import main
 from klamm.decoders.payloads import coordinator_record
 from klamm.decoders.shown.payloads import payload_object
 from tests.brokers.kraft import Cluster
@@ -19,7 +20,9 @@ pytestmark = pytest.mark.brokers
 OFFSETS = "__consumer_offsets"
 
 
-def test_the_record_of_a_group_has_the_subscription_and_the_assignment(kafka: Cluster) -> None:
+def test_the_record_of_a_group_has_the_subscription_and_the_assignment(
+    kafka: Cluster, capsys: pytest.CaptureFixture[str]
+) -> None:
     topic = group = f"group-record-{uuid.uuid4().hex[:8]}"
     topics.create(kafka.bootstrap(), topic, topics.spread())
     settings: dict[str, Any] = {"bootstrap.servers": kafka.bootstrap(), "enable.auto.commit": False}
@@ -29,7 +32,7 @@ def test_the_record_of_a_group_has_the_subscription_and_the_assignment(kafka: Cl
         wait_for(lambda: member.poll(0.1) or member.assignment(), "an assignment")
         partitions = reader.list_topics(OFFSETS, timeout=30).topics[OFFSETS].partitions
         reader.assign([TopicPartition(OFFSETS, number, OFFSET_BEGINNING) for number in partitions])
-        one = wait_for(lambda: member_of(group, reader, member), "the record of the group")
+        one, data = wait_for(lambda: member_of(group, reader, member), "the record of the group")
     finally:
         member.close()
         reader.close()
@@ -38,10 +41,14 @@ def test_the_record_of_a_group_has_the_subscription_and_the_assignment(kafka: Cl
     assert one["assignment_of"]["values"]["assigned_partitions"] == [
         {"topic": topic, "partitions": [0, 1, 2]}
     ]
+    assert main(["decode", "--payload", "GroupMetadataValue", data.hex()]) == 0
+    lines = [line[36:] for line in capsys.readouterr().out.splitlines()]
+    assert f'          topics: ["{topic}"]' in lines
+    assert "          assigned_partitions: 1 element" in lines
 
 
-def member_of(group: str, reader: Consumer, member: Consumer) -> dict[str, Any] | None:
-    """The member, once the next record that is read has it with its assignment."""
+def member_of(group: str, reader: Consumer, member: Consumer) -> tuple[dict[str, Any], bytes] | None:
+    """The member, and the record's value, once the next record that is read has it with its assignment."""
     member.poll(0)
     message = reader.poll(0.1)
     if message is None or message.error() or message.value() is None:
@@ -50,4 +57,5 @@ def member_of(group: str, reader: Consumer, member: Consumer) -> dict[str, Any] 
     if value is None or key.name != "GroupMetadataKey" or key.values["group"] != group:
         return None
     members = payload_object(value, message.value())["values"]["members"]
-    return next((one for one in members if "assignment_of" in one), None)
+    data = message.value() or b""
+    return next(((one, data) for one in members if "assignment_of" in one), None)

@@ -245,7 +245,8 @@ def inject(it: Desk) -> None:
     assert made.endswith(f"error: {REFUSED}}}")
     assert re.fullmatch(r"3 hits of \d+ matches", hits)
     _, instead = it.says("inject", "Produce", REFUSED, "--topic", "nobodys", "--follow", "2").lines
-    assert instead == f"0 hits; Produce seen on {it.shop.topic} from 1 client"
+    seen = f"0 hits; Produce seen on {it.shop.topic} from 1 client"
+    assert instead == f"{seen}; no topic nobodys, but {it.shop.topic}"
     unseen = it.says("inject", "DeleteTopics", REFUSED, "--follow", "2")
     doubt = f"Kafka's documents do not name {REFUSED} for DeleteTopics: clients may not know it"
     assert (unseen.code, unseen.err) == (0, f"klamm: warning: error: {doubt}\n")

@@ -89,8 +89,8 @@ async def test_what_cannot_be_used_for_the_admin_api_is_named_at_the_start(tmp_p
     ):
         async with run(tmp_path / "log", "127.0.0.1:1", options=options) as klamm:
             await eventually(lambda it=klamm: not it.process.running)
-            assert klamm.process.child.returncode == 1
-            assert f"klamm run: the admin API: {says}" in klamm.text()
+            assert klamm.process.child.returncode == 2
+            assert f"{options[0]}: {says}" in klamm.text()
 
 
 @on_uvloop

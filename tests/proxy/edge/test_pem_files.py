@@ -85,7 +85,7 @@ def test_a_file_that_cannot_be_used_is_named(
 
 
 @pytest.mark.parametrize("side", ["listen_tls", "tls"])
-def test_klamm_with_an_encrypted_key_ends_with_1_and_one_line_and_asks_nothing(
+def test_klamm_with_an_encrypted_key_ends_with_2_and_one_line_and_asks_nothing(
     pem: Path, side: str, tmp_path: Path
 ) -> None:
     (tmp_path / "klamm.yaml").write_text(
@@ -110,9 +110,10 @@ def test_klamm_with_an_encrypted_key_ends_with_1_and_one_line_and_asks_nothing(
     finally:
         os.close(of_klamm)
         os.close(terminal)
-    assert (done.returncode, done.stdout) == (1, "")
+    assert (done.returncode, done.stdout) == (2, "")
     assert re.fullmatch(
-        r"klamm run: cluster kafka: the TLS files cannot be used: the private key in \S+ is encrypted, .*\n",
+        rf"\S+:\d+:\d+: clusters\[0\]\.{side}\.key: the private key in \S+ is encrypted, .*\n"
+        "klamm run: 1 mistake, nothing was started\n",
         done.stderr,
     )
 

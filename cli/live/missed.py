@@ -1,0 +1,38 @@
+"""What a rule by hand selects, and none of the names that came while it had no hit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from klamm.client.types import Exchange
+from klamm.rules.file.connecting import is_address
+from klamm.rules.glob import Glob
+from klamm.settings.nearest import nearest
+
+NEWEST = 1000  # exchanges, as many as klamm keeps
+SHOWN = 3  # names
+
+
+def some(names: Sequence[str]) -> str:
+    """The first of them, and how many more there are."""
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return ", ".join(names[:SHOWN]) + more
+
+
+def groups_of(exchanges: Iterable[Exchange]) -> set[str]:
+    """The consumer groups that they name."""
+    return {group for one in exchanges if one.group for group in one.group.split(",")}
+
+
+def missed(selectors: Mapping[str, str], came: Mapping[str, Iterable[str]]) -> Iterator[str]:
+    """One part of a sentence for each selector that fits none of the names that came; `came` has them by the
+    key of their selector.
+    """
+    for key, names in came.items():
+        patterns = [part.strip() for part in selectors.get(key, "").split(",") if part.strip()]
+        there = sorted(set(names) - {""})
+        if not patterns or any(map(is_address, patterns)) or any(map(Glob(*patterns), there)):
+            continue
+        near = next(filter(None, (nearest(each, there) for each in patterns if each[0] != "!")), None)
+        guess = f"; did you mean {near}?" if near else ""
+        yield f"no {key} {' or '.join(patterns)}, but {some(there)}{guess}" if there else f"no {key} at all"
