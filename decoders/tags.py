@@ -9,7 +9,8 @@ from typing import Any
 
 from klamm.decoders.schema import UNKNOWN_TAGS
 
-# Varints are int32 to Kafka, and negative ones 0: it loops up to a count (before 4.4), subtracts 1 from a length.
+# Varints are int32 to Kafka. It loops up to a count, from 0 on (before 4.4), and subtracts 1 from a length: a
+# negative one is none, or null.
 MOST_COUNT = 0x7FFFFFFF
 MOST_LENGTH = 0x80000000
 ANY = 0xFFFFFFFF

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import struct
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, ClassVar
 
 import pytest
 
@@ -114,7 +115,8 @@ def test_an_answer_that_a_rule_cannot_read_closes_its_connection_too() -> None:
 class Fails:
     """A plugin with a mistake."""
 
-    name, sides = "fails", ("request",)
+    name: ClassVar[str] = "fails"
+    sides: ClassVar[Sequence[str]] = ("request",)
 
     def act(self, frame: Any, draw: Any) -> Any:
         raise ValueError("not of this kind")
