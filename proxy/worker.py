@@ -43,8 +43,8 @@ from klamm.rules.file import plugins
 from klamm.rules.peers import Peers
 
 if TYPE_CHECKING:
-    from klamm.proxy.admin.api.live import Bodies
     from klamm.proxy.admin.routes import Control
+    from klamm.proxy.control.exchange import Bodies
 
 LOOK_S = 0.1  # between two checks for nodes and names that are new
 SETTLE_S = 0.5  # between two checks for rules that failed, and lines of the log that wait
@@ -199,7 +199,9 @@ class Worker:
         return await found if asyncio.iscoroutine(found) else found
 
     def _live(self, number: int, where: str | None, bodies: Bodies) -> None:
-        self.live[number] = asyncio.get_running_loop().create_task(self._send_live(number, where, bodies))
+        task = asyncio.get_running_loop().create_task(self._send_live(number, where, bodies))
+        task.add_done_callback(_raise_failure)
+        self.live[number] = task
 
     def _live_end(self, number: int) -> None:
         task = self.live.pop(number, None)
@@ -299,6 +301,12 @@ class Worker:
             await asyncio.sleep(SETTLE_S)
             self.proxy.rules.tell_failures()
             self.log.settle()
+
+
+def _raise_failure(task: asyncio.Task[None]) -> None:
+    """The loop logs it: nobody waits for the task."""
+    if not task.cancelled():
+        task.result()
 
 
 async def _run(boot: Boot, log: EventLog, audit: Audit | None, sock: socket.socket, table: Table) -> None:
