@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import io
+import json
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -11,10 +13,13 @@ import pytest
 
 from klamm.proxy.cluster.conversation import Way
 from klamm.proxy.cluster.nodes.state_file import Kept, KeptNode, read, write
+from klamm.proxy.cluster.nodes.topology_changes import MOST_LINES, say_changes
 from klamm.proxy.cluster.own_requests import probe
 from klamm.proxy.cluster.own_requests.broker_watch import AT_ONCE, SHOWN, BrokerWatch
 from klamm.proxy.cluster.own_requests.dialling import Dialler
 from klamm.proxy.config import Address
+from klamm.proxy.log.event_log import EventLog
+from klamm.proxy.log.lines import json_line
 from klamm.proxy.session.rewriting.topology import MAX_CHANGES, Node, NodeKey, Topology
 from tests.fakes.broker import Broker, Cluster
 from tests.fakes.edge import Lines, cluster, edge
@@ -187,3 +192,36 @@ def test_thirty_thousand_nodes_are_remembered(tmp_path: Any) -> None:
     kept = Kept(cluster="kafka", cluster_id="x", bootstrap=["kafka:9092"], nodes=nodes)
     write(tmp_path / "kafka.json", kept)
     assert read(tmp_path / "kafka.json") == kept
+
+
+def test_node_ids_that_change_with_each_answer_fill_no_log() -> None:
+    output, now = io.BytesIO(), [1_700_000_000.0]
+    log = EventLog(output, json_line, lambda: now[0])
+    topology = Topology(20_000, 20_000 + SLOTS)
+    for answer in range(200):
+        for node_id in range(60):
+            topology.learn("broker", 60 * answer + node_id, "kafka", 9092)
+        say_changes(topology, "kafka", log)
+    now[0] += 61
+    log.settle()
+    log.close()
+    lines = [json.loads(line) for line in output.getvalue().splitlines()]
+    said = 200 * (MAX_CHANGES + 1)
+    assert len(lines) == MOST_LINES + 1
+    assert lines[-1]["suppressed"] == said - MOST_LINES
+    assert lines[-1]["message"].startswith(
+        f"{said - MOST_LINES} more of this kind, the last 61 s ago: 10 more"
+    )
+
+
+def test_a_node_that_moves_is_told_beside_as_many_that_come() -> None:
+    output = io.BytesIO()
+    log = EventLog(output, json_line, lambda: 1_700_000_000.0)
+    topology = Topology(20_000, 20_000 + SLOTS)
+    for node_id in range(1000):
+        topology.learn("broker", node_id, "kafka", 9092)
+        say_changes(topology, "kafka", log)
+    topology.learn("broker", 7, "elsewhere", 9092)
+    say_changes(topology, "kafka", log)
+    log.close()
+    assert "broker 7 moved from kafka:9092 to elsewhere:9092" in output.getvalue().decode()
