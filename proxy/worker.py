@@ -96,7 +96,8 @@ class Worker:
     # The calls of the lead.
 
     def _accept(self, accepted: Accepted, file: int) -> None:
-        """Let a connection in."""
+        """Let a connection in. The lead accepts more when it is told so."""
+        self.channel.tell("taken")
         sock = socket.socket(fileno=file)
         sock.setblocking(False)
         if len(self.entering) >= MOST_ENTERING:

@@ -46,9 +46,9 @@ def _cluster(cluster: ClusterState) -> Iterator[str]:
         (f"{node.kind} {node.node_id}", node.upstream, node.listening or f"nothing: {node.unbound}")
         for node in cluster.nodes
     ]
-    rows = [tuple(map(printable, row)) for row in rows]  # hosts are what brokers say
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
+    shown = [[*map(printable, row)] for row in rows]  # hosts are what brokers say
+    widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
+    for row in shown:
         yield "  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
     if cluster.controllers_only:
         yield "  these are controllers, for admin tools that take --bootstrap-controller alone;"

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, Protocol
 
 from klamm.proxy.edge import sockets
 from klamm.proxy.edge.accepting.acceptor import Refused
@@ -24,8 +24,11 @@ NO_FILES_S = 1.0  # klamm accepts none for so long after the system gave it no f
 class Enter(Protocol):
     """The way in of a connection: an Entrance, or the way to another process that has one."""
 
-    async def enter(self, sock: socket.socket, peer: tuple[str, int]) -> None:
+    def enter(self, sock: socket.socket, peer: tuple[str, int]) -> Coroutine[Any, Any, None]:
         """Give the socket a protocol, or close it."""
+
+    def takes(self, again: Callable[[], None]) -> bool:
+        """May a connection be accepted for it now? If not, it calls `again` once one may."""
 
     @property
     def refused(self) -> Refused:
@@ -48,6 +51,10 @@ class Listener:
         for each in () if self.closed else self.sockets:
             self.loop.add_reader(each, self._accept, each)
 
+    def _again(self) -> None:
+        if not self.rests:
+            self._listen()
+
     def _stop_listening(self) -> None:
         for each in self.sockets:
             self.loop.remove_reader(each)
@@ -65,6 +72,9 @@ class Listener:
 
     def _accept(self, listening: socket.socket) -> None:
         for _ in range(BATCH):
+            if not self.entrance.takes(self._again):
+                self._stop_listening()  # the others wait in the queue of the system
+                return
             if self.pace is not None and self.pace.wait_s():
                 self._stop_listening()
                 self.pace.wait(self._turn)
@@ -74,7 +84,7 @@ class Listener:
 
     def _turn(self) -> None:
         """Accept a connection that has waited, if there is one; else listen as before."""
-        if self.closed or self.pace is None:
+        if self.closed or self.pace is None or not self.entrance.takes(self._again):
             return
         self.sockets.append(self.sockets.pop(0))
         if any(self._take(each) for each in self.sockets):
