@@ -11,10 +11,11 @@ from typing import Any, Protocol
 
 from klamm.proxy.edge import sockets
 from klamm.proxy.edge.accepting.acceptor import Refused
+from klamm.proxy.edge.accepting.entrants import Entrants
 from klamm.proxy.edge.accepting.inherited import INHERITED, LISTENING
 from klamm.proxy.edge.accepting.pace import Pace
 
-MOST = 256  # connections on their way in at a port: for the next one the oldest is given up
+MOST = 256  # connections on their way in at a port
 BATCH = 32  # connections that are accepted before others have their turn
 NOBODY = ("", 0)  # no client in particular
 CONNECTS = "limits.connects_per_second"
@@ -42,7 +43,7 @@ class Listener:
         self.sockets, self.entrance, self.pace = list(listening), entrance, pace
         self.rests = False  # after the system gave it no file
         self.loop = asyncio.get_running_loop()
-        self.entering: dict[asyncio.Task[None], None] = {}  # in the order in which they came
+        self.entrants = Entrants(MOST)
         self.closed = False
         self._listen()
 
@@ -67,8 +68,7 @@ class Listener:
         self._stop_listening()
         for each in self.sockets:
             each.close()
-        for task in self.entering:
-            task.cancel()
+        self.entrants.cancel()
 
     def _accept(self, listening: socket.socket) -> None:
         for _ in range(BATCH):
@@ -115,11 +115,8 @@ class Listener:
             self.pace.count()
         sock.setblocking(False)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        if len(self.entering) >= MOST:
-            next(iter(self.entering)).cancel()
-        task = self.loop.create_task(self.entrance.enter(sock, sockets.address(name)))
-        self.entering[task] = None
-        task.add_done_callback(self.entering.pop)
+        peer = sockets.address(name)
+        self.entrants.let(peer[0], self.entrance.enter(sock, peer))
         return True
 
 
