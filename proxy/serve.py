@@ -164,7 +164,7 @@ class Proxy:
 
     def known(self) -> Known:
         """The clusters, and their nodes as far as they are known."""
-        return {each.settings.name: frozenset(map(str, each.topology.nodes)) for each in self.proxied}
+        return {each.settings.name: each.node_states.labels() for each in self.proxied}
 
     def clusters(self) -> Sequence[ClusterState]:
         return [proxied.state() for proxied in self.proxied]

@@ -26,6 +26,7 @@ from klamm.proxy.cluster.cluster import Proxied
 from klamm.proxy.cluster.leader import Cluster
 from klamm.proxy.config import Config
 from klamm.proxy.control.rule_book import Refused
+from klamm.proxy.edge.accepting.entrants import Entrants
 from klamm.proxy.log.audit import Audit, open_audit
 from klamm.proxy.log.event_log import EventLog, open_log
 from klamm.proxy.metrics.summing import taken
@@ -43,12 +44,12 @@ from klamm.rules.file import plugins
 from klamm.rules.peers import Peers
 
 if TYPE_CHECKING:
-    from klamm.proxy.admin.api.live import Bodies
     from klamm.proxy.admin.routes import Control
+    from klamm.proxy.control.exchange import Bodies
 
 LOOK_S = 0.1  # between two checks for nodes and names that are new
 SETTLE_S = 0.5  # between two checks for rules that failed, and lines of the log that wait
-MOST_ENTERING = 1024  # connections on their way in: for the next one the oldest is given up
+MOST_ENTERING = 1024  # connections on their way in
 THE_LEADS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 
 
@@ -88,7 +89,7 @@ class Worker:
         self.open: set[int] = set()  # numbers of connections that have come in
         self.live: dict[int, asyncio.Task[None]] = {}
         self.control: Control | None = None
-        self.entering: dict[asyncio.Task[None], None] = {}
+        self.entrants = Entrants(MOST_ENTERING)
 
     def _cluster(self, name: str) -> Proxied:
         return next(each for each in self.proxy.proxied if each.settings.name == name)
@@ -96,14 +97,11 @@ class Worker:
     # The calls of the lead.
 
     def _accept(self, accepted: Accepted, file: int) -> None:
-        """Let a connection in."""
+        """Let a connection in. The lead accepts more when it is told so."""
+        self.channel.tell("taken")
         sock = socket.socket(fileno=file)
         sock.setblocking(False)
-        if len(self.entering) >= MOST_ENTERING:
-            next(iter(self.entering)).cancel()
-        task = asyncio.get_running_loop().create_task(self._enter(accepted, sock))
-        self.entering[task] = None
-        task.add_done_callback(self.entering.pop)
+        self.entrants.let(accepted.peer[0], self._enter(accepted, sock))
 
     async def _enter(self, accepted: Accepted, sock: socket.socket) -> None:
         cluster = self._cluster(accepted.cluster)
@@ -199,7 +197,9 @@ class Worker:
         return await found if asyncio.iscoroutine(found) else found
 
     def _live(self, number: int, where: str | None, bodies: Bodies) -> None:
-        self.live[number] = asyncio.get_running_loop().create_task(self._send_live(number, where, bodies))
+        task = asyncio.get_running_loop().create_task(self._send_live(number, where, bodies))
+        task.add_done_callback(_raise_failure)
+        self.live[number] = task
 
     def _live_end(self, number: int) -> None:
         task = self.live.pop(number, None)
@@ -274,9 +274,10 @@ class Worker:
             await self.ended.wait()
         finally:
             tasks += self.live.values()
-            for task in (*tasks, *self.entering):
+            tasks += self.entrants
+            for task in tasks:
                 task.cancel()
-            await asyncio.gather(*tasks, *self.entering, return_exceptions=True)
+            await asyncio.gather(*tasks, return_exceptions=True)
             for each in self.proxy.proxied:
                 await each.stop()
             await self.proxy.end_captures()
@@ -299,6 +300,12 @@ class Worker:
             await asyncio.sleep(SETTLE_S)
             self.proxy.rules.tell_failures()
             self.log.settle()
+
+
+def _raise_failure(task: asyncio.Task[None]) -> None:
+    """The loop logs it: nobody waits for the task."""
+    if not task.cancelled():
+        task.result()
 
 
 async def _run(boot: Boot, log: EventLog, audit: Audit | None, sock: socket.socket, table: Table) -> None:

@@ -17,7 +17,7 @@ from klamm.cli.tables import print_json
 from klamm.client.types import Body, Exchange, Line, Payload
 from klamm.decoders import API
 from klamm.decoders.error_codes import error_name
-from klamm.decoders.headers import request_frame, response_frame
+from klamm.decoders.headers import answered_version, request_frame, response_frame
 from klamm.decoders.shown.records import below
 from klamm.decoders.text import printable
 from klamm.proxy.log.lines import EXCHANGE, Entry, console_line
@@ -143,15 +143,18 @@ def _marked(one: Exchange) -> Iterator[str]:
     for side, body in (("request", one.request), ("response", one.response)):
         if body is None:
             continue
-        if body.raw is None:
-            yield f"  {side}, {body.bytes} bytes: {body.reason}"
-        bodies.append((side, body))
-    for side, data in ((side, _bytes(body)) for side, body in bodies if body.raw is not None):
-        if side == "request":
-            frame = request_frame(api, one.version, 0, one.client_id, data)
+        data = _bytes(body)
+        version = one.version if side == "request" else answered_version(api.key, one.version, data)
+        if body.raw is None or version not in api.versions:
+            yield f"  {side}, {body.bytes} bytes: {body.reason or one.undecodable.get(side, '')}"
         else:
-            frame = response_frame(api, one.version, 0, data)
-        hints = Hints(api, one.version, "request" if side == "request" else "response")
+            bodies.append((side, version, data))
+    for side, version, data in bodies:
+        if side == "request":
+            frame = request_frame(api, version, 0, one.client_id, data)
+        else:
+            frame = response_frame(api, version, 0, data)
+        hints = Hints(api, version, "request" if side == "request" else "response")
         yield f"  {side}"
         for piece in pieces(frame, hints):
             message = FrameReader(hints).read(piece)

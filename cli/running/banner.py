@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from klamm.decoders.text import printable
 from klamm.proxy.metrics.snapshot import ClusterState
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ def banner(greeting: Greeting) -> str:
     lines = [line for cluster in greeting.clusters for line in _cluster(cluster)]
     if greeting.first:
         lines += _process(greeting)
-    return "\n".join(lines)
+    return "\n".join(map(printable, lines))
 
 
 def _process(greeting: Greeting) -> Iterator[str]:
@@ -45,8 +46,9 @@ def _cluster(cluster: ClusterState) -> Iterator[str]:
         (f"{node.kind} {node.node_id}", node.upstream, node.listening or f"nothing: {node.unbound}")
         for node in cluster.nodes
     ]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
+    shown = [[*map(printable, row)] for row in rows]  # hosts are what brokers say
+    widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
+    for row in shown:
         yield "  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
     if cluster.controllers_only:
         yield "  these are controllers, for admin tools that take --bootstrap-controller alone;"

@@ -19,6 +19,7 @@ from klamm.proxy.control.audit.auditing import Auditing
 from klamm.proxy.control.audit.logins import Logins
 from klamm.proxy.control.following import follow
 from klamm.proxy.edge.accepting.followed_tls import FollowedTls
+from klamm.proxy.edge.accepting.hashing import Hashing
 from klamm.proxy.edge.accepting.login import Doorkeeper, Gate
 from klamm.proxy.edge.ends import ClientEnd
 from klamm.proxy.edge.link import Link
@@ -127,6 +128,7 @@ class Doors:
         self.host = host
         self.offers = Offers(host.topology, host.dialler, host.leading.candidates)
         self.logins: Logins | None = None
+        self.hashing = Hashing()
 
     def gate(self, sasl: ClientSasl, target: NodeKey | None, came: Arrival, make: Callable[[], Link]) -> Gate:
         """The protocol of a client that connects. `make` gives its link once it has authenticated."""
@@ -160,7 +162,8 @@ class Doors:
                 self._count(gate, step.outcome)
                 self._audit(gate, target, step.user, step.outcome)
 
-        keeper = Doorkeeper(lambda: Server(sasl.realm), versions, admit, begun, refused)  # type: ignore[arg-type]
+        server = partial(Server, sasl.realm)
+        keeper = Doorkeeper(server, versions, admit, begun, refused, self.hashing)  # type: ignore[arg-type]
         return Gate(keeper, came)
 
     async def stop(self) -> None:

@@ -7,20 +7,24 @@ from base64 import b64encode
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
+
+import msgspec
 
 from klamm.client.types import Body, Exchange, Payload
-from klamm.decoders import DecodeError, layout, spans
+from klamm.decoders import DecodeError, UnknownApi, layout, spans
 from klamm.decoders.error_codes import error_name
 from klamm.decoders.oddity import odd_end
 from klamm.decoders.schema import SECRET, Api, Side, marked
 from klamm.decoders.shown.inside import GROUP_APIS, Inside, look_inside
+from klamm.rules.expressions import Expression
 from klamm.rules.frame import Frame, Treatment
 from klamm.rules.json_form import to_json
 from klamm.rules.subjects import subjects
 
 TOPIC_BYTES = 200  # of a topic or an error in the fields of an exchange
 Treatments = tuple[Treatment | None, Treatment | None]
+Bodies = Literal["none", "values", "raw"]
 
 
 class Seen(NamedTuple):
@@ -122,11 +126,26 @@ def exchange_of(
     )
 
 
+def shown(one: Seen, number: int = 0, bodies: Bodies = "none") -> Exchange:
+    """The exchange as the admin API gives it, with its bodies if they are wanted. One that klamm fails to
+    show comes without what its bodies say, and with the failure: the reader still gets all others.
+    """
+    try:
+        sides = [
+            None if frame is None or bodies == "none" else body(frame, bodies == "raw")
+            for frame in (one.request, one.response)
+        ]
+        return exchange_of(one, number, *sides)
+    except Exception as wrong:  # an error in klamm
+        rest = exchange_of(one._replace(request=None, response=None), number)
+        return msgspec.structs.replace(rest, undecodable={"request": f"klamm failed to show it: {wrong!r}"})
+
+
 def _read(one: Seen) -> dict[str, Any]:
     """Topics, group and errors, named as in the log; nothing where the session has read them already."""
     if one.request is None or "errors" in one.fields:
         return {}
-    about = subjects(one.request, one.response)
+    about = subjects(*(frame if is_known(frame) else None for frame in (one.request, one.response)))
     errors = [(None, code) for code, count in about.errors.items() for _ in range(count)]
     return {"topics": about.topics, "errors": errors, "group": ",".join(about.groups) or None}
 
@@ -136,17 +155,33 @@ def _undecodable(one: Seen) -> dict[str, str]:
     return {frame.side: reason for frame in frames if (reason := _oddity(frame))}
 
 
+def is_known(frame: Frame | None) -> bool:
+    """Does klamm know its version? The body of another cannot be read."""
+    return frame is not None and frame.version in frame.api.versions
+
+
+def holds(where: Expression, one: Seen) -> bool:
+    """Does it hold for any of the frames? Not where it reads a body of a version that klamm does not know."""
+    for frame in (one.request, one.response):
+        with suppress(UnknownApi):
+            if where.holds(frame):
+                return True
+    return False
+
+
 def _oddity(frame: Frame) -> str:
     """The place and the reason where its body does not end as its layout does; "" where it does."""
+    if not is_known(frame):
+        return f"{frame.api.name} v{frame.version} is not known, only {frame.api.versions}"
     return odd_end(frame.body, frame.api.key, frame.version, frame.side)
 
 
 def body(frame: Frame, raw: bool) -> Body:
     """The body of one side. It never has secrets; it has the bytes of records only if `raw`. One that could
-    have secrets comes as values in any case.
+    have secrets comes as values in any case, and one that cannot be read as its size, with the reason.
     """
-    size, withheld = len(frame.body), frame.treatment.withheld
-    secret = raw and _has_secrets(frame.api, frame.version, frame.side)
+    size, withheld, known = len(frame.body), frame.treatment.withheld, is_known(frame)
+    secret = raw and _has_secrets(frame.api, frame.version if known else frame.api.versions.last, frame.side)
     if raw and not secret:
         came, sent = (
             _other(one, frame.body) for one in (frame.came, None if frame.of is None else frame.of.body)
@@ -155,7 +190,7 @@ def body(frame: Frame, raw: bool) -> Body:
     reason = _oddity(frame)
     try:
         values = to_json(frame.api.fields(frame.side), frame.version, frame.values)
-    except DecodeError:
+    except (DecodeError, UnknownApi):
         return Body(size, reason=reason, withheld=withheld)
     if secret:
         reason = f"a {frame.api.name} {frame.side} carries secrets"
@@ -170,7 +205,7 @@ def _payloads(frame: Frame) -> dict[str, Payload]:
     root, _ = spans.read(of, frame.body, 0, len(frame.body))
     asked = None
     if frame.request is not None:
-        with suppress(DecodeError):
+        with suppress(DecodeError, UnknownApi):
             asked = frame.request.values
     found = look_inside(frame.api.name, frame.body, root, asked).values()
     return {one.path: _payload(one) for one in found if isinstance(one, Inside)}

@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import count
 from typing import Any, ClassVar, Protocol
 
-from klamm.decoders import API, DecodeError
-from klamm.proxy.control.exchange import Seen, seen
+from klamm.decoders import API, DecodeError, UnknownApi
+from klamm.proxy.control.exchange import Seen, is_known, seen
 from klamm.proxy.control.rule_book import RuleBook
 from klamm.proxy.session.observing.listeners import Listener, Listeners, holds
 from klamm.rules.actions.answers import is_answered
-from klamm.rules.expressions import Expression
+from klamm.rules.expressions import SIDES, Expression
 from klamm.rules.frame import Frame
 from klamm.rules.orders import OnAnswer, Order
 from klamm.rules.plan import ListenerWish, Planner, Wishes
@@ -70,10 +70,24 @@ class ShowTo:
 
 def _fitted(where: Expression, frame: Frame) -> tuple[Test | None, Test | None]:
     api, version = frame.api, frame.version
-    return (
-        where.on(api, version, "request") if where.fits(api, version, "request") is None else None,
-        where.on(api, version, "response") if where.fits(api, version, "response") is None else None,
-    )
+    tests = [
+        where.on(api, version, side) if where.fits(api, version, side) is None else None for side in SIDES
+    ]
+    on_request, on_answer = tests if is_known(frame) else map(_unless_unknown, tests)
+    return on_request, on_answer
+
+
+def _unless_unknown(test: Test | None) -> Test | None:
+    """It does not hold where it reads the body of a version that klamm does not know."""
+
+    def tested(frame: Frame) -> bool | None:
+        assert test is not None
+        try:
+            return test(frame)
+        except UnknownApi:
+            return None
+
+    return test and tested
 
 
 def _always(frame: Frame) -> bool:
@@ -83,7 +97,7 @@ def _always(frame: Frame) -> bool:
 def _unanswered(request: Frame) -> bool:
     try:
         return not is_answered(request)
-    except DecodeError:
+    except (DecodeError, UnknownApi):
         return False
 
 

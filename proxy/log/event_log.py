@@ -50,9 +50,9 @@ class EventLog:
     """Events and exchanges in the order of their calls; safe from any thread.
 
     Warnings and errors are written once per kind, cluster and minute, events with `each` up to 100 times a
-    second; the next line of the kind, or a line when that time is over, has the number `suppressed` in
-    between. `dropped` counts the lines that found the queue full or the output broken. An output that it owns
-    is closed at the end.
+    second, those with `most` up to so many times a minute; the next line of the kind, or a line when that
+    time is over, has the number `suppressed` in between. `dropped` counts the lines that found the queue full
+    or the output broken. An output that it owns is closed at the end.
     """
 
     def __init__(
@@ -84,24 +84,25 @@ class EventLog:
         *,
         per: Hashable = None,
         each: bool = False,
+        most: int = 0,
         **fields: Any,
     ) -> None:
         """Log something that happened: `kind` is a short name for it, such as "bad_size".
 
         A warning or error of the same kind and cluster within a minute is only counted; `per` (a node id,
         say) separates events of one kind, so that each of them is written. `each`: write every event, up to
-        100 in a second over all clusters. `message`: text, or an object whose str() is asked for when the
-        line is written, in another thread.
+        100 in a second over all clusters; `most`: up to so many in a minute, of any level. `message`: text,
+        or an object whose str() is asked for when the line is written, in another thread.
         """
         if self.heard is not None:
             self.heard(kind, level, message, fields)
         now = self._clock()
-        if level != "info" or each:
+        if level != "info" or each or most:
             limit = self._limit(kind, "" if each else fields.get("cluster", ""), per, now)
             if now >= limit.until:
                 if limit.suppressed:
                     fields["suppressed"] = limit.suppressed
-                limit.until, limit.left = (now + 1, LINES) if each else (now + EVERY_S, 1)
+                limit.until, limit.left = (now + 1, LINES) if each else (now + EVERY_S, most or 1)
                 limit.suppressed = 0
             if not limit.left:
                 limit.suppressed += 1

@@ -18,6 +18,7 @@ class Events(Protocol):
         *,
         per: Any = ...,
         each: bool = ...,
+        most: int = ...,
         **fields: object,
     ) -> None: ...
 

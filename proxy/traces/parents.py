@@ -7,7 +7,7 @@ from functools import cache
 from itertools import islice
 from typing import NamedTuple
 
-from klamm.decoders import API, DecodeError
+from klamm.decoders import API, DecodeError, UnknownApi
 from klamm.decoders.records import Batch, MissingCodec, RecordsError, batches, records
 from klamm.decoders.schema import RECORDS, Api, Side, marked
 from klamm.rules.frame import Frame
@@ -56,7 +56,7 @@ def _batches(frame: Frame) -> Iterator[Batch]:
         try:
             for data in at(frame.values, path):
                 yield from (batch for batch in batches(data) if not batch.is_control)
-        except (DecodeError, RecordsError):
+        except (DecodeError, UnknownApi, RecordsError):
             continue
 
 

@@ -8,10 +8,10 @@ import asyncio
 import pickle
 import socket
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, replace
 from itertools import count
-from typing import Protocol
+from typing import Any, Protocol
 
 from klamm.proxy.cluster.client_ports.ports import Port
 from klamm.proxy.cluster.client_ports.shared import Shared
@@ -288,12 +288,17 @@ class HandOver:
     port: Port
     refuse: Refuse
 
-    async def enter(self, sock: socket.socket, peer: tuple[str, int]) -> None:
+    def enter(self, sock: socket.socket, peer: tuple[str, int]) -> Coroutine[Any, Any, None]:
+        """At once: `takes` counts it from now on."""
         self.lead.spread()  # the worker knows all that this port was opened for
         with sock:
             given = self.lead.workers.give(self.cluster, self.port.target, sock, peer)
         if not given:
             self.refused(peer, "too_many_connections", "no worker is ready")
+        return asyncio.sleep(0)
+
+    def takes(self, again: Callable[[], None]) -> bool:
+        return self.lead.workers.take(again)
 
     def refused(self, peer: tuple[str, int], kind: str, why: str) -> None:
         self.refuse(self.port.target, peer, kind, why)

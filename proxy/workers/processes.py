@@ -27,6 +27,7 @@ START_S = 60.0  # a worker that is not ready by then is stopped, and counts as o
 AGAIN_FIRST_S, AGAIN_LAST_S = 0.1, 10.0  # until a worker that died at its start is started again
 STEADY_S = 10.0  # one that lived for so long is started again at once
 ANSWER_S = 5.0  # a worker that does not answer in this time is left out of a scrape
+MOST_UNTAKEN = 32  # connections that wait for one worker: the others wait in the queue of the system
 END_S = 2.0  # to end after its connections are closed
 SUPERVISOR = (
     "NOTIFY_SOCKET",
@@ -63,7 +64,7 @@ class Client(NamedTuple):
 @dataclass(eq=False)
 class Worker:
     """A process. `connections`: the client of each, None until the worker has told it.
-    `last`: its counters when they were taken last.
+    `last`: its counters when they were taken last. `untaken`: connections on their way to it.
     """
 
     slot: int
@@ -72,6 +73,7 @@ class Worker:
     ready: asyncio.Event = field(default_factory=asyncio.Event)
     connections: dict[int, Client | None] = field(default_factory=dict)
     last: Any = None
+    untaken: int = 0
     reason: str = ""
 
 
@@ -88,6 +90,7 @@ class Workers:
             "ready": self._ready,
             "opened": self._opened,
             "closed": self._closed,
+            "taken": self._taken,
             **calls,
         }
         self.seed = str(randbelow(1 << 32))  # hash() of a text is the same in all workers
@@ -98,6 +101,7 @@ class Workers:
         self.keepers: list[asyncio.Task[None]] = []
         self.up: asyncio.Future[None]
         self.ending = False
+        self.turns: dict[Callable[[], None], None] = {}  # of listeners that wait until a worker takes more
 
     @property
     def ready(self) -> list[Worker]:
@@ -160,11 +164,13 @@ class Workers:
     def _ready(self, worker: Worker) -> None:
         worker.ready.set()
         self.owner.joined(worker)
+        self._go_on()
         if len(self.ready) == self.count and not self.up.done():
             self.up.set_result(None)
 
     def _died(self, worker: Worker, code: int) -> None:
         self.now.pop(worker.slot, None)
+        self._go_on()
         for known in worker.connections.values():
             if known is not None:
                 self.room.leave(known.host, known.principal)
@@ -190,12 +196,31 @@ class Workers:
         ready = self.ready
         if not ready:
             return False
-        worker = min(ready, key=lambda each: len(each.connections))
+        worker = min(ready, key=lambda each: (each.untaken >= MOST_UNTAKEN, len(each.connections)))
         number, since = opened_now()
         worker.connections[number] = None
+        worker.untaken += 1
         accepted = Accepted(cluster, target, number, since, peer)
         worker.channel.tell("accept", accepted, file=os.dup(sock.fileno()))
         return True
+
+    def take(self, again: Callable[[], None]) -> bool:
+        """May a connection be accepted for them now? If not, `again` is called once one may."""
+        ready = self.ready
+        if not ready or any(each.untaken < MOST_UNTAKEN for each in ready):
+            return True
+        self.turns[again] = None
+        return False
+
+    def _taken(self, worker: Worker) -> None:
+        worker.untaken -= 1
+        if self.turns and worker.untaken <= MOST_UNTAKEN // 2:
+            self._go_on()
+
+    def _go_on(self) -> None:
+        turns, self.turns = self.turns, {}
+        for again in turns:
+            again()
 
     def _opened(self, worker: Worker, cluster: str, number: int, host: str, principal: str | None) -> None:
         if number not in worker.connections:

@@ -15,6 +15,8 @@ from klamm.proxy.cluster.client_ports.ports import MOST_AHEAD
 from klamm.proxy.cluster.client_ports.room import FEW
 from klamm.proxy.cluster.client_ports.strays import ANSWERS_S
 from klamm.proxy.cluster.cluster import LET_IN_S, REFRESH_S
+from klamm.proxy.cluster.nodes.node_states import MOST_TOLD
+from klamm.proxy.cluster.nodes.topology_changes import MOST_LINES
 from klamm.proxy.cluster.own_requests.broker_watch import GONE_S
 from klamm.proxy.cluster.own_requests.held_connections import MOST as MOST_HELD
 from klamm.proxy.cluster.own_requests.probe import ANSWER_S, OTHERS_S, PROBE_S
@@ -70,6 +72,8 @@ FIGURES = [
     ("docs/configuration.md", f"({ANSWERS_S:g} s at most)"),
     ("docs/configuration.md", f"allows fewer than {FEW} connections"),
     ("docs/configuration.md", f"are written once {WORDS[EVERY_S]}"),
+    ("docs/security.md", f"have {MOST_TOLD:,} nodes of a cluster at most"),
+    ("docs/configuration.md", f"{MOST_LINES} lines are written in {WORDS[EVERY_S]}"),
     ("docs/configuration.md", f"klamm opens the path again, within {WORDS[LOOK_S]} while it writes lines"),
     ("docs/deploy.md", f"If it has not after {READY_S:g} s"),
     ("docs/metrics.md", f"an ApiVersions request each {PROBE_S:g} s"),

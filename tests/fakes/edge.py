@@ -52,6 +52,7 @@ class Lines:
         *,
         per: Hashable = None,
         each: bool = False,
+        most: int = 0,
         **fields: Any,
     ) -> None:
         self.lines.append(Line(kind, level, str(message), fields))

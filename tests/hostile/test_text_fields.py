@@ -12,7 +12,7 @@ import pytest
 from klamm.decoders import API, encode
 from klamm.decoders.interpret import Layout
 from klamm.proxy.admin.api.live import line
-from klamm.proxy.control.exchange import seen
+from klamm.proxy.control.exchange import Bodies, seen
 from klamm.proxy.log.lines import EXCHANGE, Entry, console_line, json_line
 from klamm.rules.frame import Frame, Peer
 from tests.decoders.hostile import LAYOUTS, struct_of
@@ -29,7 +29,7 @@ def frame(of: Layout, client_id: str, request: Frame | None = None) -> Frame:
 
 
 @pytest.mark.parametrize("bodies", ["none", "values", "raw"])
-def test_a_line_of_the_live_stream_is_json(bodies: str) -> None:
+def test_a_line_of_the_live_stream_is_json(bodies: Bodies) -> None:
     for of in NEWEST:
         if of.side == "request":
             request = frame(of, "app\udcff\x1b")

@@ -9,7 +9,7 @@ from msgspec import Meta, Struct
 
 from klamm.client.types import Exchange, Exchanges, Mistake
 from klamm.proxy.admin.routes import Ask, Control, Route
-from klamm.proxy.control.exchange import Seen, body, exchange_of
+from klamm.proxy.control.exchange import Seen, holds, shown
 from klamm.proxy.control.recorder import KEPT, Recorder
 from klamm.proxy.control.rule_book import Refused
 from klamm.rules.expressions import Expression, ExpressionError, parse
@@ -42,8 +42,8 @@ async def newest(control: Control, ask: Ask) -> Exchanges:
 def _chosen(kept: list[tuple[int, Seen]], where: Expression | None, limit: int) -> list[Exchange]:
     found: list[Exchange] = []
     for number, one in reversed(kept):
-        if where is None or where.holds(one.request, one.response):
-            found.append(exchange_of(one, number))
+        if where is None or holds(where, one):
+            found.append(shown(one, number))
             if len(found) == limit:
                 break
     return found[::-1]
@@ -55,9 +55,7 @@ async def one(control: Control, ask: Ask) -> Exchange:
     found = ring.of(int(ask.name)) if ring is not None and is_number else None
     if found is None:
         raise Refused(404, f"the exchange {ask.name[:30]!r} is not kept, or no more")
-    raw = ask.query.form == "raw"
-    bodies = [None if frame is None else body(frame, raw) for frame in (found.request, found.response)]
-    return exchange_of(found, int(ask.name), *bodies)
+    return shown(found, int(ask.name), ask.query.form)
 
 
 async def condition(control: Control, text: str, path: str = "where") -> Expression:

@@ -7,7 +7,7 @@ import contextlib
 import time
 from collections import deque
 from collections.abc import Iterator
-from typing import Literal, Protocol
+from typing import Protocol
 
 import msgspec
 from aiohttp import web
@@ -17,7 +17,7 @@ from klamm.client.types import Line
 from klamm.proxy.admin.api.exchanges import condition
 from klamm.proxy.admin.listening.json_bodies import encoded
 from klamm.proxy.admin.routes import Ask, Control, Route
-from klamm.proxy.control.exchange import Seen, body, exchange_of
+from klamm.proxy.control.exchange import Bodies, Seen, shown
 from klamm.proxy.control.listeners import Exchanges
 from klamm.proxy.control.rule_book import Refused
 from klamm.proxy.workers.messages import Lines
@@ -31,7 +31,6 @@ GATHER_S = 0.1  # between two writes, so that exchanges share one
 SHARE = 0.05  # the most of the loop's time for all readers
 MOST = 16  # readers
 UNREAD_S = 30.0  # a reader that takes nothing for so long is given up
-Bodies = Literal["none", "values", "raw"]
 LOOK_S = 1.0  # between two checks whether the reader is still connected
 
 
@@ -154,13 +153,9 @@ def _told(found: Lines) -> Iterator[bytes]:
             yield msgspec.json.encode({name: count})
 
 
-def line(one: Seen, bodies: str) -> bytes:
+def line(one: Seen, bodies: Bodies) -> bytes:
     """{"exchange": ...}"""
-    sides = [
-        None if bodies == "none" or frame is None else body(frame, bodies == "raw")
-        for frame in (one.request, one.response)
-    ]
-    return b'{"exchange":' + encoded(exchange_of(one, 0, *sides)) + b"}"
+    return b'{"exchange":' + encoded(shown(one, 0, bodies)) + b"}"
 
 
 ROUTES = [

@@ -166,32 +166,42 @@ class Ports:
 
     async def open_for_all(self, nodes: Sequence[Node]) -> None:
         """Open a port for each node, or log why that fails; one line counts the failures after `SHOWN`."""
-        failed = 0
+        failed, full = 0, ""
         if self.find is not None:
             return
         for number, node in enumerate(nodes):
-            failed += not await self.open_for(node, failed < SHOWN)
+            if full and not self._has_own(node):
+                self._not_open(node, full, failed < SHOWN)  # to look for one takes a look at all nodes
+                failed += 1
+            else:
+                try:
+                    failed += not await self.open_for(node, failed < SHOWN)
+                except LookupError as no_port:
+                    full = str(no_port)
+                    self._not_open(node, full, failed < SHOWN)
+                    failed += 1
             if number % TURN == TURN - 1:
                 await asyncio.sleep(0)
         if failed > SHOWN:
             more = f"{failed - SHOWN} more nodes have no listener; choose a larger range with --listen"
             self.log.event("unbindable", more, "error", cluster=self.settings.name, per="more")
 
+    def _has_own(self, node: Node) -> bool:
+        """Is there a port that it has had, or that the settings give it?"""
+        pinned = node.key.kind == "broker" and node.key.node_id in self.topology.pinned
+        return pinned or node.key in self.topology.remembered
+
     async def open_for(self, node: Node, tell: bool = True) -> bool:
-        """Open a port for a node, or log why that fails. True if it is open."""
+        """Open a port for a node, or log why that fails. True if it is open. Raises LookupError if no port is
+        left.
+        """
         self.revision += 1
-        port, topology = 0, self.topology
+        topology = self.topology
+        port = topology.port_for(node.key)
         try:
-            port = topology.port_for(node.key)
             listening = await self.lead(port, node.key)
-        except (OSError, LookupError) as error:
-            why = f"port {port}: {why_not_bound(error)}" if isinstance(error, OSError) else str(error)
-            named = f"{node.key.kind} {node.key.node_id} has no listener: {why}"
-            failure = f"{named}; choose other ports with --listen, or under `ports` in klamm.yaml"
-            topology.bound(node, None, failure)
-            self.unbound[node.key] = why
-            if tell:
-                self.log.event("unbindable", failure, "error", cluster=self.settings.name, per=node.key)
+        except OSError as error:
+            self._not_open(node, f"port {port}: {why_not_bound(error)}", tell)
             return False
         topology.bound(node, listening)
         self.unbound.pop(node.key, None)
@@ -202,6 +212,15 @@ class Ports:
             )
             self.log.event("unstable_port", message, "warning", cluster=self.settings.name, per=node.key)
         return True
+
+    def _not_open(self, node: Node, why: str, tell: bool) -> None:
+        named = f"{node.key.kind} {node.key.node_id} has no listener: {why}"
+        failure = f"{named}; choose other ports with --listen, or under `ports` in klamm.yaml"
+        self.topology.bound(node, None, failure)
+        self.unbound[node.key] = why
+        self.revision += 1
+        if tell:
+            self.log.event("unbindable", failure, "error", cluster=self.settings.name, per=node.key)
 
     async def open_ahead(self, whole_range: bool) -> int:
         """Open ports of nodes that no response has named yet, because clients of the run before may come to

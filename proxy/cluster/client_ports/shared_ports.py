@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from klamm.proxy.cluster.client_ports.ports import Port
 from klamm.proxy.cluster.problems import Problems
@@ -114,10 +114,16 @@ class HandOver:
 
     port: SharedPort
 
-    async def enter(self, sock: socket.socket, peer: tuple[str, int]) -> None:
+    def enter(self, sock: socket.socket, peer: tuple[str, int]) -> Coroutine[Any, Any, None]:
+        return self._first().enter(sock, peer)
+
+    def takes(self, again: Callable[[], None]) -> bool:
+        return self._first().takes(again)
+
+    def _first(self) -> Enter:
         hand_over = self.port.members[0].hand_over
         assert hand_over is not None
-        await hand_over(Port(None)).enter(sock, peer)
+        return hand_over(Port(None))
 
     @property
     def refused(self) -> Refused:

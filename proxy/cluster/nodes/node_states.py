@@ -7,14 +7,20 @@ from klamm.proxy.cluster.own_requests.broker_watch import BrokerWatch
 from klamm.proxy.metrics.snapshot import NodeState
 from klamm.proxy.session.rewriting.topology import Topology
 
+MOST_TOLD = 5_000  # nodes of a cluster
+
 
 class NodeStates:
-    """Made anew when something in them may have changed: probes and scrapes ask often."""
+    """Made anew when something in them may have changed: probes and scrapes ask often. Of a cluster of more
+    than MOST_TOLD nodes, those with a listener come first, and the others are left out.
+    """
 
     def __init__(self, topology: Topology, watch: BrokerWatch, ports: Ports) -> None:
         self.topology, self.watch, self.ports = topology, watch, ports
         self.seen: object = None
         self.states: tuple[NodeState, ...] = ()
+        self.labelled = -1  # the revision of the topology that `all_labels` is of
+        self.all_labels: frozenset[str] = frozenset()
 
     def of(self, host: str | None) -> tuple[NodeState, ...]:
         """In the order of their keys; `host` is that of klamm's listeners, but of nodes that have names of
@@ -23,7 +29,11 @@ class NodeStates:
         topology = self.topology
         seen = host, topology.revision, len(topology.remembered), self.watch.revision, self.ports.revision
         if self.seen != seen:
-            nodes = sorted([*topology.nodes.values(), *topology.unnamed()], key=lambda node: node.key)
+            nodes = [*topology.nodes.values(), *topology.unnamed()]
+            if len(nodes) > MOST_TOLD:
+                nodes.sort(key=lambda node: node.listen_port is None)
+                del nodes[MOST_TOLD:]
+            nodes.sort(key=lambda node: node.key)
             self.states = tuple(
                 NodeState.of(
                     node,
@@ -36,3 +46,10 @@ class NodeStates:
             )
             self.seen = seen
         return self.states
+
+    def labels(self) -> frozenset[str]:
+        """The nodes that are named, as rules name them: all of them."""
+        if self.labelled != self.topology.revision:
+            self.labelled = self.topology.revision
+            self.all_labels = frozenset(map(str, self.topology.nodes))
+        return self.all_labels

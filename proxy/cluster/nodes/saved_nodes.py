@@ -121,8 +121,9 @@ def _seen(topology: Topology) -> object:
 
 
 def _named(topology: Topology) -> list[Node]:
-    """As they are now."""
-    return [replace(node) for node in (*topology.nodes.values(), *topology.unnamed())]
+    """Those with a port, as they are now."""
+    nodes = *topology.nodes.values(), *topology.unnamed()
+    return [replace(node) for node in nodes if node.listen_port is not None]
 
 
 def memory_of(state: config.State, settings: config.Cluster, log: EventLog) -> Memory | None:

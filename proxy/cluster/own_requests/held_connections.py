@@ -32,9 +32,12 @@ class HeldConnections:
     async def follow(self) -> None:
         """Hold them, until cancelled."""
         holding: dict[tuple[NodeKey, Address], asyncio.Task[None]] = {}
+        topology, seen, brokers = self.watch.topology, (-1, 0), list[tuple[NodeKey, Address]]()
         try:
             while True:
-                brokers = self.watch.brokers()[:MOST]
+                now = topology.revision, len(topology.remembered)
+                if now != seen:  # there may be very many
+                    seen, brokers = now, self.watch.brokers()[:MOST]
                 for gone in holding.keys() - set(brokers):
                     holding.pop(gone).cancel()
                 for each in brokers:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
+from itertools import islice
 
 from klamm.proxy.cluster.conversation import API_VERSIONS, Conversation, Unanswered, Way, converse
 from klamm.proxy.cluster.own_requests.broker_watch import BrokerWatch
@@ -19,6 +20,7 @@ PROBE_S = 2.0  # between two probes
 OTHERS_S = 1.0  # the node that answered last has so long, before others are asked too
 ANSWER_S = 2.5  # a cluster none of whose nodes has answered by then does not answer
 MOST = 32  # others; those that could not be reached lately come last
+LOOKED_AT = 1000  # nodes of which these are chosen
 UNKNOWN = 32767  # no broker knows this version of ApiVersions
 
 Asked = dict[asyncio.Task[Conversation], Address]
@@ -124,7 +126,7 @@ class Probe:
 
     def _nodes(self) -> list[Address]:
         """The nodes to ask, the one that answered last first."""
-        found = list(self.candidates())
+        found = list(islice(self.candidates(), LOOKED_AT))
         if self.at not in found or self.way is not self.dialler.way:
             self.close()
         self.way = self.dialler.way

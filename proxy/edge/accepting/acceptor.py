@@ -45,6 +45,10 @@ class Acceptor:
         except OSError:  # the client has gone
             sock.close()
 
+    def takes(self, again: Callable[[], None]) -> bool:
+        """Always: the Listener bounds the connections on their way in."""
+        return True
+
     async def admit(self, sock: socket.socket, arrival: Arrival) -> None:
         """The next step. Raises OSError where the client has gone."""
         raise NotImplementedError

@@ -6,15 +6,16 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, Protocol
 
 from klamm.proxy.edge import sockets
 from klamm.proxy.edge.accepting.acceptor import Refused
+from klamm.proxy.edge.accepting.entrants import Entrants
 from klamm.proxy.edge.accepting.inherited import INHERITED, LISTENING
 from klamm.proxy.edge.accepting.pace import Pace
 
-MOST = 256  # connections on their way in at a port: for the next one the oldest is given up
+MOST = 256  # connections on their way in at a port
 BATCH = 32  # connections that are accepted before others have their turn
 NOBODY = ("", 0)  # no client in particular
 CONNECTS = "limits.connects_per_second"
@@ -24,8 +25,11 @@ NO_FILES_S = 1.0  # klamm accepts none for so long after the system gave it no f
 class Enter(Protocol):
     """The way in of a connection: an Entrance, or the way to another process that has one."""
 
-    async def enter(self, sock: socket.socket, peer: tuple[str, int]) -> None:
+    def enter(self, sock: socket.socket, peer: tuple[str, int]) -> Coroutine[Any, Any, None]:
         """Give the socket a protocol, or close it."""
+
+    def takes(self, again: Callable[[], None]) -> bool:
+        """May a connection be accepted for it now? If not, it calls `again` once one may."""
 
     @property
     def refused(self) -> Refused:
@@ -39,7 +43,7 @@ class Listener:
         self.sockets, self.entrance, self.pace = list(listening), entrance, pace
         self.rests = False  # after the system gave it no file
         self.loop = asyncio.get_running_loop()
-        self.entering: dict[asyncio.Task[None], None] = {}  # in the order in which they came
+        self.entrants = Entrants(MOST)
         self.closed = False
         self._listen()
 
@@ -47,6 +51,10 @@ class Listener:
         self.rests = False
         for each in () if self.closed else self.sockets:
             self.loop.add_reader(each, self._accept, each)
+
+    def _again(self) -> None:
+        if not self.rests:
+            self._listen()
 
     def _stop_listening(self) -> None:
         for each in self.sockets:
@@ -60,11 +68,13 @@ class Listener:
         self._stop_listening()
         for each in self.sockets:
             each.close()
-        for task in self.entering:
-            task.cancel()
+        self.entrants.cancel()
 
     def _accept(self, listening: socket.socket) -> None:
         for _ in range(BATCH):
+            if not self.entrance.takes(self._again):
+                self._stop_listening()  # the others wait in the queue of the system
+                return
             if self.pace is not None and self.pace.wait_s():
                 self._stop_listening()
                 self.pace.wait(self._turn)
@@ -74,7 +84,7 @@ class Listener:
 
     def _turn(self) -> None:
         """Accept a connection that has waited, if there is one; else listen as before."""
-        if self.closed or self.pace is None:
+        if self.closed or self.pace is None or not self.entrance.takes(self._again):
             return
         self.sockets.append(self.sockets.pop(0))
         if any(self._take(each) for each in self.sockets):
@@ -105,11 +115,8 @@ class Listener:
             self.pace.count()
         sock.setblocking(False)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        if len(self.entering) >= MOST:
-            next(iter(self.entering)).cancel()
-        task = self.loop.create_task(self.entrance.enter(sock, sockets.address(name)))
-        self.entering[task] = None
-        task.add_done_callback(self.entering.pop)
+        peer = sockets.address(name)
+        self.entrants.let(peer[0], self.entrance.enter(sock, peer))
         return True
 
 

@@ -6,11 +6,11 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Awaitable, Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import cast
 
 from klamm.decoders.framing import SIZE, tls_or_size
+from klamm.proxy.edge.accepting.hashing import Hashing
 from klamm.proxy.edge.sockets import Arrival
 from klamm.proxy.sasl.server import Admit, Answer, Refuse, Server, Step, Versions, Work
 
@@ -18,7 +18,6 @@ LOGIN_S = 10.0  # from the connection, or the end of its TLS handshake, to the e
 FAILED_S = 0.1  # before a refusal, as Kafka's connection.failed.authentication.delay.ms
 CLOSING_S = 2.0  # for a refusal to be sent
 MOST_FRAME = 1 << 17  # bytes; tokens of OAUTHBEARER are some thousand
-HASHING = ThreadPoolExecutor(1, "passwords")  # guesses at passwords take one core at most
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +32,7 @@ class Doorkeeper:
     admit: Callable[[Gate, Admit], asyncio.Protocol]
     begun: Callable[[Gate, Admit, asyncio.Protocol], None]
     refused: Callable[[Gate, Refuse], None]
+    hashing: Hashing
 
 
 class Gate(asyncio.Protocol):
@@ -85,8 +85,8 @@ class Gate(asyncio.Protocol):
         while (frame := await self._frame()) is not None:
             step: Step = frame if isinstance(frame, Refuse) else self.server.frame(frame, time.time())
             while isinstance(step, Work):
-                running = asyncio.get_running_loop().run_in_executor(HASHING, step.check.work)
-                step = self.server.checked(await running, time.time())
+                done = await self.keeper.hashing.work(self.came.client[0], step.check.work)
+                step = self.server.checked(done, time.time())
             match step:
                 case Answer(data, failed):
                     if failed is not None:

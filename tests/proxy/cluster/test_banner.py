@@ -62,3 +62,18 @@ def test_brokers_that_are_not_named_yet_follow_with_a_port_where_each_has_its_ow
     assert "  the brokers' ports follow, once" in said(one_port=False)
     assert "  the brokers follow, once" in said(one_port=True)
     assert "bootstrap.servers=bootstrap.example:443" in said(one_port=True)
+
+
+def test_hosts_and_ids_of_brokers_move_no_terminals_cursor() -> None:
+    hosts = "\x1b[31m<script>", "\udcff\udcfe", "a\nb", "kafka-4"
+    nodes = tuple(NodeState("broker", n, f"{host}:9092", f"klamm:{n}") for n, host in enumerate(hosts, 1))
+    cluster = ClusterState("kafka", ("a:1",), "127.0.0.1:19092", cluster_id="\x1b]0;id\x07", nodes=nodes)
+    said = banner(Greeting([cluster], False, None, None, "", None))
+    assert "(id \\x1b]0;id\\x07)" in said.splitlines()[0]
+    assert said.splitlines()[-4:] == [
+        "  broker 1   \\x1b[31m<script>:9092  klamm:1",
+        "  broker 2   \\udcff\\udcfe:9092      klamm:2",
+        "  broker 3   a\\nb:9092              klamm:3",
+        "  broker 4   kafka-4:9092           klamm:4",
+    ]
+    assert all(line.isprintable() for line in said.splitlines())

@@ -80,6 +80,7 @@ async def test_the_kernel_looks_whether_the_host_is_still_there() -> None:
 async def test_a_broker_that_has_left_is_held_no_more() -> None:
     async with cluster(2) as (klamm, [one, two]):
         await eventually(lambda: held(one) and held(two))
-        del klamm.proxied.topology.nodes[NodeKey("broker", 2)]
+        topology = klamm.proxied.topology
+        topology.forget(topology.nodes[NodeKey("broker", 2)], "it has left")
         await eventually(lambda: not held(two))
         assert held(one)

@@ -379,7 +379,7 @@ async def test_a_client_that_goes_while_it_authenticates_leaves_nothing(tmp_path
             await one.ask("SaslHandshake", 1, {"mechanism": "PLAIN"})
             getattr(one, end)()
         [port] = [each for each in klamm.proxied.ports.by_port.values() if each.target is not None]
-        await eventually(lambda: not port.server.entering)
+        await eventually(lambda: not port.server.entrants.count)
         await turns()
         assert not klamm.proxied.links
         assert len(broker.connections) == before

@@ -253,7 +253,7 @@ async def test_a_klamm_that_ends_closes_the_handshakes_under_way(
             sock.connect(("127.0.0.1", klamm.port))
             server = klamm.proxied.ports.by_port[klamm.port].server
             assert isinstance(server, listener.Listener)
-            await eventually(lambda: len(server.entering) == 1)
+            await eventually(lambda: server.entrants.count == 1)
         sock.settimeout(10)
         assert sock.recv(1) == b""
 

@@ -169,6 +169,9 @@ class Entered:
         self.came.append(peer)
         sock.close()
 
+    def takes(self, again: object) -> bool:
+        return True
+
     def refused(self, peer: tuple[str, int], kind: str, why: str) -> None:
         self.told.append(kind)
 

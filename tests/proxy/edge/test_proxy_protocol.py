@@ -94,7 +94,7 @@ async def test_the_header_may_come_in_pieces_and_with_the_first_request(name: st
             one = await balanced(klamm, header[:cut])
             server = klamm.proxied.ports.by_port[klamm.port].server
             assert isinstance(server, listener.Listener)
-            await eventually(lambda server=server: len(server.entering) == 1)
+            await eventually(lambda server=server: server.entrants.count == 1)
             one.transport.write(header[cut:])
             await one.ask("Heartbeat", 4, BEAT)
             [link] = klamm.proxied.links
@@ -115,7 +115,7 @@ async def test_nothing_of_it_stays_on_the_way_of_a_byte() -> None:
         assert link.client.transport.get_protocol() is link.client
         server = klamm.proxied.ports.by_port[klamm.port].server
         assert isinstance(server, listener.Listener)
-        assert not server.entering
+        assert not server.entrants.count
 
 
 @pytest.mark.parametrize("name", ["v1 TCP4", "v2 TCP6", "v2 LOCAL"])
