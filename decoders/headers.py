@@ -164,8 +164,8 @@ def _refused(side: Side, version: int, path: str, offset: int, reason: str) -> D
 
 
 def _cut_short(side: Side, version: int, frame: bytes, error: Exception, path: str = "") -> DecodeError:
-    reason = f"cut short or malformed ({error or type(error).__name__})"
-    return _refused(side, version, path, len(frame), reason)
+    more = f" ({error})" if str(error) else ""
+    return _refused(side, version, path, len(frame), f"cut short or malformed{more}")
 
 
 def _written_tags(tags: Tags) -> bytes:

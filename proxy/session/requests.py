@@ -256,8 +256,7 @@ class Requests:
 
     def _read_new(self, data: bytes, pos: int, length: int, code: int, correlation: int, now: int) -> Step:
         """Read a frame that does not match the memory. After COUNT, `met` is its memory."""
-        connection = self.connection
-        end, memory = pos + 4 + length, self.memories.get(code)
+        connection, end, memory = self.connection, pos + 4 + length, self.memories.get(code)
         known = None if memory is None or not 8 <= length <= self.limit else memory.header
         if memory is None or known is None or not data.startswith(known, pos + 12):
             step = self._read_header(data, pos, length, code, now)
@@ -302,10 +301,11 @@ class Requests:
             if end > size and size - pos < HEADER_LIMIT:
                 self.need = min(end - pos, 2 * (size - pos))
                 return MORE
+            if self.rule_orders is not None and self.rule_orders.bars(plan, error.reason):
+                return CLOSED
             connection.problem("undecodable_header", plan.name, undecodable_header(plan, error))
             self.met = self._remember(code, plan, None)
-            barred = self.rule_orders is not None and self.rule_orders.bars(plan, error.reason)
-            return CLOSED if barred else COUNT
+            return COUNT
         client_id = connection.identified(header, plan.request_header)
         self.met = self._remember(code, plan, client_id, header.size > LONG_HEADER)
         self.met.header = data[pos + 12 : pos + 4 + header.size]
