@@ -25,6 +25,7 @@ from klamm.proxy.cluster.client_sasl import follow_all
 from klamm.proxy.cluster.cluster import Proxied
 from klamm.proxy.cluster.leader import Cluster
 from klamm.proxy.config import Config
+from klamm.proxy.control.conditions import made_for_all
 from klamm.proxy.control.rule_book import Refused
 from klamm.proxy.edge.accepting.entrants import Entrants
 from klamm.proxy.log.audit import Audit, open_audit
@@ -39,7 +40,6 @@ from klamm.proxy.workers.shared_counts import RuleCounts, Table, log_lock
 from klamm.proxy.workers.topologies import Learning, take_learned, take_nodes
 from klamm.rules.actions import ACTIONS
 from klamm.rules.actions.throttle import Rate
-from klamm.rules.expressions import parse
 from klamm.rules.file import plugins
 from klamm.rules.peers import Peers
 
@@ -209,7 +209,8 @@ class Worker:
     async def _send_live(self, number: int, where: str | None, bodies: Bodies) -> None:
         from klamm.proxy.admin.api.live import GATHER_S, Own
 
-        source = Own(self.proxy.exchanges, None if where is None else parse(where), bodies)
+        made = None if where is None else await asyncio.to_thread(made_for_all, where)
+        source = Own(self.proxy.exchanges, made, bodies)
         try:
             while True:
                 lines = await source.lines()

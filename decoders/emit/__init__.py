@@ -89,7 +89,7 @@ class Source:
         filename = f"<klamm {self.layout} {self.goal}{about}>"
         linecache.cache[filename] = (len(text), None, text.splitlines(True), filename)
         exec(compile(text, filename, "exec"), self.names)
-        function: Callable[..., Any] = self.names[self.goal]
+        function: Callable[..., Any] = self.names.pop(self.goal)  # else it and its names were a circle
         function.__doc__ = text
         return function
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import resource
 
-ADMIN_FILES = 128  # connections of the admin server and of that for metrics
+ADMIN_FILES = 256  # connections of the admin server and of that for metrics
 SPARE_FILES = 64 + ADMIN_FILES  # of klamm's own, apart from two a connection: 32 listeners, the log
 SPARE_LISTENERS = 32
 

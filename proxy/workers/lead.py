@@ -274,9 +274,12 @@ class Lead:
         return sum(self.in_flight().values())
 
     async def drain(self, reason: str, within_s: float) -> int:
-        """End the connections of all workers. Gives the number of those cut off."""
-        answers = await self.workers.ask("drain", reason, within_s, within_s=within_s + CUT_S)
-        return sum(cut for _, cut in answers)
+        """End the connections of all workers. Gives the number of those cut off: all that are open of a
+        worker that does not answer, since nobody knows of them.
+        """
+        asked = self.workers.ready
+        answers = dict(await self.workers.ask("drain", reason, within_s, within_s=within_s + CUT_S))
+        return sum(answers.get(each, len(each.connections)) for each in asked)
 
 
 @dataclass(frozen=True, slots=True)

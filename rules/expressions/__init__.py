@@ -113,7 +113,7 @@ class Expression:
         if varies(self.tree):
             return False
         for version in range(api.versions.first, api.versions.last + 1):
-            on = [self.fits(api, version, side) is None for side in SIDES]
+            on = [isinstance(self._on(api, version, side, True), Fitted) for side in SIDES]
             if on[1] and not (on[0] and not any(self.paths(api, version, side) for side in SIDES)):
                 return False
         return True
@@ -125,11 +125,8 @@ class Expression:
 
     def misfit(self, api: Api, version: int, side: Side) -> ExpressionError | None:
         """The reason why it does not fit there, as an error."""
-        try:
-            self.fitted(api, version, side)
-        except ExpressionError as wrong:
-            return wrong
-        return None
+        made = self._on(api, version, side, True)
+        return _fresh(made) if isinstance(made, ExpressionError) else None
 
     def paths(self, api: Api, version: int, side: Side) -> tuple[Path, ...]:
         """The paths that are picked from the body."""
@@ -145,6 +142,12 @@ class Expression:
 
     def fitted(self, api: Api, version: int, side: Side, condition: bool = True) -> Fitted:
         """The expression for one side of one version, made on first use. Raises ExpressionError."""
+        made = self._on(api, version, side, condition)
+        if isinstance(made, ExpressionError):
+            raise _fresh(made)
+        return made
+
+    def _on(self, api: Api, version: int, side: Side, condition: bool) -> Fitted | ExpressionError:
         key = api.key, version, side, condition
         made = self._made.get(key)
         if made is None:
@@ -153,10 +156,8 @@ class Expression:
                     fitted(self.tree, api, version, side, condition, self.limit, self.secrets)
                 )
             except ExpressionError as wrong:
-                made = wrong
+                made = _fresh(wrong)
             self._made[key] = made
-        if isinstance(made, ExpressionError):
-            raise type(made)(made.wrong, made.column, made.advice)
         return made
 
     def _counted(self, made: Fitted) -> Fitted:
@@ -170,6 +171,11 @@ class Expression:
                 raise
 
         return made._replace(of=counted)
+
+
+def _fresh(wrong: ExpressionError) -> ExpressionError:
+    """The same error without its traceback, whose frames hold what is kept beside it: a circle."""
+    return type(wrong)(wrong.wrong, wrong.column, wrong.advice)
 
 
 def parse(text: str, limit: int = work.LIVE, secrets: bool = False) -> Expression:

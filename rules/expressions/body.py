@@ -5,7 +5,7 @@ use.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from functools import cache
+from functools import cache, lru_cache
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -101,7 +101,7 @@ class Body:
         if frame is None:
             return (None,) * len(self.wanted)
         if self._pick is None:
-            self._pick = pick(layout(self.api.key, self.version, self.side), tuple(self.wanted))
+            self._pick = picking(self.api.key, self.version, self.side, tuple(self.wanted))
         try:
             return self._pick(frame.body, 0, len(frame.body))
         except UNREADABLE:
@@ -204,6 +204,12 @@ class Body:
     def ever(self, mark: str) -> bool:
         """Has any version a field of this mark?"""
         return mark in _marks(self.api.fields(self.side))
+
+
+@lru_cache(256)
+def picking(key: int, version: int, side: Side, paths: tuple[Path, ...]) -> Pick:
+    """Shared by all expressions: callers of the admin API make up many, mostly with the same fields."""
+    return pick(layout(key, version, side), paths)
 
 
 @cache

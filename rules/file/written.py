@@ -107,7 +107,12 @@ Actions = Mapping[str, type[Action]]
 
 def file_type(actions: Actions) -> Any:
     """The dataclass of a rule file in which these actions may stand."""
-    acts = [(name, kind | None, None) for name, kind in actions.items()]
+    return _file_type(tuple(actions.items()))
+
+
+@lru_cache(8)  # a class takes 50 KiB and 10 ms, and `keys` remembers it: not one for each rule by hand
+def _file_type(actions: tuple[tuple[str, type[Action]], ...]) -> Any:
+    acts = [(name, kind | None, None) for name, kind in actions]
     step = make_dataclass("Step", acts, frozen=True)
     do = ("do", tuple[step, ...], ())  # type: ignore[valid-type]
     rule = make_dataclass("WrittenRule", [do, *acts], bases=(Selectors,), frozen=True)

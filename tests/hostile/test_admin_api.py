@@ -49,7 +49,7 @@ async def dialled(it: Api, count: int, said: bytes = b"") -> AsyncIterator[list[
 
 
 def test_files_are_spared_for_both_listeners() -> None:
-    assert open_files_limit.ADMIN_FILES == 2 * connections.MOST
+    assert open_files_limit.ADMIN_FILES == 2 * (connections.MOST + connections.NEW)
 
 
 def open_files() -> int:
@@ -67,6 +67,37 @@ async def test_idle_connections_take_neither_files_nor_the_places_of_others() ->
             # of the 400 ends that this process holds itself, the other ends of at most so many are open
             await eventually(lambda: open_files() - before < 400 + connections.MOST + 20)
             assert await it.klamm.rules() == []
+
+
+@on_uvloop
+async def test_a_caller_whose_request_is_on_its_way_gives_way_to_nobody(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(connections, "MOST", 3)
+    monkeypatch.setattr(connections, "NEW_S", 60.0)
+    async with api() as it:
+        reader, writer = await asyncio.open_connection(*it.klamm.admin.split(":"))
+        await eventually(lambda: it.connections.since)
+        async with dialled(it, 20, b"GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\n"):
+            await eventually(lambda: len(it.connections.since) == 21)
+            writer.write(b"GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+            assert (await reader.read()).startswith(b"HTTP/1.1 200")
+        writer.close()
+
+
+@on_uvloop
+async def test_those_that_ask_nothing_give_way_once_they_are_no_longer_new(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(connections, "MOST", 3)
+    monkeypatch.setattr(connections, "NEW", 4)
+    monkeypatch.setattr(connections, "NEW_S", 60.0)
+    monkeypatch.setattr(connections, "LOOK_S", 0.01)
+    async with api() as it, dialled(it, 20) as readers:
+        await asyncio.gather(*(reader.read() for reader in readers[:13]), return_exceptions=True)
+        assert len(it.connections.since) == 7
+        monkeypatch.setattr(connections, "NEW_S", 0.0)
+        await eventually(lambda: len(it.connections.since) == 3)
 
 
 @on_uvloop
@@ -110,10 +141,29 @@ async def test_where_all_connections_are_busy_one_more_is_refused(monkeypatch: p
     async with api() as it:
         async with dialled(it, 3, head + b"Content-Length: 100\r\n\r\n"):
             await eventually(lambda: len(it.connections.busy) == 3)
+            async with dialled(it, 1, b"GET /v1/rules HTTP/1.1\r\nHost: localhost\r\n\r\n") as (reader,):
+                said = await reader.read()
+            probe = b"GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+            async with dialled(it, 1, probe) as (reader,):
+                probed = await reader.read()
+        assert said.startswith(b"HTTP/1.1 503")
+        assert b"connections are open" in said
+        assert probed.startswith(b"HTTP/1.1 200")
+
+
+@on_uvloop
+async def test_where_new_connections_are_busy_too_one_more_is_refused_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(connections, "MOST", 3)
+    monkeypatch.setattr(connections, "NEW", 0)
+    head = b"POST /v1/rules HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    async with api() as it:
+        async with dialled(it, 3, head + b"Content-Length: 100\r\n\r\n"):
+            await eventually(lambda: len(it.connections.busy) == 3)
             async with dialled(it, 1) as (reader,):
                 said = await reader.read()
         assert said.startswith(b"HTTP/1.1 503")
-        assert b"connections are open" in said
 
 
 @on_uvloop

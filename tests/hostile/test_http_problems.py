@@ -13,6 +13,7 @@ import pytest
 from klamm.proxy.admin import health
 from klamm.proxy.admin.api import exchanges
 from klamm.proxy.config import Address
+from klamm.proxy.control import conditions
 from klamm.proxy.control.rule_files import RuleReload
 from tests.dashboards.fake_state import FakeState
 from tests.fakes.edge import Line, Lines
@@ -101,17 +102,17 @@ def test_expressions_are_read_one_after_the_other(monkeypatch: pytest.MonkeyPatc
     """They take turns of the loop from the traffic, each thread one."""
     together: list[int] = []
     running: list[str] = []
-    read = exchanges._condition
+    read = conditions.checked
 
-    def reading(text: str, path: str) -> Any:
+    def reading(text: str) -> Any:
         running.append(text)
         together.append(len(running))
         try:
-            return read(text, path)
+            return read(text)
         finally:
             running.pop()
 
-    monkeypatch.setattr(exchanges, "_condition", reading)
+    monkeypatch.setattr(exchanges, "checked", reading)
 
     async def ask() -> None:
         async with api() as it:

@@ -9,10 +9,11 @@ from msgspec import Meta, Struct
 
 from klamm.client.types import Exchange, Exchanges, Mistake
 from klamm.proxy.admin.routes import Ask, Control, Route
+from klamm.proxy.control.conditions import checked, made_for_all
 from klamm.proxy.control.exchange import Seen, holds, shown
 from klamm.proxy.control.recorder import KEPT, Recorder
 from klamm.proxy.control.rule_book import Refused
-from klamm.rules.expressions import Expression, ExpressionError, parse
+from klamm.rules.expressions import Expression, ExpressionError
 
 
 class Newest(Struct, frozen=True, forbid_unknown_fields=True):
@@ -58,19 +59,16 @@ async def one(control: Control, ask: Ask) -> Exchange:
     return shown(found, int(ask.name), ask.query.form)
 
 
-async def condition(control: Control, text: str, path: str = "where") -> Expression:
-    """An expression that can hold for some API. `path`: its place in the request. Raises Refused."""
+async def condition(control: Control, text: str, path: str = "where", listens: bool = False) -> Expression:
+    """An expression that can hold for some API. `path`: its place in the request; `listens`: it is for a
+    listener of this process. Raises Refused.
+    """
+    make = made_for_all if listens else checked
     async with control.judging:
-        return await asyncio.to_thread(_condition, text, path)  # 80 ms for the first: it looks at all APIs
-
-
-def _condition(text: str, path: str) -> Expression:
-    try:
-        where = parse(text)
-        where.apis()
-    except ExpressionError as wrong:
-        raise Refused(422, str(wrong), [Mistake(path, str(wrong))]) from None
-    return where
+        try:
+            return await asyncio.to_thread(make, text)
+        except ExpressionError as wrong:
+            raise Refused(422, str(wrong), [Mistake(path, str(wrong))]) from None
 
 
 def recorder(control: Control) -> Recorder:

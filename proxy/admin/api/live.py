@@ -120,8 +120,9 @@ async def live(control: Control, ask: Ask) -> web.StreamResponse:
 
 async def _read(control: Control, ask: Ask) -> web.StreamResponse:
     query: Filter = ask.query
-    where = None if query.where is None else await condition(control, query.where)
     request, lead = ask.request, control.lead
+    listens = lead is None
+    where = None if query.where is None else await condition(control, query.where, listens=listens)
     source: Source = (
         Own(control.exchanges, where, query.bodies) if lead is None else lead.live(query.where, query.bodies)
     )

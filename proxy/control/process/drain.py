@@ -16,7 +16,9 @@ class Drained(Protocol):
     """The connections of one cluster."""
 
     async def drain(self, reason: str, within_s: float) -> int:
-        """Take no new connections, and end each that is there. Gives the number of those cut off."""
+        """Take no new connections, and end each that is there. Gives the number of those cut off, or of
+        which that is not known.
+        """
 
     def open_links(self) -> int: ...
     def waiting_requests(self) -> int: ...
@@ -61,7 +63,10 @@ class Drain:
         began = monotonic()
         cut = sum(await asyncio.gather(*(each.drain(DRAINED, self.within_s) for each in self.clusters)))
         if cut:
-            message = f"{cut} connections were cut off with requests under way after {self.within_s:g} s"
+            message = (
+                f"{cut} connections were cut off after {self.within_s:g} s, with requests that were "
+                "under way, or may have been"
+            )
             self.log.event("drained", message, "warning", connections=cut)
         else:
             self.log.event("drained", f"every connection has ended after {monotonic() - began:.1f} s")

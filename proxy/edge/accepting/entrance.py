@@ -100,6 +100,7 @@ class Entrance(Acceptor):
                     if why := end_plain(sock, first, self.plain):
                         self.refused(arrival.client, "plain_from_client", why)
                     return None
+                await tls.turn()
                 ENTERING.set(Entering(sock, ahead))
                 return await self._begin(
                     sock,

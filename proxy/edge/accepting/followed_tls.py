@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import ssl
 from collections.abc import Callable, Iterable
+from functools import partial
 
+from klamm.proxy.edge.rounds import Rounds
 from klamm.settings.followed_files import FollowedFiles
+
+HANDSHAKE_NS = 2_000_000  # of work, with the signature
 
 
 class FollowedTls(FollowedFiles[ssl.SSLContext]):
@@ -14,12 +19,24 @@ class FollowedTls(FollowedFiles[ssl.SSLContext]):
     def __init__(self, side: str, files: Iterable[str | None], make: Callable[[], ssl.SSLContext]) -> None:
         """Raises OSError on files that cannot be used."""
         self.taken: Callable[[ssl.SSLContext], None] = lambda context: None
+        self.rounds = Rounds()
         super().__init__("tls", f"TLS {side}", f"new connections {side} get", files, make)
 
     @property
     def context(self) -> ssl.SSLContext:
         return self.value
 
+    async def turn(self) -> None:
+        """Wait until one more handshake may begin: a few do in each pass of the loop."""
+        come: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.rounds.wait(partial(_begin, come), HANDSHAKE_NS)
+        await come
+
     def reload(self) -> None:
         super().reload()
         self.taken(self.value)
+
+
+def _begin(come: asyncio.Future[None]) -> None:
+    if not come.done():  # the connection may have been given up
+        come.set_result(None)

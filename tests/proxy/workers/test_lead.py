@@ -1,5 +1,8 @@
-"""The lead of a klamm whose workers cannot start."""
+"""The lead of a klamm whose workers cannot start, or do not answer."""
 
+import asyncio
+import os
+import signal
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,6 +13,11 @@ from klamm.proxy.config import Admin, Cluster, Config, Count, Listen, State
 from klamm.proxy.log.event_log import open_log
 from klamm.proxy.serve import CannotServe, Proxy
 from klamm.proxy.workers import processes
+from tests.fakes.broker import Broker
+from tests.fakes.broker import Cluster as Brokers
+from tests.fakes.client import connect
+from tests.fakes.waiting import on_uvloop
+from tests.proxy.test_serve import run
 
 
 def test_klamm_ends_with_a_reason_where_a_worker_cannot_start(
@@ -22,3 +30,32 @@ def test_klamm_ends_with_a_reason_where_a_worker_cannot_start(
     with pytest.raises(CannotServe, match=r"worker \d has ended before it was ready: exit code 1"):
         uvloop.run(Proxy(config, log).run(lambda _: None))
     log.close()
+
+
+def workers_of(lead: int) -> list[int]:
+    """The ids of the workers' processes."""
+    return [int(pid) for pid in Path(f"/proc/{lead}/task/{lead}/children").read_text().split()]
+
+
+@pytest.mark.parametrize("stuck", [True, False], ids=["stuck", "answers"])
+@on_uvloop
+async def test_connections_of_a_worker_that_does_not_answer_a_drain_count_as_cut_off(
+    stuck: bool, tmp_path: Path
+) -> None:
+    file = tmp_path / "klamm.yaml"
+    file.write_text("limits: {drain_s: 0.5}\nworkers: 2\n")
+    async with Broker(Brokers(), 1).listening() as broker:
+        options = ("--config", str(file))
+        async with run(tmp_path / "log", f"127.0.0.1:{broker.port}", options=options) as klamm:
+            await klamm.announced()
+            clients = [await connect("127.0.0.1", klamm.port + 2) for _ in range(4)]
+            for client in clients:
+                await client.ask("Heartbeat", 4, {})
+            if stuck:
+                os.kill(workers_of(klamm.process.child.pid)[0], signal.SIGSTOP)
+            os.kill(klamm.process.child.pid, signal.SIGTERM)
+            assert await asyncio.to_thread(klamm.process.child.wait, 30) == (3 if stuck else 0)
+            [line] = klamm.lines("drained")
+            assert line.get("connections") == (2 if stuck else None)
+            for client in clients:
+                client.close()
