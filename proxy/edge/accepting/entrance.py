@@ -9,6 +9,7 @@ import contextlib
 import socket
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from klamm.decoders.framing import NOT_KAFKA
@@ -84,9 +85,9 @@ class Entrance(Acceptor):
         return led._replace(opaque=self.tls is None and first == RECORD)
 
     async def _begin(self, sock: socket.socket, arrival: Arrival, **tls: Any) -> asyncio.Protocol:
-        protocol = self.make(arrival)
-        await asyncio.get_running_loop().connect_accepted_socket(lambda: protocol, sock, **tls)
-        return protocol
+        entering = _Entering(partial(self.make, arrival))
+        await asyncio.get_running_loop().connect_accepted_socket(lambda: entering, sock, **tls)
+        return entering.protocol
 
     async def _shake_hands(
         self, sock: socket.socket, arrival: Arrival, tls: FollowedTls, ahead: bytes
@@ -117,6 +118,19 @@ class Entrance(Acceptor):
                     arrival.client, "client_tls_failed", why_handshake_failed(error, least, self.advice)
                 )
             return None
+
+
+class _Entering(asyncio.Protocol):
+    """Stands for a client until its handshake has ended, so that nothing is made for one that fails."""
+
+    def __init__(self, make: Callable[[], asyncio.Protocol]) -> None:
+        self.make = make
+        self.protocol: asyncio.Protocol
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.protocol = self.make()
+        transport.set_protocol(self.protocol)
+        self.protocol.connection_made(transport)
 
 
 def end_plain(sock: socket.socket, first: bytes, plain: Callable[[bytes], NotTls] = not_tls) -> str:
