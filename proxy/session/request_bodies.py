@@ -63,8 +63,8 @@ class RequestBodies:
             memory.prefix, memory.least = data[pos + 12 : stop], stop - pos - 4
         return COUNT
 
-    def feed(self, data: bytes, last: bool) -> None:
-        """Read more of a request that passes while it is read."""
+    def feed(self, data: bytes, last: bool) -> bool:
+        """Read more of a request that passes while it is read. True: nothing more of it is read."""
         assert self.walk is not None
         walk, memory, correlation, arrived, length = self.walk
         try:
@@ -76,7 +76,7 @@ class RequestBodies:
             summary = EMPTY
         else:
             if not last:
-                return
+                return False
             self.connection.undecodable(memory.plan, "request", EARLY)
             summary = EMPTY
         self.walk = None
@@ -84,6 +84,7 @@ class RequestBodies:
         count(memory, 1, length + 4)
         if summary.answered:
             self.connection.pending.append(PendingRequests(memory, summary, arrived, correlation, length))
+        return True
 
     def _summarise(self, memory: ApiMemory, columns: tuple[Any, ...]) -> RequestSummary:
         plan, summary = memory.plan, self.connection.summary_of_request(memory.plan, columns)

@@ -395,6 +395,5 @@ class Requests:
         """Read more of a request that passes while it is read."""
         assert self.bodies.walk is not None
         memory = self.bodies.walk[1]
-        self.bodies.feed(data, last)
-        if self.bodies.walk is None:
+        if self.bodies.feed(data, last):
             self.connection.sent(memory.plan, now)
