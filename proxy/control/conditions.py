@@ -7,7 +7,7 @@ import time
 from klamm.decoders import API
 from klamm.rules.expressions import SIDES, Expression, parse
 
-PAUSE_S = 0.001  # after each API
+PAUSE_S = 0.0002  # after each API
 
 
 def checked(text: str) -> Expression:

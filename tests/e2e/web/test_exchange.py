@@ -11,8 +11,8 @@ from klamm.client import Klamm as Client
 from klamm.rules.actions import ACTIONS
 from klamm.rules.file.rule_file import read_text
 from tests.brokers.kraft import Cluster
-from tests.e2e.light_traffic import BILLING, PROBE, SHOP, probing, shop_behind_klamm
-from tests.e2e.web.inspector import PATIENCE_MS, chromium, filtered, inspector, opened, violations
+from tests.e2e.light_traffic import BILLING, PATIENCE_S, PROBE, SHOP, probing, shop_behind_klamm
+from tests.e2e.web.inspector import PATIENCE_MS, chromium, drawn, filtered, inspector, opened, violations
 from tests.e2e.web.test_live import Ground, choose, of
 
 pytestmark = pytest.mark.brokers
@@ -178,8 +178,9 @@ def test_addresses_are_shown_as_the_broker_wrote_them_and_as_klamm_sent_them(
 ) -> None:
     filtered(page, f'client_id == "{PROBE}" and api == Metadata')
     with probing(ground.klamm.bootstrap) as ask_for:
-        ask_for(ground.shop.topic)
-        page.locator(of(PROBE, "Metadata")).first.wait_for()
+        while page.locator(of(PROBE, "Metadata")).count() == 0:  # the filter may not be in force yet
+            ask_for(ground.shop.topic).result(PATIENCE_S)
+            drawn(page)
     choose(page, of(PROBE, "Metadata"))
     answer = page.locator(".side.answer")
     ports = [str(kafka.address(node)[1]) for node in (1, 2, 3)]
