@@ -39,20 +39,6 @@ class NoRoom(asyncio.Protocol):
         refused.close()
 
 
-class _Arriving(asyncio.Protocol):
-    """Stands in until the connection is made: before, a protocol looks like one whose connection has ended,
-    and none is made for a caller who does not end the handshake of TLS.
-    """
-
-    def __init__(self, protocol: Callable[[], asyncio.Protocol]) -> None:
-        self.protocol = protocol
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        protocol = self.protocol()
-        transport.set_protocol(protocol)
-        protocol.connection_made(transport)
-
-
 class Connections:
     """Makes the protocol of each connection with `serve`. `since`: when each began to be idle or busy, the
     longest ago first; `busy` has the requests under way, `silent` those that have asked nothing yet; answers
@@ -68,10 +54,7 @@ class Connections:
         self.timer: asyncio.TimerHandle | None = None
 
     def accept(self) -> asyncio.Protocol:
-        """For a connection that comes, and may not be made yet."""
-        return _Arriving(self._made)
-
-    def _made(self) -> asyncio.Protocol:
+        """For a connection that is made now: before, a protocol looks like one whose connection has ended."""
         self._forget_ended()
         self._give_way(1)
         if len(self.since) >= MOST + NEW:

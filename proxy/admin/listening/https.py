@@ -39,7 +39,7 @@ def tls_of(settings: AdminTls | None) -> FollowedTls | None:
 async def listen_for_callers(
     at: Address, tls: FollowedTls | None, accept: Callable[[], asyncio.Protocol], log: Events | None
 ) -> Listener:
-    """`accept` gives the protocol of a caller whose handshake may still fail; `tls` None: in plain text.
+    """`accept` gives the protocol of a caller whose connection is made; `tls` None: in plain text.
     Raises OSError.
     """
     sockets = await bound(at.host, at.port, BACKLOG)

@@ -121,7 +121,7 @@ class Entrance(Acceptor):
 
 
 class _Entering(asyncio.Protocol):
-    """Stands for a client until its handshake has ended, so that nothing is made for one that fails."""
+    """Stands for a client until its connection is made: nothing is made for one whose handshake fails."""
 
     def __init__(self, make: Callable[[], asyncio.Protocol]) -> None:
         self.make = make
