@@ -18,7 +18,6 @@ from tests.captures.made_traffic import (
     CONNECTION,
     Step,
     batch,
-    contents,
     exchange_steps,
     frames,
     of_any_api,
@@ -28,7 +27,6 @@ from tests.proxy.traffic import (
     Exchanged,
     api_versions,
     at_random,
-    byte_by_byte,
     exchange,
     fetch,
     metadata,
@@ -258,51 +256,6 @@ def test_a_few_bytes_behind_a_body_that_nobody_reads_are_kept_where_there_are_no
     assert frames(rows, "request") == [as_librdkafka_does.request[4:]] * 9
     rows = play(exchange_steps(*[left_over(produce(9, size=0), b"hush")] * 9))
     assert frames(rows, "request") == [left_over(produce(9, size=0), bytes(4)).request[4:]] * 9
-
-
-@pytest.mark.parametrize(
-    ("mechanism", "tokens"),
-    [
-        ("PLAIN", [("request", b"\0alice\0hush-hush"), ("response", b"")]),
-        (
-            "SCRAM-SHA-256",
-            [
-                ("request", b"n,,n=alice,r=hush-hush"), ("response", b"r=hush-hush,s=QSXC,i=4096"),
-                ("request", b"c=biws,p=hush-hush"), ("response", b"v=hush-hush"),
-            ],
-        ),
-        ("GSSAPI", [("request", b"\x60\x82hush-hush"), ("response", b"\x60hush-hush"), ("request", b"")]),
-    ],
-)  # fmt: skip
-@pytest.mark.parametrize("records", ["blank", "keep", "hash"])
-def test_tokens_after_sasl_handshake_0_are_their_lengths(
-    mechanism: str, tokens: list[tuple[Any, bytes]], records: Any
-) -> None:
-    handshake = exchange("SaslHandshake", 0, {"mechanism": mechanism}, {"mechanisms": [mechanism]})
-    steps = exchange_steps(handshake)
-    steps += [Step(side, len(token).to_bytes(4, "big") + token) for side, token in tokens]
-    steps += exchange_steps(metadata(1, 2), heartbeat(3))
-    rows = play(steps, byte_by_byte, Keeping(records, b"key"))
-    there = [row for row in rows if row.kind == "token"]
-    assert [(row.side, row.size) for row in there] == [(side, len(token)) for side, token in tokens]
-    assert all(filled(row.frame or b"", row.blanks) == bytes(row.size) for row in there)
-    assert b"hush" not in contents(rows)
-    assert cells(rows, "api_key", "exchange") == [(17, 0), (17, 0), (3, 1), (3, 1), (12, 2), (12, 2)]
-
-
-def test_behind_a_sasl_handshake_0_that_the_broker_refuses_come_requests() -> None:
-    asked, answer = {"mechanism": "PLAIN"}, {"error_code": 34, "mechanisms": []}
-    rows = play(exchange_steps(exchange("SaslHandshake", 0, asked, answer), metadata(1, 2), heartbeat(3)))
-    assert cells(rows, "api_key", "exchange") == [(17, 0), (17, 0), (3, 1), (3, 1), (12, 2), (12, 2)]
-
-
-def test_a_kerberos_client_of_kafka_0_9_sends_a_token_first() -> None:
-    token = b"\0\0\0\x0b\x60\x82hush-hush"
-    steps = [Step("request", token), Step("response", token), *exchange_steps(metadata(0, 1))]
-    rows = play(steps)
-    assert [row.kind for row in rows] == ["token", "token", "frame", "frame", "closed"]
-    assert b"hush" not in contents(rows)
-    assert cells(rows, "api_key", "exchange") == [(3, 0), (3, 0)]
 
 
 def test_of_a_frame_that_is_too_large_only_the_size_is_kept() -> None:

@@ -66,13 +66,19 @@ async def test_klamm_sees_a_broker_die_and_come_back_without_any_client(
         assert up(klamm) == {1: True, 2: True}
 
 
+@pytest.fixture
+def later(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """So many seconds are added to the clock of the watch, which looks all the time."""
+    seconds = [0.0]
+    monkeypatch.setattr(edge_of_cluster, "REFRESH_S", 0.02)
+    monkeypatch.setattr(broker_watch, "monotonic", lambda: monotonic() + seconds[0])
+    return seconds
+
+
 @on_uvloop
 async def test_a_broker_that_was_taken_out_of_the_cluster_is_forgotten_after_an_hour(
-    monkeypatch: pytest.MonkeyPatch,
+    later: list[float],
 ) -> None:
-    later = [0.0]
-    monkeypatch.setattr(edge_of_cluster, "REFRESH_S", 0.02)
-    monkeypatch.setattr(broker_watch, "monotonic", lambda: monotonic() + later[0])
     async with cluster(3) as (klamm, [first, second, _]):
         port = klamm.port_of(2)
         await second.stop()
@@ -97,11 +103,8 @@ async def test_a_broker_that_was_taken_out_of_the_cluster_is_forgotten_after_an_
 
 @on_uvloop
 async def test_a_broker_that_is_not_named_for_less_than_an_hour_is_down(
-    monkeypatch: pytest.MonkeyPatch,
+    later: list[float],
 ) -> None:
-    later = [0.0]
-    monkeypatch.setattr(edge_of_cluster, "REFRESH_S", 0.02)
-    monkeypatch.setattr(broker_watch, "monotonic", lambda: monotonic() + later[0])
     async with cluster(2) as (klamm, [first, second]):
         await second.stop()
         first.cluster.nodes.pop(2)
