@@ -127,7 +127,7 @@ class Gate:
         self.engine, self.peer, self.name_of = engine, peer, name_of
         self.sessions = FetchSessions()
         self.streams: dict[str, list[int]] = {}  # rule -> [where its numbers begin, its last match]
-        self.unread = ""  # a rule that could not judge a frame, or act on it, and why; the caller clears it
+        self.unjudged = ""  # a rule that could not judge a frame, or act on it, and why; the caller clears it
 
     def connecting(self, frame: Frame, now: int) -> list[Order]:
         """The orders for the connection as it opens."""
@@ -196,7 +196,7 @@ class Gate:
         end: list[Order] = []
         many = bool(look) and isinstance(look[-1], Listed)
         if many and not _is_readable(frame):
-            self.unread = "the rules of these topics: its body does not decode"
+            self.unjudged = "the rules of these topics: its body does not decode"
         each: Iterable[Any] = each_asked(look, self.engine.ready, frame, self.name_of) if many else look
         for pending in each:
             if end and not _observes(pending):
@@ -294,7 +294,7 @@ class Gate:
 
     def _missed(self, counted: CountedRule | None, why: object) -> None:
         if counted is not None and counted.interferes and not counted.rule.dry:
-            self.unread = f"{counted.rule.name}: {why}"
+            self.unjudged = f"{counted.rule.name}: {why}"
 
     def _selected(self, rule: Rule, frame: Frame) -> Callable[[Part], bool] | bool:
         """The parts of the frame that the rule selects: a predicate, True for all, False for none."""

@@ -58,7 +58,7 @@ def authority_fault(ca: str) -> str | None:
 
 
 def identity_faults(cert: str, key: str | None) -> Iterator[tuple[tuple[str], str]]:
-    """What makes a certificate and its key unusable: `cert` or `key`, and the reason."""
+    """The reasons why a certificate and its key cannot be used, each with `cert` or `key`."""
     apart = [] if key is None else list(_apart(cert, key))
     yield from apart
     if apart:
@@ -71,7 +71,7 @@ def identity_faults(cert: str, key: str | None) -> Iterator[tuple[tuple[str], st
 
 
 def _apart(cert: str, key: str) -> Iterator[tuple[tuple[str], str]]:
-    """What is wrong with one of two files, whatever is in the other."""
+    """The reasons that lie in one of two files alone."""
     reason = authority_fault(cert)
     if reason is not None:
         yield ("cert",), reason

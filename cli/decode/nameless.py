@@ -21,8 +21,8 @@ NOTE = (
 
 
 def note_of(body: Span, inside: Mapping[int, Inside | list[Opened]], names: TopicName) -> str | None:
-    """What to do with the first record that reads as one of Kafka's own; None where there is none, or where
-    `names` tells all topics.
+    """A sentence about the first record that reads as one of Kafka's own: the command that shows it. None if
+    there is no such record, or if `names` tells all topics.
     """
     if not any(names(topic_id) is None for topic_id in _topic_ids(body)):
         return None

@@ -1,4 +1,4 @@
-"""What a rule by hand selects, and none of the names that came while it had no hit."""
+"""Finds the selectors of a rule by hand that fit none of the names that came while it had no hit."""
 
 from __future__ import annotations
 

@@ -40,11 +40,11 @@ class AnswerOrders(NamedTuple):
 
 class Concern(NamedTuple):
     """The rules for one API version and side on a connection. `learns`: the engine learns the group of the
-    client from these frames. `by_header`: no rule reads the body. `unread`: a rule that would, of a version
-    that klamm does not know.
+    client from these frames. `by_header`: no rule reads the body. `unreadable`: a rule that would, of a
+    version that klamm does not know.
     """
 
     counted_rules: tuple[CountedRule, ...]
     learns: bool
     by_header: bool
-    unread: CountedRule | None = None
+    unreadable: CountedRule | None = None

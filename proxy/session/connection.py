@@ -242,7 +242,7 @@ class Connection:
         else:
             self.problem(kind, plan.name, f"{frame} {why}; passed on as it is")
 
-    def unread(self, plan: Plan, side: Side, why: str) -> bool:
+    def unjudged(self, plan: Plan, side: Side, why: str) -> bool:
         """Close the connection for a frame that a rule cannot read, or act on, if the settings say so."""
         if self.context.unruled != "close":
             return False

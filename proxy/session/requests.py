@@ -56,7 +56,8 @@ class Requests:
 
     def receive(self, data: bytes, now: int) -> bytes | list[Effect]:
         """Gives the very same object if all of it goes on, else effects."""
-        if (connection := self.connection).closing or connection.broker_over:
+        connection = self.connection
+        if connection.closing or connection.broker_over:
             return []
         if connection.muted_until:
             return self._muted(data, now)

@@ -45,7 +45,8 @@ class Responses:
 
     def receive(self, data: bytes, now: int) -> bytes | list[Effect]:
         """Gives the very same object if all of it goes on, else effects."""
-        if (connection := self.connection).closing or connection.client_over:
+        connection = self.connection
+        if connection.closing or connection.client_over:
             return []
         if connection.clean and self._same(data, now):
             return data
@@ -149,7 +150,7 @@ class Responses:
             return met
         summary, replaced = met
         came = data[pos : pos + size]
-        before = b"".join(replaced) if replaced else came
+        before = came if replaced is None else b"".join(replaced)
         ruled = rules.response(memory, run, before, now, None if replaced is None else came)
         if self.shown is not None and rules.answer is not None:
             self.shown.treatment, self.shown.of = rules.answer.treatment, rules.answer

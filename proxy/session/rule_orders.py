@@ -98,16 +98,16 @@ class RuleOrders:
         counted_rules = self.engine.concerned(api, plan.version, side, self.peer, memory.client_id)
         learns = plan.unknown is None and self.engine.learns_from(api, side)
         by_header = not learns and not any(counted.reads for counted in counted_rules)
-        unread = None
+        unreadable = None
         if self.connection.context.unruled == "close":
-            unread = self.engine.index.unreadable(api, plan.version, side, self.peer, memory.client_id)
-        some = counted_rules or learns or unread is not None
-        return Concern(counted_rules, learns, by_header, unread) if some else None
+            unreadable = self.engine.index.unreadable(api, plan.version, side, self.peer, memory.client_id)
+        some = counted_rules or learns or unreadable is not None
+        return Concern(counted_rules, learns, by_header, unreadable) if some else None
 
     def bars(self, plan: Plan, why: object) -> bool:
         """Close the connection for a request whose header cannot be read, if it may be one for rules."""
         has_rules = self.engine.index.may_change(plan.key)
-        return has_rules and self.connection.unread(plan, "request", f"its header cannot be read: {why}")
+        return has_rules and self.connection.unjudged(plan, "request", f"its header cannot be read: {why}")
 
     def passes(self, memory: ApiMemory, count: int, now: int) -> int:
         """How many of `count` requests, from the first on, the rules let pass. `look` keeps the rules for the
@@ -126,9 +126,9 @@ class RuleOrders:
         for it. Rules are looked up once for each frame; none acts on a frame that is too large.
         """
         concern: Concern | None = memory.concerns[side == "response"]
-        if concern is not None and concern.unread is not None:
-            why = f"{concern.unread.rule.name}: klamm does not know its version {memory.plan.version}"
-            self.connection.unread(memory.plan, side, why)
+        if concern is not None and concern.unreadable is not None:
+            why = f"{concern.unreadable.rule.name}: klamm does not know its version {memory.plan.version}"
+            self.connection.unjudged(memory.plan, side, why)
             return False
         look, first = self.look[side], self.look[side] is None
         if concern is not None and look is None:
@@ -164,9 +164,9 @@ class RuleOrders:
             self.connection.unruled(memory.plan, "request", len(head) + len(body), MOST_RULED)
             return None
         frame, answered = self.frame(memory, "request", len(head), body, now), memory.summary.answered
-        self.gate.unread = ""
+        self.gate.unjudged = ""
         orders = self.gate.orders(frame, look or (), now)
-        if self.gate.unread and self.connection.unread(memory.plan, "request", self.gate.unread):
+        if self.gate.unjudged and self.connection.unjudged(memory.plan, "request", self.gate.unjudged):
             return None
         self.connection.work += frame.work + len(body) + ACTING * len(look or ())
         if not orders:
@@ -254,12 +254,12 @@ class RuleOrders:
         self.answer = frame
         orders: list[Order] = []
         whole = frame.body
-        self.gate.unread = ""
+        self.gate.unjudged = ""
         if answer_orders is not None:
             orders += self.gate.answered(answer_orders.acts, frame)
         if look:
             orders += self.gate.orders(frame, look, now)
-        if self.gate.unread and self.connection.unread(memory.plan, "response", self.gate.unread):
+        if self.gate.unjudged and self.connection.unjudged(memory.plan, "response", self.gate.unjudged):
             return None
         self.connection.work += frame.work + len(whole) + ACTING * len(look or ())
         if not orders:

@@ -121,7 +121,7 @@ def _seen(topology: Topology) -> object:
 
 
 def _named(topology: Topology) -> list[Node]:
-    """Those with a port, as they are now."""
+    """Copies of the nodes that have a port."""
     nodes = *topology.nodes.values(), *topology.unnamed()
     return [replace(node) for node in nodes if node.listen_port is not None]
 

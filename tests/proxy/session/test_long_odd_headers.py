@@ -40,7 +40,7 @@ def bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def answered(name: str, version: int, header: bytes) -> tuple[Outcome, bytes]:
-    """What becomes of an answer that comes in two pieces, and the answer."""
+    """Plays an answer that comes in two pieces. Gives the outcome, and the answer as it came."""
     answer = (4 + SIZE).to_bytes(4, "big") + b"\0\0\0\1" + header + bytes(SIZE - len(header))
     request = request_frame(API[name], version, 1, "app", b"\0" * 40)
     return play([Exchanged(request, answer)], in_two), answer
