@@ -131,6 +131,16 @@ async def nested(at: At) -> None:
     await poured(at.port, frame("Metadata", 12, {"topics": topics}), read=True)
 
 
+async def nested_in_turns(at: At) -> None:
+    """Each request waits for the answer to the one before."""
+    topics = [{"name": f"topic-{number}"} for number in range(300)]
+    whole = frame("Metadata", 12, {"topics": topics})
+    reader, writer = await connected(at.port)
+    while True:
+        writer.write(whole)
+        await reader.readexactly(int.from_bytes(await reader.readexactly(4), "big"))
+
+
 async def labels(at: At) -> None:
     """Client ids and topics without end, long and short, and a scrape each second."""
     scraping = asyncio.create_task(_scraped(at))
@@ -281,6 +291,7 @@ ATTACKS = (
     Attack("60 requests of 16 MB, half sent", several(60, half_sent), WHOLE),
     Attack("100,000 records in a request, a rule on keys", records, RECORDS),
     Attack("an expression in three loops over 300 topics", nested, NESTED),
+    Attack("the same, one request after the other, 8 connections", several(8, nested_in_turns), NESTED),
     Attack("client ids and topics without end, scraped", labels),
     Attack("200 unread readers of the live stream", unread_lives),
     Attack("400 idle connections to the admin API", idle_admins),

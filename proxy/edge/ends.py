@@ -16,8 +16,8 @@ from klamm.proxy.session.effects import Effect, To
 from klamm.proxy.session.session import Session
 
 TURN_BYTES = 1 << 18  # after so many bytes other connections have their turn: uvloop reads up to 32 times
-TURN_NS = 2_000_000  # the same after a read that took so long
-LONG = 4096  # bytes: shorter reads take no such time
+TURN_NS = 2_000_000  # after a read that took so long the next one waits for its turn
+LONG = 4096  # bytes: shorter reads take no such time, but where a rule evaluates much
 UNREAD = 1 << 20  # if more bytes wait for a client, it is not read
 SAMPLE = 32  # one in so many reads is timed for klamm's own time
 PATIENCE_S = 60.0  # for an end that moves no bytes after the other end has ended
@@ -45,7 +45,7 @@ class Between(Protocol):
     def answered(self) -> None: ...
     def half_closed(self, end: End) -> None: ...
     def lost(self, end: End, exc: Exception | None) -> None: ...
-    def later(self, go_on: Callable[[], None], expected_ns: int = 0) -> None: ...
+    def later(self, go_on: Callable[[], None]) -> None: ...
     def failed(self, error: Exception) -> None: ...
     def finish(self, reason: str, reset: bool = False, now: bool = False) -> None: ...
 
@@ -73,6 +73,8 @@ class End:
         self.direct = True
         self.reads = 0
         self.taken = 0  # bytes since other connections had their turn
+        self.owes = False  # the read before took very much: the next one waits for its turn
+        self.late = b""  # it waits for its turn
         self.tap: Tap | None = None
         self.ended = False  # this end has sent its last byte
         self.eof_sent = False  # this end has been told that the other has sent its last byte
@@ -92,9 +94,16 @@ class End:
     def through_session(self, data: bytes, now: int) -> bytes | list[Effect]:
         raise NotImplementedError
 
+    def overdrawn(self) -> bool:
+        """Did the last frame from this end take very much?"""
+        raise NotImplementedError
+
     def data_received(self, data: bytes) -> None:
         if self.state == WAITING:
             self.keep(data)
+            return
+        if self.owes:
+            self.wait_for_turn(data)
             return
         now = CLOCK()
         try:
@@ -117,13 +126,28 @@ class End:
         if not self.reads % SAMPLE:
             self.session.own_time(CLOCK() - now)
         self.taken += len(data)
-        took = CLOCK() - now if len(data) >= LONG else 0
-        if took >= TURN_NS or self.taken >= TURN_BYTES:
+        if (len(data) >= LONG and CLOCK() - now >= TURN_NS) or self.overdrawn():
+            self.owes, self.taken = True, 0
+        elif self.taken >= TURN_BYTES:
             self.taken = 0
             self.pause("round")
-            self.link.later(partial(self.resume, "round"), took)
+            self.link.later(partial(self.resume, "round"))
         if self.state == LEAVING:
             asyncio.get_running_loop().call_soon(self.link.answered)  # after the bytes are written
+
+    def wait_for_turn(self, data: bytes) -> None:
+        """Take these bytes when other connections have had their turn: what comes like the frame before may
+        take as much, and as many ends as there are would take it in one pass of the loop.
+        """
+        self.owes, self.late = False, data
+        self.pause("late")
+        self.link.later(self.take_late)
+
+    def take_late(self) -> None:
+        data, self.late = self.late, b""
+        if data and not self.gone:
+            self.resume("late")
+            self.data_received(data)
 
     def keep(self, data: bytes) -> None:
         """Keep bytes that came before the broker is connected."""
@@ -151,6 +175,7 @@ class End:
         """Called after a write: pause an end for which too many bytes wait."""
 
     def eof_received(self) -> bool:
+        self.take_late()
         self.ended = True
         self.link.half_closed(self)
         return self.transport.get_extra_info("sslcontext") is None
@@ -189,6 +214,7 @@ class End:
     def connection_lost(self, exc: Exception | None) -> None:
         if self.patience is not None:
             self.patience.cancel()
+        self.take_late()
         self.gone = True
         self.link.lost(self, exc)
 
@@ -213,6 +239,9 @@ class ClientEnd(End):
 
     def through_session(self, data: bytes, now: int) -> bytes | list[Effect]:
         return self.session.requests.receive(data, now)
+
+    def overdrawn(self) -> bool:
+        return self.session.requests.turns.overdrawn()
 
     def keep(self, data: bytes) -> None:
         """uvloop begins to read after connection_made, whatever that paused: the first read pauses it."""
@@ -261,6 +290,9 @@ class BrokerEnd(End):
 
     def through_session(self, data: bytes, now: int) -> bytes | list[Effect]:
         return self.session.responses.receive(data, now)
+
+    def overdrawn(self) -> bool:
+        return self.session.responses.turns.overdrawn()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = transport = cast(asyncio.Transport, transport)  # uvloop's are none by type

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Any
 
+from klamm.decoders import API
 from klamm.decoders.compile import UNREADABLE
 from klamm.proxy.session.connection import Connection
 from klamm.proxy.session.memory import NO_LENGTH, ApiMemory
@@ -13,7 +14,7 @@ from klamm.proxy.session.observing.summaries import EMPTY, RequestSummary
 from klamm.proxy.session.pending import PendingRequests
 from klamm.proxy.session.steps import COUNT, MORE, PASSED, Step
 from klamm.proxy.session.undecodable import EARLY, WRONG
-from klamm.rules.frame import Peer
+from klamm.rules.frame import Frame, Peer
 from klamm.rules.plan import SASL_HANDSHAKE
 
 MEMORY_LIMIT = 4096
@@ -98,8 +99,11 @@ class RequestBodies:
         """Add the listeners of the exchange to the summary."""
         if self.peer is None:
             return
-        names = self.connection.context.topology.topic_names.get
-        found = listeners_of(memory.plan, memory.client_id, body, self.peer, now, names)
+        plan = memory.plan
+        frame = Frame(API[plan.key], plan.version, "request", body, memory.client_id, self.peer, now)
+        frame.names = self.connection.context.topology.topic_names.get
+        found = listeners_of(plan, frame)
+        self.connection.work += frame.work
         if not found:
             return
         if memory.summary is EMPTY:

@@ -15,6 +15,7 @@ SHORT: Final = 64  # the same while very many connections are busy
 KNOWN: Final = 1  # for a frame that is like those before it
 READ: Final = 10  # for one that is read
 STEPS: Final = 10  # of the work of rules, for a unit
+OVERDRAWN: Final = -1024  # units left after a frame that took very much
 TURN_NS: Final = 1_000_000  # reads within this time share a turn
 MANY: Final = 4  # busy connections; where there are more, they share the turns of so many
 WINDOW_NS: Final = 100_000_000  # busy connections are counted over such a time
@@ -62,6 +63,15 @@ class Turns:
         self.crowd = crowd
         self.began = -TURN_NS
         self.left = self.units = MOST
+
+    def overdrawn(self) -> bool:
+        """Did the last frame take so much that the next bytes have to wait for their turn? True once for each
+        such frame.
+        """
+        if self.left >= OVERDRAWN:
+            return False
+        self.left = -1
+        return True
 
     def begin(self, now: int) -> None:
         """A read has come: begin a new turn if the current one began more than TURN_NS ago."""

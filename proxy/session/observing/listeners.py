@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from klamm.decoders import API, DecodeError
-from klamm.rules.frame import Frame, Peer
+from klamm.decoders import DecodeError
+from klamm.rules.frame import Frame
 from klamm.rules.plan import Plan
 
 
@@ -35,13 +35,9 @@ def want_bodies(listeners: Listeners) -> bool:
     return any(listener.bodies and not listener.full for listener in listeners)
 
 
-def listeners_of(
-    plan: Plan, client_id: str | None, body: bytes, peer: Peer, now: int, names: Any
-) -> Listeners:
-    """The listeners of an exchange, picked by its request. `body`: its first bytes, or all."""
-    frame = Frame(API[plan.key], plan.version, "request", body, client_id, peer, now)
-    frame.names = names
-    return tuple(listener for test, listener in plan.listeners if test is None or holds(test, frame))
+def listeners_of(plan: Plan, request: Frame) -> Listeners:
+    """The listeners of an exchange, picked by its request, of which the body has begun."""
+    return tuple(listener for test, listener in plan.listeners if test is None or holds(test, request))
 
 
 def holds(test: Callable[[Frame], bool | None], frame: Frame) -> bool:
