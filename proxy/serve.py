@@ -38,6 +38,7 @@ from klamm.proxy.log.audit import Audit, open_audit
 from klamm.proxy.log.event_log import EventLog, open_log
 from klamm.proxy.metrics.expiry import Expiry
 from klamm.proxy.metrics.snapshot import (
+    Certificate,
     ClusterState,
     RuleCounts,
     RuleState,
@@ -206,9 +207,11 @@ class Proxy:
     def config_rejected(self) -> bool | None:
         return None if self.config_file.source is None else bool(self.config_file.mistakes)
 
+    def certificates(self) -> Iterable[Certificate]:
+        return [*self.running.certificates(), *self.http.certificates()]
+
     def audit_dropped(self) -> int:
-        own = 0 if self.audit is None else self.audit.dropped
-        return own + self._of_workers("audit_dropped")
+        return (0 if self.audit is None else self.audit.dropped) + self._of_workers("audit_dropped")
 
     def log_dropped(self) -> int:
         return self.log.dropped + self._of_workers("log_dropped")
@@ -217,9 +220,8 @@ class Proxy:
         """Log an exception that nobody caught. An OSError comes from a dial that was given up: no defect."""
         if isinstance(context.get("exception"), OSError):
             return
-        self.log.event(
-            "defect", f"klamm failed: {context.get('exception')!r} ({context['message']})", "error"
-        )
+        message = f"klamm failed: {context.get('exception')!r} ({context['message']})"
+        self.log.event("defect", message, "error")
 
     async def run(self, announce: Announce, predecessor: Predecessor | None = None) -> int:
         """Run until SIGINT, or SIGHUP unless it is ignored, as under nohup; or drain after SIGTERM and end.
@@ -251,8 +253,7 @@ class Proxy:
             failed = self.running.start(alone=predecessor is None)
             serving = loop.create_task(self._serve(announce, predecessor))
             tasks.append(serving)
-            ends = (failed, stopping, draining, serving)
-            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait((failed, stopping, draining, serving), return_when=asyncio.FIRST_COMPLETED)
             for each in (failed, serving):
                 if each.done():
                     each.result()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from datetime import datetime
 from typing import Generic, TypeVar
 
 from klamm.settings.watched_files import WatchedFiles
@@ -27,6 +28,10 @@ class FollowedFiles(Generic[T]):
     def changed(self) -> bool:
         """Have the files changed, and not since the last call?"""
         return self.watched.changed()
+
+    def doubt(self, now: datetime) -> str | None:
+        """Why what is in force cannot be used at this time, or soon."""
+        return None
 
     def reload(self) -> None:
         """Take the files as they are now. Raises OSError, and keeps the old value then."""

@@ -27,12 +27,14 @@ RUNNING = (
         "When the newest instance did.",
         "dateTimeFromNow",
         f"max({of_klamm(LEADS)}) * 1000",
+        width=3,
     ),
     number(
         "Workers that died",
         "In the shown time. Another one was started for each.",
         "none",
         increase("klamm_workers_died_total", about=INSTANCE),
+        width=3,
         colours=ALARM,
     ),
     number(
@@ -40,13 +42,21 @@ RUNNING = (
         "Instances whose klamm.yaml cannot be used: the settings before it stay in force.",
         "none",
         or_zero(total(of("klamm_config_rejected", about=INSTANCE))),
+        width=3,
         colours=ALARM,
+    ),
+    number(
+        "Next certificate expires",
+        "Of klamm's own. klamm takes new files within a second.",
+        "dateTimeFromNow",
+        f"min({of('klamm_certificate_valid_until_timestamp_seconds', about=INSTANCE)}) * 1000",
     ),
     number(
         "Draining",
         "Instances that end their connections one by one, and take no new ones.",
         "none",
         total(of("klamm_draining", about=INSTANCE)),
+        width=3,
         colours={None: "green", 1: "orange"},
     ),
 )

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from klamm.proxy.config import Config
 from klamm.proxy.log.event_log import EventLog
-from klamm.proxy.metrics.snapshot import State
+from klamm.proxy.metrics.snapshot import Certificate, State
 
 if TYPE_CHECKING:
     from klamm.proxy.admin.listening.http_server import HttpServer
     from klamm.proxy.admin.routes import Control
+    from klamm.proxy.edge.accepting.followed_tls import FollowedTls
 
 
 class HttpServers:
@@ -20,6 +21,7 @@ class HttpServers:
     def __init__(self) -> None:
         self.admin: HttpServer | None = None
         self.metrics: HttpServer | None = None
+        self.tls: FollowedTls | None = None
 
     async def start(
         self, config: Config, state: State, control: Callable[[], Control], log: EventLog
@@ -31,7 +33,8 @@ class HttpServers:
                 from klamm.proxy.admin import server as admin_server
                 from klamm.proxy.admin.listening.https import tls_of
 
-                self.admin = await admin_server.start(state, *admin, control(), tls_of(config.admin.tls))
+                self.tls = tls_of(config.admin.tls)
+                self.admin = await admin_server.start(state, *admin, control(), self.tls)
             if metrics is not None:
                 from klamm.proxy.admin import health
 
@@ -40,6 +43,10 @@ class HttpServers:
             if self.admin is not None:
                 await self.admin.close()
             raise
+
+    def certificates(self) -> Iterator[Certificate]:
+        """Those of klamm's own that callers of the admin API see."""
+        return Certificate.of("", "callers", self.tls and self.tls.validity)
 
     def stop_listening(self) -> None:
         """New requests are for another process from now on; open connections stay."""

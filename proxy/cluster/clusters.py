@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from klamm.proxy.cluster.cluster import Proxied
 from klamm.proxy.cluster.reloading import release
 from klamm.proxy.control.process.drain import Drained
 from klamm.proxy.log.event_log import EventLog
+from klamm.proxy.metrics.snapshot import Certificate
 
 
 class Clusters:
@@ -22,6 +23,12 @@ class Clusters:
         self.followers: dict[Proxied, asyncio.Task[None]] = {}
         self.retiring: set[asyncio.Task[None]] = set()
         self.failed: asyncio.Future[None] | None = None
+
+    def certificates(self) -> Iterator[Certificate]:
+        """Those of klamm's own that clients and brokers see."""
+        for each in self.now:
+            for shown_to, tls in (("clients", each.tls), ("brokers", each.upstream_tls)):
+                yield from Certificate.of(each.settings.name, shown_to, tls and tls.validity)
 
     def start(self, alone: bool = True) -> asyncio.Future[None]:
         """Follow them all. The future fails as the first of them does, for a port that is taken, say. Not

@@ -61,6 +61,7 @@ def counters(snapshot: Snapshot) -> dict[str, Any]:
         "frames_paused": snapshot.frames_paused,
         "draining": snapshot.draining,
         "config_rejected": snapshot.config_rejected,
+        "certificates": [each._asdict() for each in snapshot.certificates],
         "log_dropped": snapshot.log_dropped,
         "audit_dropped": snapshot.audit_dropped,
         "capture": snapshot.capture,

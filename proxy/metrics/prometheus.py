@@ -85,6 +85,13 @@ def _process(snapshot: Snapshot) -> Iterator[Metric]:
         [] if snapshot.config_rejected is None else [((), snapshot.config_rejected)],
     )
     yield _gauge(
+        "klamm_certificate_valid_until_timestamp_seconds",
+        "The end of the validity of a certificate of klamm's own, in seconds since the epoch, by whom it is "
+        "shown to: clients, brokers, or callers of the admin API.",
+        ("cluster", "shown_to"),
+        (((each.cluster, each.shown_to), each.valid_until) for each in snapshot.certificates),
+    )
+    yield _gauge(
         "klamm_draining",
         "1 while klamm ends its connections one by one and takes no new ones, else 0.",
         (),

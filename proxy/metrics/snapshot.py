@@ -6,7 +6,7 @@ import asyncio
 import os
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal, NamedTuple, Protocol, TypeVar
@@ -16,6 +16,7 @@ from klamm.proxy.config import Address
 from klamm.proxy.session.observing.counters import Stats
 from klamm.proxy.session.rewriting.topology import Node
 from klamm.rules.state import CountedRule
+from klamm.settings.certificates import Validity
 
 T = TypeVar("T")
 STATES = ("starting", "ready", "degraded", "draining")  # of a cluster
@@ -122,6 +123,22 @@ class WorkerCounts(NamedTuple):
     usage: Mapping[int, Mapping[str, float]] = MappingProxyType({})
 
 
+class Certificate(NamedTuple):
+    """A certificate of klamm's own: who sees it, and until when it is valid (s since the epoch)."""
+
+    cluster: str  # "" for callers of the admin API
+    shown_to: Literal["clients", "brokers", "callers"]
+    valid_until: float
+
+    @classmethod
+    def of(
+        cls, cluster: str, shown_to: Literal["clients", "brokers", "callers"], validity: Validity | None
+    ) -> Iterator[Certificate]:
+        """None where klamm shows no certificate."""
+        if validity is not None:
+            yield cls(cluster, shown_to, validity.last.timestamp())
+
+
 class State(Protocol):
     """The state of a running proxy. Its methods are called on the loop and return at once, but for
     `refresh`.
@@ -160,6 +177,8 @@ class State(Protocol):
     def config_rejected(self) -> bool | None:
         """Does klamm.yaml on the disk have mistakes? None: there is no such file."""
 
+    def certificates(self) -> Iterable[Certificate]: ...
+
     def audit_dropped(self) -> int:
         """Lines of the audit log that were dropped."""
 
@@ -188,6 +207,7 @@ class Snapshot:
     frames_paused: int
     draining: bool
     config_rejected: bool | None
+    certificates: tuple[Certificate, ...]
     log_dropped: int
     audit_dropped: int
     capture: Capture | None
@@ -211,6 +231,7 @@ async def take(state: State) -> Snapshot:
         frames_paused=state.frames_paused(),
         draining=state.draining(),
         config_rejected=state.config_rejected(),
+        certificates=tuple(state.certificates()),
         log_dropped=state.log_dropped(),
         audit_dropped=state.audit_dropped(),
         capture=state.capture_state(),

@@ -20,7 +20,7 @@ def make(directory: Path, names: Iterable[str], authority: str = "klamm tests") 
             "-x509",
             *new_key,
             "-days",
-            "2",
+            "60",
             "-subj",
             f"/CN={authority}",
             "-keyout",
@@ -29,7 +29,7 @@ def make(directory: Path, names: Iterable[str], authority: str = "klamm tests") 
             "ca.pem",
         ],
         ["req", *new_key, "-subj", "/CN=broker", "-keyout", "broker.key", "-out", "broker.csr"],
-        ["x509", "-req", "-in", "broker.csr", *"-CA ca.pem -CAkey ca.key -CAcreateserial -days 2".split()]
+        ["x509", "-req", "-in", "broker.csr", *"-CA ca.pem -CAkey ca.key -CAcreateserial -days 60".split()]
         + "-extfile names.ext -out broker.crt".split(),
     ]
     for command in commands:
@@ -43,7 +43,7 @@ def of_client(directory: Path, subject: str, name: str = "client") -> Path:
     openssl takes it: /O=Example/CN=orders.
     """
     new = f"req -newkey rsa:2048 -nodes -batch -utf8 -keyout {name}.key -out {name}.csr -subj"
-    sign = f"x509 -req -in {name}.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -out {name}.crt"
+    sign = f"x509 -req -in {name}.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 60 -out {name}.crt"
     for command in ([*new.split(), subject], sign.split()):
         subprocess.run(["openssl", *command], cwd=directory, check=True, capture_output=True, timeout=30)
     found = directory / f"{name}.pem"

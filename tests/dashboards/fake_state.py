@@ -9,7 +9,15 @@ import msgspec
 
 from klamm.client.types import Capture
 from klamm.proxy.metrics import as_json
-from klamm.proxy.metrics.snapshot import ClusterState, NodeState, RuleCounts, RuleState, WorkerCounts, take
+from klamm.proxy.metrics.snapshot import (
+    Certificate,
+    ClusterState,
+    NodeState,
+    RuleCounts,
+    RuleState,
+    WorkerCounts,
+    take,
+)
 from klamm.proxy.metrics.usage import usage
 from klamm.proxy.session.observing.counters import Stats
 
@@ -125,6 +133,9 @@ class FakeState:
 
     def frames_paused(self) -> int:
         return 4
+
+    def certificates(self) -> list[Certificate]:
+        return [Certificate("demo", "clients", STARTED_AT + 30 * 86400)]
 
     def config_rejected(self) -> bool | None:
         return False

@@ -189,7 +189,7 @@ def test_a_query_about_clusters_keeps_to_the_chosen_ones() -> None:
             chosen = "cluster=~'$cluster', instance=~'$instance'" in selector
             of_no_cluster = selector.startswith(("klamm_rule", "klamm_frames_", "klamm_build", "process_"))
             of_process = re.match(
-                r"klamm_(config|draining|workers|log_lines|audit_lines|capture|traced)", selector
+                r"klamm_(certificate|config|draining|workers|log_lines|audit_lines|capture|traced)", selector
             )
             assert chosen or of_no_cluster or of_process, query.where
             assert "instance=~'$instance'" in query.expression, query.where

@@ -15,7 +15,7 @@ def of_clients(settings: config.ListenTls | None) -> FollowedTls | None:
     if settings is None:
         return None
     files = Files(settings.cert, settings.key, settings.ca, settings.min_version)
-    return FollowedTls("from the clients", files[:3], partial(server_context, files))
+    return FollowedTls("from the clients", files[:3], partial(server_context, files), settings.cert)
 
 
 def of_brokers(settings: config.Tls | None) -> FollowedTls | None:
@@ -23,4 +23,4 @@ def of_brokers(settings: config.Tls | None) -> FollowedTls | None:
     if settings is None:
         return None
     files = settings.ca, settings.cert, settings.key
-    return FollowedTls("to the brokers", files, partial(tls_context, *files, settings.verify))
+    return FollowedTls("to the brokers", files, partial(tls_context, *files, settings.verify), settings.cert)

@@ -6,7 +6,9 @@ from __future__ import annotations
 
 import re
 import ssl
-from collections.abc import Iterator
+
+from klamm.settings.certificates import SUBJECT, field_of
+from klamm.settings.der import OBJECT_IDENTIFIER, SEQUENCE, SET, content_of, values_in
 
 NAMES = {  # object identifier -> its name in RFC 2253; others stand as numbers
     "2.5.4.3": "CN",
@@ -19,8 +21,6 @@ NAMES = {  # object identifier -> its name in RFC 2253; others stand as numbers
     "0.9.2342.19200300.100.1.1": "UID",
     "0.9.2342.19200300.100.1.25": "DC",
 }
-SEQUENCE, SET, OBJECT_IDENTIFIER, VERSION = 0x30, 0x31, 0x06, 0xA0
-SUBJECT = 4  # fields before it in a certificate: serial number, algorithm, issuer, validity
 UTF8, PRINTABLE, T61, IA5, GENERAL, BMP = 12, 19, 20, 22, 27, 30
 TEXTS = frozenset({UTF8, PRINTABLE, T61, IA5, GENERAL, BMP})  # Java reads all of them as UTF-8
 ESCAPED = str.maketrans({**{each: f"\\{each}" for each in ',=+<>#;"\\'}, "\0": "\\00"})
@@ -36,31 +36,23 @@ def client_principal(tls: ssl.SSLObject | None) -> str | None:
 
 def principal_of(certificate: bytes) -> str:
     """Raises ValueError for bytes that are no X.509 certificate in DER."""
-    return f"User:{distinguished_name(_subject(certificate))}"
+    return f"User:{distinguished_name(field_of(certificate, SUBJECT))}"
 
 
 def distinguished_name(name: bytes) -> str:
     """A Name in DER as text: the last part first. Raises ValueError."""
-    parts = ["+".join(_attribute(each) for each in _inside(part, SET)) for part in _inside(name, SEQUENCE)]
-    return ",".join(reversed(parts))
-
-
-def _subject(certificate: bytes) -> bytes:
-    signed = next(_inside(certificate, SEQUENCE), b"")
-    fields = [each for each in _inside(signed, SEQUENCE) if each[0] != VERSION]
-    if len(fields) <= SUBJECT:
-        raise ValueError("a certificate without a subject")
-    return fields[SUBJECT]
+    parts = [values_in(part, SET) for part in values_in(name, SEQUENCE)]
+    return ",".join("+".join(map(_attribute, part)) for part in reversed(parts))
 
 
 def _attribute(attribute: bytes) -> str:
     """CN=text, or a number and the value's bytes where the name or the text is unknown to RFC 2253."""
-    kind, value = _inside(attribute, SEQUENCE)
-    number = _number(_content(kind, OBJECT_IDENTIFIER))
+    kind, value = values_in(attribute, SEQUENCE)
+    number = _number(content_of(kind, OBJECT_IDENTIFIER))
     name = NAMES.get(number, number)
     if name == number or value[0] not in TEXTS:
         return f"{name}=#{value.hex()}"
-    text = SURROGATE.sub("\ufffd".encode(), _content(value, value[0]))
+    text = SURROGATE.sub("\ufffd".encode(), content_of(value, value[0]))
     return f"{name}={_text(text.decode('utf-8', 'replace'))}"
 
 
@@ -89,34 +81,3 @@ def _number(content: bytes) -> str:
             arc = 0
     first = min(arcs[0] // 40, 2)
     return ".".join(map(str, (first, arcs[0] - 40 * first, *arcs[1:])))
-
-
-def _content(value: bytes, tag: int) -> bytes:
-    found, start, end = _read(value, 0)
-    if found != tag or end != len(value):
-        raise ValueError(f"not the value that was expected: tag {found}")
-    return value[start:end]
-
-
-def _inside(value: bytes, tag: int) -> Iterator[bytes]:
-    """The values in a value of this tag, each with its own tag and length."""
-    content, at = _content(value, tag), 0
-    while at < len(content):
-        _, _, end = _read(content, at)
-        yield content[at:end]
-        at = end
-
-
-def _read(data: bytes, at: int) -> tuple[int, int, int]:
-    """The tag of the value that begins there, and the start and end of its content. Raises ValueError."""
-    if len(data) < at + 2:
-        raise ValueError("a value that is cut short")
-    tag, size, start = data[at], data[at + 1], at + 2
-    if size > 0x80:
-        start += size & 0x7F
-        size = int.from_bytes(data[at + 2 : start], "big")
-    elif size == 0x80:
-        raise ValueError("a value without a length, which DER does not have")
-    if start + size > len(data):
-        raise ValueError("a value that is cut short")
-    return tag, start, start + size

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -52,6 +53,12 @@ class Desk:
         said = self.run("curl", *trusting, *options, f"https://{self.at}{path}")
         body, _, status = said.out.rpartition("\n")
         return int(status), body
+
+    def until(self, series: str) -> float:
+        """The value of a series."""
+        _, metrics = self.curl("/metrics", "-H", f"Authorization: Bearer {TOKEN}")
+        (line,) = [line for line in metrics.splitlines() if line.startswith(series)]
+        return float(line.split()[-1])
 
     def log(self, kind: str) -> list[dict[str, str]]:
         lines = [json.loads(line) for line in self.process.log.read_text().splitlines() if line[:1] == "{"]
@@ -188,6 +195,9 @@ def test_a_new_certificate_and_a_new_token_are_taken_while_klamm_runs(desk: Desk
     wait_for(lambda: desk.log("token_loaded"), "the new token", [desk.process])
     assert desk.curl("/v1/rules", "-H", f"Authorization: Bearer {READ_ONLY}")[0] == 401
     assert desk.curl("/v1/rules", "-H", "Authorization: Bearer the next token")[0] == 200
+    series = 'klamm_certificate_valid_until_timestamp_seconds{cluster="",shown_to="callers"}'
+    in_days = (desk.until(series) - time.time()) / 86400
+    assert 59 < in_days < 61
     for name in ("ca.pem", "ca.key", "broker.pem"):
         (desk.folder / name).write_bytes((desk.folder / "other" / name).read_bytes())
     wait_for(lambda: desk.log("tls_loaded"), "the new certificate", [desk.process])

@@ -22,7 +22,7 @@ from tests.proxy.edge.test_listen_tls import BEAT, client, secured, trusting
 
 @on_uvloop
 async def test_a_few_handshakes_begin_in_a_pass_of_the_loop() -> None:
-    tls = FollowedTls("from the clients", [], lambda: ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER))
+    tls = FollowedTls("from the clients", [], lambda: ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), None)
     waiting = [asyncio.create_task(tls.turn()) for _ in range(20)]
     most, before = 0, 0
     while before < len(waiting):
