@@ -87,6 +87,7 @@ class Opened:
         origin = _origin(file.schema, options)
         last = file.num_record_batches - 1
         nothing, metadata = file.get_batch_with_custom_metadata(last)
+        nothing.validate(full=True)
         statistics = statistics_of(metadata)
         if len(statistics.batches) != last:
             raise Damaged("batches are missing in its footer")

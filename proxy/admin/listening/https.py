@@ -33,7 +33,8 @@ def tls_of(settings: AdminTls | None) -> FollowedTls | None:
     if settings is None:
         return None
     files = Files(settings.cert, settings.key, settings.ca, settings.min_version, optional=True)
-    return FollowedTls("from callers of the admin API", files[:3], partial(server_context, files), settings.cert)
+    made = partial(server_context, files)
+    return FollowedTls("from callers of the admin API", files[:3], made, settings.cert)
 
 
 async def listen_for_callers(

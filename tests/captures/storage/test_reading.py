@@ -1,6 +1,7 @@
 """Captures read again: in order, in part, and with whatever happened to their files."""
 
 import json
+import struct
 import tracemalloc
 from pathlib import Path
 from random import Random
@@ -180,6 +181,26 @@ def test_damage_anywhere_is_said_or_does_no_harm(tmp_path: Path, growing: bool) 
             assert found == expected
         for _ in read(tmp_path).batches(["time_ns", "client_id", "side"]):
             pass
+
+
+@pytest.mark.parametrize("what", ["rows", "statistics"])
+def test_texts_that_lead_past_the_end_are_said_before_they_are_read(tmp_path: Path, what: str) -> None:
+    """Each text of a dictionary ends at an offset: Arrow reads there, and ends the process if nothing is."""
+    some = [frame(0), frame(1)._replace(side="response")]
+    (path,) = keep(tmp_path, some).iterdir()
+    ends = struct.pack("<3i", 0, len("request"), len("requestresponse"))
+    content = path.read_bytes()
+    assert ends in content
+    path.write_bytes(content.replace(ends, struct.pack("<3i", 0, 1 << 30, 15)))
+    if what == "rows":
+        reading = read(tmp_path)
+        assert list(reading) == []
+        (problem,) = reading.problems
+        assert f"{path}: damaged: " in problem
+    else:
+        opened = open_segment(path, ["side"])
+        assert opened.fault
+        assert opened.has("side", ["nobody"])  # it may: the texts are unknown
 
 
 def test_a_damaged_batch_costs_its_own_rows_only(tmp_path: Path) -> None:
