@@ -46,7 +46,7 @@ class HttpServers:
 
     def certificates(self) -> Iterator[Certificate]:
         """Those of klamm's own that callers of the admin API see."""
-        return Certificate.of("", "callers", self.tls and self.tls.validity)
+        return Certificate.of("", "callers", None if self.tls is None else self.tls.validity)
 
     def stop_listening(self) -> None:
         """New requests are for another process from now on; open connections stay."""

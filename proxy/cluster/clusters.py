@@ -27,8 +27,9 @@ class Clusters:
     def certificates(self) -> Iterator[Certificate]:
         """Those of klamm's own that clients and brokers see."""
         for each in self.now:
-            for shown_to, tls in (("clients", each.tls), ("brokers", each.upstream_tls)):
-                yield from Certificate.of(each.settings.name, shown_to, tls and tls.validity)
+            name, tls, upstream = each.settings.name, each.tls, each.upstream_tls
+            yield from Certificate.of(name, "clients", None if tls is None else tls.validity)
+            yield from Certificate.of(name, "brokers", None if upstream is None else upstream.validity)
 
     def start(self, alone: bool = True) -> asyncio.Future[None]:
         """Follow them all. The future fails as the first of them does, for a port that is taken, say. Not

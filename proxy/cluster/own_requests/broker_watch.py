@@ -78,6 +78,7 @@ class BrokerWatch:
         self.lost = {address: at for address, at in self.lost.items() if address in nodes}
         since = monotonic() - quiet_s
         self.silent &= nodes.keys()
+        self.dialler.refused &= nodes.keys()
         self.asked = {address: at for address, at in self.asked.items() if address in nodes}
         quiet = [address for address in self.attempts if self.asked.get(address, since) <= since]
         await self._try_each(((nodes[address], address) for address in quiet), ask)
@@ -133,6 +134,8 @@ class BrokerWatch:
         """`lost` counts the nodes that became unreachable in this round."""
         before = self.attempts.get(address)
         self.asked[address] = monotonic()
+        if address in self.dialler.refused:
+            ask = self.dial  # an answer to what klamm may ask before it has authenticated says nothing
         try:
             await ask(address)
         except OSError as error:

@@ -70,6 +70,7 @@ class Dialler:
     def __init__(self, way: Way, reached_at: Mapping[Address, Address]) -> None:
         self.way, self.reached_at = way, reached_at
         self.own: set[tuple[str, int]] = set()
+        self.refused: set[Address] = set()  # brokers with which klamm could not authenticate last
         self.attempted: Callable[[Address, bool], None] = lambda advertised, connected: None
 
     def take_tls(self, context: ssl.SSLContext) -> None:
@@ -130,6 +131,7 @@ class Dialler:
             except BaseException as error:
                 transport.abort()
                 if isinstance(error, OSError):
+                    self.refused.add(advertised)
                     self.attempted(advertised, False)
                 raise
             made = make()
@@ -137,6 +139,7 @@ class Dialler:
             made.connection_made(transport)
             if session is not None:
                 expires(session)
+        self.refused.discard(advertised)
         self.attempted(advertised, True)
         return transport
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from klamm.proxy import config
+from klamm.proxy.cluster import cluster as edge_of_cluster
 from klamm.proxy.cluster import reloading
 from tests.fakes.broker import Broker, Cluster
 from tests.fakes.edge import edge, proxied, started
@@ -42,6 +43,26 @@ async def test_a_password_that_has_changed_is_read_for_the_next_connection(tmp_p
         (tmp_path / "password").write_text("changed")
         client = await klamm.client(1)
         await client.ask("Heartbeat", 4, BEAT)
+
+
+@on_uvloop
+async def test_a_broker_that_refuses_the_password_is_down_until_it_takes_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(edge_of_cluster, "REFRESH_S", 0.02)
+    async with guarded(sasl(tmp_path)) as (klamm, broker, guard):
+        guard.token = b"\0alice\0changed"
+        assert await (await klamm.client(1)).ended() == "RST"
+        before = len(broker.connections)
+        await eventually(lambda: len(broker.connections) > before + 5)  # klamm itself looks again
+        assert [node.up for node in klamm.proxied.state().nodes] == [False]
+        assert klamm.log.of("broker_reachable") == []
+        (tmp_path / "password").write_text("changed")
+        await klamm.logged("broker_reachable")
+        before = len(broker.connections)
+        await eventually(lambda: len(broker.connections) > before + 5)
+        assert [node.up for node in klamm.proxied.state().nodes] == [True]
+        assert len(klamm.log.of("broker_reachable")) == 1
 
 
 @on_uvloop
