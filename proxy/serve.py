@@ -251,8 +251,7 @@ class Proxy:
             if self.lead is not None:
                 await self.lead.start()
             failed = self.running.start(alone=predecessor is None)
-            serving = loop.create_task(self._serve(announce, predecessor))
-            tasks.append(serving)
+            tasks.append(serving := loop.create_task(self._serve(announce, predecessor)))
             await asyncio.wait((failed, stopping, draining, serving), return_when=asyncio.FIRST_COMPLETED)
             for each in (failed, serving):
                 if each.done():

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from klamm.rules.expressions import Expression
     from klamm.rules.frame import Frame
 
-PRODUCE, METADATA, SASL_HANDSHAKE, API_VERSIONS = 0, 3, 17, 18
+PRODUCE, METADATA, SASL_HANDSHAKE, API_VERSIONS, SASL_AUTHENTICATE = 0, 3, 17, 18, 36
 DESCRIBE_CLUSTER, DESCRIBE_QUORUM = 60, 55
 
 # Fields that klamm always needs, whatever the metering: does Produce expect an answer, what comes after

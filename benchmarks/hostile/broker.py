@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from klamm.decoders import API, encode
+from klamm.decoders.failures import UnknownApi
 from klamm.decoders.headers import read_request_header, request_header_version, response_frame
 
 PREFIX = struct.Struct(">hh").unpack_from
@@ -38,7 +39,11 @@ class Connection(asyncio.Protocol):
             end = pos + 4 + int.from_bytes(self.rest[pos : pos + 4], "big")
             if end > len(self.rest):
                 break
-            answers.append(self.answer(bytes(self.rest[pos + 4 : end])))
+            try:
+                answers.append(self.answer(bytes(self.rest[pos + 4 : end])))
+            except (struct.error, ValueError, UnknownApi):  # Kafka does the same
+                self.transport.close()
+                return
             pos = end
         del self.rest[:pos]
         self.transport.write(b"".join(answers))

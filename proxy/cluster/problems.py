@@ -16,6 +16,7 @@ APART = {  # kind -> fields: the log limits lines for each of their values; othe
     "broker_unreachable": ("broker",),
     "closed_unanswered": ("broker", "api", "version"),
     "out_of_order": ("broker",),
+    "sasl_refused": ("client_id",),
     "unknown_api": ("key",),
     "unknown_version": ("key", "version"),
 }

@@ -4,12 +4,14 @@ share.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from klamm.decoders import API
+from klamm.decoders.error_codes import error_name
 from klamm.decoders.framing import SIZE
 from klamm.decoders.headers import FIRST_TELLS, RequestHeader, shown_client_id
 from klamm.decoders.sasl_tokens import Tokens
@@ -31,10 +33,29 @@ from klamm.proxy.session.turns import Crowd
 from klamm.proxy.session.undecodable import Undecodable
 from klamm.rules.engine import Engine
 from klamm.rules.frame import Frame, Treatment
-from klamm.rules.plan import API_VERSIONS, BROKERS, METADATA, PRODUCE, SASL_HANDSHAKE, Picked, Plan, Planner
+from klamm.rules.plan import (
+    API_VERSIONS,
+    BROKERS,
+    METADATA,
+    PRODUCE,
+    SASL_AUTHENTICATE,
+    SASL_HANDSHAKE,
+    Picked,
+    Plan,
+    Planner,
+)
 from klamm.rules.subjects import error_codes
 
 MIB = 1024 * 1024
+MOST_OFFERS = 1000  # brokers
+MECHANISM = re.compile("[A-Z0-9_-]{1,20}")  # RFC 4422; other bytes may be a secret in the wrong place
+WITHOUT_SASL = "the broker's listener takes no SASL: set the client's security.protocol to PLAINTEXT or SSL"
+REFUSALS = {
+    SASL_HANDSHAKE: "the broker does not take the client's sasl.mechanism {}: sasl.enabled.mechanisms of its "
+    "listener has those that it takes",
+    SASL_AUTHENTICATE: "the broker refuses the client's credentials, mechanism {}: look at its user and "
+    "password, or token",
+}
 NAMING = 20  # steps of work for a topic or an error of a frame
 
 
@@ -66,6 +87,7 @@ class ClusterContext:
     crowd: Crowd = field(default_factory=Crowd)  # one per process
     engine: Engine | None = None  # None: there are no rules
     revision: int = 0
+    offers: dict[str, tuple[int, bytes]] = field(default_factory=dict)  # of brokers: see `offered`
     asks_sasl: bool = False  # a broker answered klamm only after SASL, which is left to the clients
 
     def __post_init__(self) -> None:
@@ -74,6 +96,12 @@ class ClusterContext:
 
     def changed(self) -> None:
         self.revision += 1
+
+    def offered(self, broker: str, version: int, body: bytes) -> None:
+        """Keep the newest response of this broker to an ApiVersions request of this version."""
+        if len(self.offers) >= MOST_OFFERS:
+            self.offers.clear()
+        self.offers[broker] = version, body
 
 
 @dataclass(slots=True, eq=False)
@@ -90,7 +118,7 @@ class Connection:
     acks_0: ApiMemory | None = None  # of the last Produce request to which no answer is due
     tokens: Tokens | None = None
     begins_sasl: bool = False  # has the client sent SaslHandshake?
-    mechanism: str = ""  # of the last SaslHandshake 0
+    mechanism: str = ""  # of the last SaslHandshake
     shaking_hands: bool = False  # SaslHandshake 0 has no answer yet: behind it come tokens, or requests
     effects: list[Effect] = field(default_factory=list)
     software: str | None = None  # of the client, as it counts; None: not known yet
@@ -283,7 +311,16 @@ class Connection:
             self._learn_brokers(plan.response, columns)
         summary = response_summary(plan, columns, topology.topic_names.get)
         self.work += NAMING * len(summary.errors)
+        if summary.errors and plan.key in REFUSALS:
+            self._tell_refusal(memory, error_name(summary.errors[0][1]))
         return summary
+
+    def _tell_refusal(self, memory: ApiMemory, error: str) -> None:
+        """A broker refuses the mechanism or the credentials of the client."""
+        mechanism = self.mechanism if MECHANISM.fullmatch(self.mechanism) else "unknown"
+        text = WITHOUT_SASL if error == "ILLEGAL_SASL_STATE" else REFUSALS[memory.plan.key]
+        what = f"{text.format(mechanism)} ({error})"
+        self.problem("sasl_refused", memory.plan.name, what, {"client_id": memory.client_id})
 
     def _learn_brokers(self, picked: Picked, columns: tuple[Any, ...]) -> None:
         """Of a response that goes on unchanged: they are picked of no other."""

@@ -91,7 +91,7 @@ class RequestBodies:
         plan, summary = memory.plan, self.connection.summary_of_request(memory.plan, columns)
         if not summary.answered:
             self.connection.acks_0 = memory
-        if plan.key == SASL_HANDSHAKE and plan.version == 0 and plan.request is not None:
+        if plan.key == SASL_HANDSHAKE and plan.request is not None:
             self.connection.mechanism = plan.request.column(columns, ("mechanism",))
         return summary
 

@@ -154,6 +154,8 @@ class ResponseBodies:
         refuses = refuses_version(original)  # librdkafka's mock cluster has a byte behind the end of these
         if not refuses and not is_whole(API_VERSIONS, version, "response", original):
             self.connection.undecodable(memory.plan, "response", original)
+        if not refuses:
+            self.connection.context.offered(self.connection.broker, version, original)
         code = int.from_bytes(original[:2], "big", signed=True)
         summary = ResponseSummary([(None, code)] if code else [])
         return summary, None if new is original else resized(data, pos, body, [new])

@@ -6,6 +6,8 @@ from typing import Any
 
 from klamm.proxy.session.connection import Connection
 from klamm.proxy.session.memory import ApiMemory
+from klamm.proxy.session.rewriting.api_versions import range_of
+from klamm.rules.plan import Plan
 
 NEVER_ANSWERED = (
     "it has answered no such request of this client; brokers close the connection on a version that they do "
@@ -21,6 +23,11 @@ BEFORE_SASL = (
     "the cluster wants SASL, and the client has not sent SaslHandshake: set its security.protocol to "
     "SASL_PLAINTEXT or SASL_SSL, and its sasl.mechanism"
 )
+TOO_OLD = "it takes {name} v{first} to v{last}: the client is too old for it"
+TOO_NEW = (
+    "it takes {name} v{first} to v{last}: the client goes by a setting (broker.version.fallback, "
+    "api_version), or by the versions of another broker"
+)
 REFUSED = "Kafka does so where it refuses the credentials of a client that begins with SaslHandshake 0"
 
 
@@ -35,6 +42,8 @@ def tell(connection: Connection, how: str, waiting: list[tuple[ApiMemory, int]],
         api, what = plan.name, f"{plan.name} v{plan.version}" + (f" and {more} more" if more else "")
         if connection.context.asks_sasl and not connection.begins_sasl and connection.tokens is None:
             why = BEFORE_SASL
+        elif wrong := _outside(connection, plan):
+            why = wrong
         else:
             why = ANSWERED_BEFORE if memory.counters.responses else NEVER_ANSWERED
         fields = {"version": plan.version, "client_id": memory.client_id}
@@ -44,3 +53,13 @@ def tell(connection: Connection, how: str, waiting: list[tuple[ApiMemory, int]],
         return
     line = f"the broker {how} the connection instead of answering {what}: {why}"
     connection.problem("closed_unanswered", api, line, fields)
+
+
+def _outside(connection: Connection, plan: Plan) -> str:
+    """What a broker says that has told its versions, and was asked for another one; else nothing."""
+    version, body = connection.context.offers.get(connection.broker, (0, b""))
+    found = range_of(plan.key, body, version)
+    if found is None or found[0] <= plan.version <= found[1]:
+        return ""
+    text = TOO_OLD if plan.version < found[0] else TOO_NEW
+    return text.format(name=plan.name, first=found[0], last=found[1])

@@ -59,6 +59,24 @@ def clamped(body: bytes, asked: int, allow_unknown: bool) -> bytes:
     return b"".join((head if removed else body[:start], *kept, body[begin:]))
 
 
+def range_of(key: int, body: bytes, asked: int) -> tuple[int, int] | None:
+    """The oldest and the newest version of an API in a response to ApiVersions `asked`; None: it is
+    not there, or cannot be read.
+    """
+    flexible = asked in API[API_VERSIONS].flexible
+    try:
+        count, pos = _count(body, flexible)
+        for _ in range(min(count, MOST_ENTRIES)):
+            end = _end(body, pos, flexible)
+            found, first, last = ENTRY.unpack_from(body, pos)
+            if found == key:
+                return first, last
+            pos = end
+    except UNREADABLE:
+        pass
+    return None
+
+
 def _count(body: bytes, flexible: bool) -> tuple[int, int]:
     """The number of entries, and where the first begins."""
     if not flexible:

@@ -119,7 +119,13 @@ def kept(kafka: Cluster, inside: Namespace, tmp_path_factory: pytest.TempPathFac
         wait_for(there, f"the line {event}", [klamm.process])
 
     with klamm_in_front_of(
-        bootstrap, inside.host, folder / "klamm.log", *options, ready=False, authorization=f"Bearer {TOKEN}"
+        bootstrap,
+        inside.host,
+        folder / "klamm.log",
+        *options,
+        ready=False,
+        authorization=f"Bearer {TOKEN}",
+        foreseen=["sasl_refused"],
     ) as klamm:
         klamm.wait_until_listening()
         authenticate(inside, klamm)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from klamm.decoders.framing import SIZE
+from klamm.proxy.session.unanswered import NEVER_ANSWERED
 from tests.fakes.broker import Broker, Cluster, Connection, Request, closes, resets
 from tests.fakes.client import Client
 from tests.fakes.edge import Edge, Line, cluster, edge
@@ -44,6 +47,37 @@ async def test_a_version_that_the_broker_never_answers() -> None:
         names = ("cluster", "broker", "api", "version", "client_id")
         assert [line.fields[name] for name in names] == ["kafka", "1", "Heartbeat", 0, "app"]
         assert line.fields["connection"].startswith("127.0.0.1:")
+
+
+@pytest.mark.parametrize("asks", [0, 3, 4])
+@pytest.mark.parametrize(
+    ("version", "says"),
+    [
+        (0, "it takes Heartbeat v1 to v3: the client is too old for it"),
+        (
+            4,
+            "it takes Heartbeat v1 to v3: the client goes by a setting (broker.version.fallback, "
+            "api_version), or by the versions of another broker",
+        ),
+        (3, NEVER_ANSWERED),
+    ],
+)
+@on_uvloop
+async def test_a_version_that_the_broker_has_not_offered(version: int, says: str, asks: int) -> None:
+    """`asks`: the version of ApiVersions with which another client asked before."""
+    async with cluster() as (klamm, [broker]):
+        broker.cluster.versions["Heartbeat"] = 1, 3
+        other = await klamm.client(1)
+        software = {"client_software_name": "a", "client_software_version": "1"}
+        await other.ask("ApiVersions", asks, software if asks >= 3 else {})
+        other.close()
+        broker.answers["Heartbeat"] = closes
+        client = await klamm.client(1)
+        client.send("Heartbeat", version, BEAT)
+        await over(klamm, client)
+        [line] = said(klamm)
+        asked = f"the broker closed the connection instead of answering Heartbeat v{version}: "
+        assert line.message == asked + says
 
 
 @on_uvloop

@@ -9,9 +9,11 @@ import pytest
 
 from klamm.decoders import API, decode, encode
 from klamm.decoders.headers import refuses_version
-from klamm.proxy.session.rewriting.api_versions import clamped, unsupported
+from klamm.proxy.session.connection import MOST_OFFERS
+from klamm.proxy.session.rewriting.api_versions import clamped, range_of, unsupported
 from klamm.rules.plan import bears_addresses
 from tests.fakes.messages import values_of
+from tests.proxy.traffic import ground
 
 Row = tuple[int, int, int]
 BEARING = {
@@ -52,6 +54,27 @@ def test_an_api_with_addresses_is_offered_up_to_what_klamm_knows(name: str, vers
     assert kept([(key, 0, last + 1)], version=version) == [(key, 0, last)]
     assert kept([(key, last, 32767)], version=version) == [(key, last, last)]
     assert kept([(key, last + 1, last + 2)], version=version) == []
+
+
+@pytest.mark.parametrize("version", range(5))
+def test_the_range_of_an_api_is_read_from_an_answer_however_damaged(version: int) -> None:
+    rows = [(key, key % 3, key % 3 + 5) for key in range(40)]
+    whole, random = answer(rows, version), Random(version)
+    assert [range_of(key, whole, version) for key, *_ in rows] == [(first, last) for _, first, last in rows]
+    assert range_of(99, whole, version) is None
+    for _ in range(300):
+        damaged = bytearray(whole[: random.randrange(len(whole))])
+        for _ in range(random.randrange(3) if damaged else 0):
+            damaged[random.randrange(len(damaged))] = random.randrange(256)
+        found = range_of(39, bytes(damaged), version)
+        assert found is None or len(found) == 2
+
+
+def test_versions_are_kept_of_so_many_brokers_at_most() -> None:
+    at = ground()
+    for number in range(MOST_OFFERS + 1):
+        at.offered(str(number), 0, b"")
+    assert 0 < len(at.offers) <= MOST_OFFERS
 
 
 def test_another_api_keeps_versions_that_klamm_does_not_know() -> None:

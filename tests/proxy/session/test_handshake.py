@@ -9,6 +9,7 @@ import pytest
 
 from klamm.decoders import API, encode
 from klamm.decoders.headers import request_frame
+from klamm.proxy.session.connection import WITHOUT_SASL
 from klamm.proxy.session.effects import Effect, Send, Turn
 from klamm.proxy.session.session import Session
 from tests.fakes.broker import Connection, Request
@@ -49,7 +50,8 @@ def test_a_request_behind_a_handshake_that_the_broker_refuses_is_read_as_one(
     made = [handshake(ILLEGAL_SASL_STATE, 0, mechanism), metadata(1, 1)]
     made += [handshake(ILLEGAL_SASL_STATE, 2, mechanism), metadata(3, 1)]
     outcome = play(made, cut, batch=1)
-    assert outcome.events == ()
+    refused = [(each.kind, each.message) for each in outcome.events]
+    assert refused == [("sasl_refused", f"{WITHOUT_SASL} (ILLEGAL_SASL_STATE)")]  # of equal answers once
     assert outcome.broker == b"".join(one.request for one in made)
     assert outcome.client.count(b"klamm.example") == 2 * 3  # brokers
     assert b"kafka-1.internal" not in outcome.client
