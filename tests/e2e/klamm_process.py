@@ -13,8 +13,8 @@ from typing import Any
 
 from tests.brokers.processes import Process, free_block, free_ports, wait_for
 
-# a large Fetch response, a broker that was killed
-FORESEEN = {"endpoints_blanked", "broker_unreachable", "closed_unanswered"}
+# a large Fetch response, a broker that was killed, a client with a wrong password
+FORESEEN = {"endpoints_blanked", "broker_unreachable", "closed_unanswered", "sasl_refused"}
 COMMAND = Path(sys.executable).parent / "klamm"
 
 

@@ -58,9 +58,7 @@ def capture(kafka: Cluster, inside: Namespace, tmp_path_factory: pytest.TempPath
     with_topic(kafka)
     options = "--capture", str(capture)
     bootstrap = kafka.bootstrap("SASL_PLAINTEXT")
-    with klamm_in_front_of(
-        bootstrap, inside.host, log, *options, ready=False, foreseen=["sasl_refused"]
-    ) as klamm:
+    with klamm_in_front_of(bootstrap, inside.host, log, *options, ready=False) as klamm:
         klamm.wait_until_listening()
         authenticate(inside, klamm)
         with Conversation(klamm.address) as talk:

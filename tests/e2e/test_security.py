@@ -31,9 +31,7 @@ def secured(
         for each in kafka.maps(request.param):
             options += ["--map", each]
     log = tmp_path_factory.mktemp(request.param) / "klamm.log"
-    with klamm_in_front_of(
-        kafka.bootstrap(request.param), inside.host, log, *options, ready=False, foreseen=["sasl_refused"]
-    ) as klamm:
+    with klamm_in_front_of(kafka.bootstrap(request.param), inside.host, log, *options, ready=False) as klamm:
         klamm.wait_until_listening()
         yield request.param, klamm
 

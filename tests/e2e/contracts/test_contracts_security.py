@@ -25,7 +25,7 @@ def listener(
     """klamm, without credentials, in front of a listener that wants SASL."""
     log = tmp_path_factory.mktemp("contracts-security") / "klamm.log"
     bootstrap = kafka.bootstrap("SASL_PLAINTEXT")
-    with klamm_in_front_of(bootstrap, inside.host, log, ready=False, foreseen=["sasl_refused"]) as klamm:
+    with klamm_in_front_of(bootstrap, inside.host, log, ready=False) as klamm:
         klamm.wait_until_listening()
         yield klamm.address
 
