@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from struct import Struct
 
 SIZE = Struct(">i")
+TLS_RECORD = re.compile(rb"[\x14-\x17]\x03[\0-\x04][\0-\x48]")  # type, version, length (RFC 8446)
 NOT_KAFKA = {  # the first bytes of other protocols, where a size is due
     **dict.fromkeys(
         (b"GET ", b"HEAD", b"POST", b"PUT "), "HTTP: metrics and health are at --admin or --metrics"

@@ -10,11 +10,12 @@ from typing import NamedTuple
 from klamm.captures.captured import ENDED_BY_BROKER, ENDED_BY_CLIENT, Captured, CapturedConnection
 from klamm.captures.packets.layers import PORTS, Unread
 from klamm.captures.packets.packet_files import Packet
-from klamm.captures.packets.recognising import RECORD, Guess, Kind
+from klamm.captures.packets.recognising import Guess, Kind
 from klamm.captures.packets.tcp import UNKNOWN, Assembly, Piece
 from klamm.captures.packets.tcp_segments import Segment, backward, endpoints, segment
 from klamm.captures.streams.blanking import Keeping
 from klamm.captures.streams.connection_reader import ConnectionReader
+from klamm.decoders.framing import TLS_RECORD
 from klamm.decoders.schema import Side
 
 SIZE = 4  # bytes of the size field, which frames are kept without
@@ -192,7 +193,7 @@ class Import:
                 self._is(talk, "other")
             elif piece.data:
                 talk.client = int(target not in self.ports)
-                self._is(talk, "TLS" if RECORD.match(piece.data) else "Kafka")
+                self._is(talk, "TLS" if TLS_RECORD.match(piece.data) else "Kafka")
             return
         if talk.guess is None:
             talk.guess = Guess(talk.assembly.client if talk.assembly.began else None)

@@ -12,6 +12,7 @@ from struct import Struct
 from typing import Literal
 
 from klamm.decoders import API, DecodeError, decode
+from klamm.decoders.framing import TLS_RECORD
 from klamm.decoders.headers import API_VERSIONS, REQUEST, read_request_header, request_header_version
 from klamm.decoders.sasl_tokens import GSSAPI_FIRST
 
@@ -23,7 +24,6 @@ HEADER_BYTES = 2048
 NEWEST_VERSION = 127  # of ApiVersions, that is taken for one
 CLIENT_ID = Struct(">h")  # its length, behind the rest of a header
 START = re.compile(rb"(?s)\0[\0-\x7f]..\0[\0-\x7f]\0[\0-\x7f]")  # of a request: such a size, a key, a version
-RECORD = re.compile(rb"[\x14-\x17]\x03[\0-\x04][\0-\x48]")  # of TLS: type, version, length (RFC 8446)
 
 
 def request_at(data: bytearray, at: int) -> int | None:
@@ -85,7 +85,7 @@ class Guess:
     def hear(self, way: int, data: bytes) -> Kind | None:
         """Takes the next bytes of a direction. None: more bytes are needed."""
         if not (self.began and self.received[way]):
-            self.tls = self.tls or RECORD.match(data) is not None
+            self.tls = self.tls or TLS_RECORD.match(data) is not None
         if self.began and way != self.client:
             return self._not_kafka()  # no broker speaks before a request is whole
         self.received[way] += data

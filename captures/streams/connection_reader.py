@@ -131,9 +131,7 @@ class ConnectionReader:
         """Adds it to `pending`. `number`: the exchange of the request that it was sent in place of."""
         data, start, end, size, time_ns = frame
         if data is None:
-            return self._lost(
-                "request", size, time_ns, f"{size:,} bytes of requests in which no frame begins", 0
-            )
+            return self._unread("request", size, time_ns, start)
         if (self.tokens is not None or not self.begun) and self._is_token(data, start, size):
             return self._token("request", size, time_ns)
         self.begun = True
@@ -163,9 +161,7 @@ class ConnectionReader:
         """Removes its request from `pending`."""
         data, start, end, size, time_ns = frame
         if data is None:
-            return self._lost(
-                "response", size, time_ns, f"{size:,} bytes of responses in which no frame begins", 0
-            )
+            return self._unread("response", size, time_ns, start)
         correlation_id = CORRELATION(data, start)[0] if end - start >= 4 else -1
         if pending and pending[0][0] == correlation_id:
             _, number, code, client_id = pending.popleft()
@@ -229,6 +225,10 @@ class ConnectionReader:
             time_ns, "frame", self.connection, side, correlation_id=correlation_id, size=size,
             awaits=side == "response",
         )  # fmt: skip
+
+    def _unread(self, side: Side, size: int, time_ns: int, tls: int) -> Captured:
+        what = "that are TLS, which klamm cannot read here" if tls else "in which no frame begins"
+        return self._lost(side, size, time_ns, f"{size:,} bytes of {side}s {what}", 0)
 
     def _lost(self, side: Side, size: int, time_ns: int, text: str, frames: int) -> Captured:
         return Captured(time_ns, "lost", self.connection, side, size=size, lost=frames, text=text)

@@ -1,8 +1,8 @@
 """Splits the bytes of one direction of a connection into frames.
 
 A frame is (data, start, end, size, time in ns): data[start:end] are its bytes without the size field, of
-which there are `size`; fewer where not all were kept. Bytes in which no frame is found are (None, 0, 0, how
-many, time).
+which there are `size`; fewer where not all were kept. Bytes in which no frame is found are (None, 1 if they
+begin as TLS does, 0, how many, time).
 
 What is held is bounded. Of a frame of more than 8 MiB only the first 2 KiB are kept, which hold its header;
 so too when all the readers of a capture together hold 32 MiB of frames that are not whole. Where frames
@@ -16,6 +16,7 @@ from struct import Struct
 
 from klamm.captures.streams.blanking import Keeping
 from klamm.captures.streams.resync import Search
+from klamm.decoders.framing import TLS_RECORD
 
 Framed = tuple[bytes | None, int, int, int, int]
 Find = Callable[[Search], int]
@@ -91,7 +92,8 @@ class Stream:
             (length,) = SIZE(data, pos)
             if not 0 <= length <= MOST_KEPT:
                 if not 0 <= length <= LONGEST:
-                    self.search = Search(bytearray(data[pos:]))
+                    tls = TLS_RECORD.match(data, pos) is not None
+                    self.search = Search(bytearray(data[pos:]), tls=tls)
                     return found + self._search(self.search, time_ns)
                 need = PREFIX
                 if size - pos < need:
@@ -143,7 +145,7 @@ class Stream:
             if search.pos > MOST_LOOSE:
                 search.drop()
             return []
-        before = _before(search.dropped, bytes(search.data[:first]), time_ns)
+        before = _before(search, first, time_ns)
         self.search = None
         return self._split(bytes(search.data[first:]), 0, time_ns, time_ns, before)
 
@@ -177,7 +179,7 @@ class Stream:
         while (search := self.search) is not None:
             more = self._search(search, time_ns)
             if self.search is search:
-                return found + _before(search.dropped, bytes(search.data), time_ns)
+                return found + _before(search, len(search.data), time_ns)
             found += more
         rest = len(self.take())
         return [*found, (None, 0, 0, rest, time_ns)] if rest else found
@@ -194,9 +196,10 @@ class Stream:
         return self.have, 4 + length - self.have
 
 
-def _before(dropped: int, data: bytes, time_ns: int) -> list[Framed]:
+def _before(search: Search, first: int, time_ns: int) -> list[Framed]:
     """The frames before the first one that was found, if their sizes lead to it; else none."""
-    if not dropped:
+    data = bytes(search.data[:first])
+    if not search.dropped:
         found, pos = list[Framed](), 0
         while len(data) - pos >= 8:
             (length,) = SIZE(data, pos)
@@ -206,4 +209,4 @@ def _before(dropped: int, data: bytes, time_ns: int) -> list[Framed]:
             pos += 4 + length
         if pos == len(data):
             return found
-    return [(None, 0, 0, dropped + len(data), time_ns)]
+    return [(None, int(search.tls), 0, search.dropped + len(data), time_ns)]

@@ -40,9 +40,10 @@ class Search:
     pos: int = 0
     waiting: list[int] = field(default_factory=list)
     dropped: int = 0
+    tls: bool = False  # do the bytes begin as TLS does?
 
     def copy(self) -> Search:
-        return Search(self.data[:], self.pos, [*self.waiting], self.dropped)
+        return Search(self.data[:], self.pos, [*self.waiting], self.dropped, self.tls)
 
     def drop(self) -> None:
         """Drops bytes that are not needed any more."""

@@ -310,12 +310,23 @@ def test_a_connection_ends_with_why_and_with_what_was_cut_short() -> None:
 
 
 def test_bytes_that_are_no_kafka_are_counted() -> None:
-    tls = b"\x16\x03\x01\x02\x00" + bytes(range(256)) * 2
-    rows = play([Step("request", tls), Step("response", tls)])
+    other = b"\xff\x03\x01\x02\x00" + bytes(range(256)) * 2
+    rows = play([Step("request", other), Step("response", other)])
     assert [(row.kind, row.side, row.size) for row in rows[:-1]] == [
-        ("lost", "request", len(tls)), ("lost", "response", len(tls)),
+        ("lost", "request", len(other)), ("lost", "response", len(other)),
     ]  # fmt: skip
-    assert rows[0].text == f"{len(tls)} bytes of requests in which no frame begins"
+    assert rows[0].text == f"{len(other)} bytes of requests in which no frame begins"
+
+
+@pytest.mark.parametrize("size", [517, 3 << 20])
+@pytest.mark.parametrize("cut", [1, 3, 5])
+def test_bytes_that_are_tls_are_called_so(size: int, cut: int) -> None:
+    tls, alert = b"\x16\x03\x01\x02\x00" + Random(1).randbytes(size), b"\x15\x03\x01\x00\x02\x02\x28"
+    rows = play([Step("request", tls[:cut]), Step("request", tls[cut:]), Step("response", alert)])
+    assert [row.text for row in rows[:-1]] == [
+        f"{len(tls):,} bytes of requests that are TLS, which klamm cannot read here",
+        "7 bytes of responses that are TLS, which klamm cannot read here",
+    ]
 
 
 def test_requests_that_are_never_answered_do_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:

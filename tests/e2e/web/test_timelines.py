@@ -306,13 +306,16 @@ def test_a_link_leads_to_the_lane_its_time_and_its_exchange(ground: Ground) -> N
 
 
 def test_a_view_goes_on_while_another_one_is_open(ground: Ground) -> None:
-    beat = {"group_id": "late", "generation_id": 1, "member_id": "late-one"}
+    def beat(member: str) -> object:
+        asked = {"group_id": "late", "generation_id": 1, "member_id": member}
+        return ask(ground.klamm.address, "Heartbeat", 4, asked)
+
     with opened(ground.browser, f"{ground.address}/#groups") as page:
-        expect(page.locator(".nothing")).to_be_visible()
-        expect(page.locator("#source")).to_contain_text("klamm at")
+        early = name_of(page, "early-one")
+        wait_for(lambda: beat("early-one") and early.count(), "a heartbeat in groups")  # it listens by then
         page.get_by_role("link", name="exchanges", exact=True).click()
         row = page.locator('.row[data-api="Heartbeat"]')
-        wait_for(lambda: ask(ground.klamm.address, "Heartbeat", 4, beat) and row.count(), "a heartbeat")
+        wait_for(lambda: beat("late-one") and row.count(), "a heartbeat in exchanges")
         page.get_by_role("link", name="groups", exact=True).click()
         expect(name_of(page, "late-one")).to_be_visible()
         expect(page).to_have_url(re.compile("#groups"))
