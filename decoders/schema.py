@@ -89,6 +89,7 @@ _ZERO: dict[str, Any] = {
 @dataclass(frozen=True, slots=True, eq=False)
 class Field:
     """One field: `of` holds a struct's fields, or an array's element (a kind, or the fields of a struct).
+    `only`: the mark holds only where the field of this name beside it has this value, or is not there.
 
     Equal to nothing but itself, so that caches by fields need not look into them.
     """
@@ -101,6 +102,7 @@ class Field:
     default: Any
     mark: str | None
     of: str | tuple[Field, ...]
+    only: tuple[str, int] | None = None
 
 
 _UNSET = object()
@@ -116,6 +118,7 @@ def _field(
     default: Any = _UNSET,
     mark: str | None = None,
     of: str | list[Field] = "",
+    only: tuple[str, int] | None = None,
 ) -> Field:
     if mark is not None and mark not in MARKS:
         raise ValueError(f"{name}: unknown mark {mark}")
@@ -123,7 +126,7 @@ def _field(
         default = _ZERO.get(kind, 0)
     elements = tuple(of) if isinstance(of, list) else of
     present = ALL if when is None else version_range(when)
-    return Field(kind, name, present, version_range(null), tag, default, mark, elements)
+    return Field(kind, name, present, version_range(null), tag, default, mark, elements, only)
 
 
 int8, int16, int32, int64 = (partial(_field, kind) for kind in ("int8", "int16", "int32", "int64"))
@@ -226,3 +229,16 @@ def all_fields(
 def marked(fields: tuple[Field, ...], version: int, marks: frozenset[str]) -> list[tuple[str, ...]]:
     """Paths of the fields that carry one of the marks, in wire order."""
     return [path for path, f in all_fields(fields, version) if f.mark in marks]
+
+
+def deciding(
+    fields: tuple[Field, ...], version: int, path: tuple[str, ...]
+) -> tuple[tuple[str, ...], int] | None:
+    """The field that decides whether the mark of the field at `path` holds, and its value where it does.
+    None: the mark holds always.
+    """
+    there = dict(all_fields(fields, version))
+    only = there[path].only
+    if only is None or (*path[:-1], only[0]) not in there:
+        return None
+    return (*path[:-1], only[0]), only[1]

@@ -32,6 +32,7 @@ from klamm.decoders.schema import (
     Field,
     Side,
     all_fields,
+    deciding,
     marked,
 )
 from klamm.decoders.tolerant import Found, find
@@ -87,9 +88,15 @@ class Picked:
     marks: tuple[str | None, ...]
     pick: Pick
     layout: Layout
+    deciding: dict[int, tuple[int, int]]  # of paths whose marks hold where another column has a value: both
 
     def column(self, columns: tuple[Any, ...], path: Path) -> Any:
         return columns[self.paths.index(path)] if path in self.paths else None
+
+    def means(self, place: int, columns: tuple[Any, ...]) -> bool:
+        """Does the mark of this column hold?"""
+        by = self.deciding.get(place)
+        return by is None or columns[by[0]] == by[1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,13 +290,17 @@ class Planner:
         if side == "request":
             tested = [wish.where for wish in self._listeners(api, version) if wish.where is not None]
             always += tuple(path for where in tested for path in where.paths(api, version, side))
+        deciders = {path: found for path in wanted if (found := deciding(fields, version, path)) is not None}
+        always += tuple(path for path, _ in deciders.values())
         wanted += [path for path in dict.fromkeys(always) if path in there and path not in wanted]
         if not wanted:
             return None
         layout = Layout(api.name, version, side, version in api.flexible, fields)
         paths = tuple(wanted)
         most = MOST_ELEMENTS if side == "request" else None
-        return Picked(paths, tuple(there[path].mark for path in paths), pick(layout, paths, most), layout)
+        of_paths = tuple(there[path].mark for path in paths)
+        places = {paths.index(path): (paths.index(by), value) for path, (by, value) in deciders.items()}
+        return Picked(paths, of_paths, pick(layout, paths, most), layout, places)
 
 
 def bears_addresses(api: Api) -> bool:
@@ -350,7 +361,12 @@ def flat(column: Any) -> Sequence[Any]:
 
 def values(picked: Picked, columns: tuple[Any, ...], mark: str) -> Iterator[Any]:
     """All values of the fields with this mark, in wire order for each field."""
-    return (value for i, m in enumerate(picked.marks) if m == mark for value in flat(columns[i]))
+    return (
+        value
+        for i, m in enumerate(picked.marks)
+        if m == mark and picked.means(i, columns)
+        for value in flat(columns[i])
+    )
 
 
 def errors(picked: Picked, columns: tuple[Any, ...]) -> Iterator[tuple[Any, int]]:

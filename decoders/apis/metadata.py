@@ -3,6 +3,7 @@
 from klamm.decoders.schema import (
     CLIENT_TEXT,
     ERROR,
+    GROUP,
     HOST,
     NODE_ID,
     PARTITION,
@@ -80,13 +81,14 @@ METADATA = api(
     ],
 )
 
-# A key is a group, a transactional id or a share key, as key_type says: so it has no mark.
+OF_A_GROUP = ("key_type", 0)  # else a key is a transactional id or a share key
+
 FIND_COORDINATOR = api(
     10, "FindCoordinator", versions="0-6", flexible="3+", aliases=("GroupCoordinator", "ConsumerMetadata"),
     request=[
-        string("key", "0-3"),
+        string("key", "0-3", mark=GROUP, only=OF_A_GROUP),
         int8("key_type", "1+"),
-        array("coordinator_keys", "4+", of="string"),
+        array("coordinator_keys", "4+", of="string", mark=GROUP, only=OF_A_GROUP),
     ],
     response=[
         int32("throttle_time_ms", "1+"),

@@ -12,7 +12,7 @@ from klamm.decoders import layout
 from klamm.decoders.compile import Path
 from klamm.decoders.schema import Side
 from klamm.pipeline.bodies import variants
-from klamm.pipeline.bodies.naming import marks_of
+from klamm.pipeline.bodies.naming import wanted_of
 from klamm.pipeline.bodies.naming_columns import TYPES, names, with_names
 from klamm.pipeline.bodies.one_by_one import NAMED, Bodies, as_text, rows_of
 from klamm.pipeline.bodies.swept_frames import SweptFrames, swept_frames
@@ -78,7 +78,7 @@ class Decoding:
         return found
 
     def _paths(self, key: int, version: int, side: Side) -> Collection[Path] | None:
-        return None if self._has_variants else marks_of(key, version, side)
+        return None if self._has_variants else wanted_of(key, version, side)
 
 
 def array(values: list[Any], kind: pa.DataType) -> pa.Array:

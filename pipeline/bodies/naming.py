@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, partial
 from itertools import chain, repeat
 from typing import Any, NamedTuple
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from klamm.decoders import layout
 from klamm.decoders.compile import Path, pick
 from klamm.decoders.error_codes import error_name
-from klamm.decoders.schema import ERROR, GROUP, TOPIC, TOPIC_ID, Side, all_fields
+from klamm.decoders.schema import ERROR, GROUP, TOPIC, TOPIC_ID, Side, all_fields, deciding
 from klamm.decoders.text import valid_text
 from klamm.rules.json_form import uuid_text
 from klamm.rules.parts import NIL, UNASKED
@@ -50,15 +50,20 @@ def naming(key: int, version: int, side: Side) -> Callable[[bytes], Named]:
     marks = marks_of(key, version, side)
     if not marks:
         return lambda body: NOTHING
-    picked, places = pick(layout(key, version, side), tuple(marks)), _places(marks)
-    in_topics, in_ids, in_groups, in_errors = places
+    paths = wanted_of(key, version, side)
+    only = {
+        paths.index(path): (paths.index(by), value)
+        for path, (by, value) in deciders_of(key, version, side).items()
+    }
+    picked = pick(layout(key, version, side), tuple(paths))
+    in_topics, in_ids, in_groups, in_errors = _places(marks)
 
     def named(body: bytes) -> Named:
         columns = picked(body, 0, len(body))
         return Named(
             _topics(columns, in_topics) if in_topics else (),
             _ids(columns, in_ids) if in_ids else (),
-            _groups(columns, in_groups) if in_groups else (),
+            _groups(columns, in_groups, only) if in_groups else (),
             _codes(columns, in_errors) if in_errors else (),
         )
 
@@ -75,6 +80,21 @@ def marks_of(key: int, version: int, side: Side) -> dict[Path, tuple[str, int]]:
         if f.mark in MARKS and (f.mark != ERROR or side == "response") and not UNASKED.intersection(path):
             found[path] = f.mark, depths[path]
     return found
+
+
+def deciders_of(key: int, version: int, side: Side) -> dict[Path, tuple[Path, int]]:
+    """Of fields that name something only where another field has a value: that field, and the value."""
+    found = (
+        (path, deciding(layout(key, version, side).fields, version, path))
+        for path in marks_of(key, version, side)
+    )
+    return {path: by for path, by in found if by is not None}
+
+
+def wanted_of(key: int, version: int, side: Side) -> list[Path]:
+    """The fields to read for the names, those of `marks_of` first."""
+    by = (path for path, _ in deciders_of(key, version, side).values())
+    return list(dict.fromkeys([*marks_of(key, version, side), *by]))
 
 
 def _places(marks: dict[Path, tuple[str, int]]) -> _Places:
@@ -107,8 +127,10 @@ def _topics(columns: tuple[Any, ...], taken: Taken) -> list[str]:
     return _once([name for at, flat in taken for name in flat(columns[at]) if name])
 
 
-def _groups(columns: tuple[Any, ...], taken: Taken) -> list[str]:
-    return _once([name for at, flat in taken for name in flat(columns[at])])
+def _groups(columns: tuple[Any, ...], taken: Taken, only: Mapping[int, tuple[int, int]]) -> list[str]:
+    """`only`: of a column that names groups only where another one has a value: the other one, the value."""
+    there = [(at, flat) for at, flat in taken if at not in only or columns[only[at][0]] == only[at][1]]
+    return _once([name for at, flat in there for name in flat(columns[at])])
 
 
 def _once(names: list[str]) -> list[str]:

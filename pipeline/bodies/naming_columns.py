@@ -8,9 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from klamm.decoders.compile import Path
 from klamm.decoders.schema import ERROR, GROUP, TOPIC, TOPIC_ID
 from klamm.pipeline.bodies.arrays import Bytes, Flags, Numbers
-from klamm.pipeline.bodies.naming import MARKS, marks_of
+from klamm.pipeline.bodies.naming import MARKS, deciders_of, marks_of
 from klamm.pipeline.bodies.sweeping import EMPTY, Column, one_of, texts_at, where
 from klamm.pipeline.bodies.swept_frames import SweptFrames
 from klamm.rules.json_form import uuid_text
@@ -51,12 +52,24 @@ def names(frames: SweptFrames) -> Columns:
     columns = {
         "topics": [where(at[path], at[path].values > 0) for path in of_mark[TOPIC]],
         "topic_ids": [_unnamed(data, at[path], beside.get(path[:-1])) for path in of_mark[TOPIC_ID]],
-        "groups": [where(at[path], at[path].values >= 0) for path in of_mark[GROUP]],
+        "groups": [_groups(frames, path, at[path]) for path in of_mark[GROUP]],
     }
     texts = {name: _texts(data, some, odd, READ[name]) for name, some in columns.items()}
     found = {name: _lists(*some, ~odd) for name, some in texts.items()}
     none = pa.array(np.zeros(np.count_nonzero(~odd) + 1, np.int32))
     return found | {"errors": pa.ListArray.from_arrays(none, pa.array([], TYPES["errors"].value_type))}
+
+
+def _groups(frames: SweptFrames, path: Path, names: Column) -> Column:
+    """The names that are not null, of the bodies in which they are groups."""
+    there = names.values >= 0
+    if path in (deciders := deciders_of(*frames.key)):
+        by, wanted = deciders[path]
+        column = frames.swept.values.get(by, EMPTY)
+        groups = np.zeros(len(frames.swept.odd), np.bool_)
+        groups[column.of[column.values == wanted]] = True
+        there &= groups[names.of]
+    return where(names, there)
 
 
 def _unnamed(data: Bytes, ids: Column, names: Column | None) -> Column:

@@ -37,7 +37,7 @@ def any_of(
     if not beside:
         return unknown
     walks = (_Walk(body, fields, names, node, marks, term, unknown) for marks in beside.values())
-    text = disjunction(walk.over(0, None) for walk in walks)
+    text = disjunction(walk.whole() for walk in walks)
     if body.source == 1:
         return f"(CASE WHEN {fields.column} IS NULL THEN {unknown} ELSE {text} END)"
     return text
@@ -58,6 +58,15 @@ class _Walk:
     ) -> None:
         self.body, self.fields, self.names, self.node = body, fields, names, node
         self.marks, self.term, self.unknown = marks, term, unknown
+
+    def whole(self) -> str:
+        """The expression, false where the mark does not hold."""
+        by = self.marks[0].by
+        if by is None:
+            return self.over(0, None)
+        path, wanted = by
+        value = self.fields.value(Place(self.body.source, path, "number", ()), None)
+        return f"(CASE WHEN {value.text} = {wanted} THEN {self.over(0, None)} ELSE {FALSE} END)"
 
     def over(self, start: int, within: Variable | None) -> str:
         """The expression from a place on the path on, within the arrays that variables stand for."""

@@ -106,7 +106,7 @@ class Node:
 
 
 def part_name(f: Field) -> str | None:
-    return PART_MARKS.get(f.mark or "") or PART_NAMES.get(f.name)
+    return (PART_MARKS.get(f.mark or "") if f.only is None else None) or PART_NAMES.get(f.name)
 
 
 def names_of(fields: Fields) -> Names:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from klamm.decoders import layout
 from klamm.decoders.compile import UNREADABLE, Path, Pick, pick
-from klamm.decoders.schema import SECRET, Api, Field, Side, all_fields, default_of, members, present
+from klamm.decoders.schema import SECRET, Api, Field, Side, all_fields, deciding, default_of, members, present
 from klamm.rules.expressions.failure import Absent, ExpressionError
 from klamm.rules.expressions.kinds import OF_FIELDS, SAID, Kind
 from klamm.rules.expressions.logic import Get
@@ -78,12 +78,15 @@ class Place(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """A field with a mark: how many arrays are on the way to its values, and whether it is one itself."""
+    """A field with a mark: how many arrays are on the way to its values, and whether it is one itself. `by`:
+    the mark holds only where this other field has this value.
+    """
 
     path: Path
     arrays: int
     default: Any
     is_array: bool
+    by: tuple[Path, int] | None = None
 
 
 class Body:
@@ -192,13 +195,15 @@ class Body:
 
     def marked(self, mark: str) -> list[Mark]:
         """The fields of this mark in this version."""
-        fields = dict(all_fields(self.api.fields(self.side), self.version))
+        of = self.api.fields(self.side)
+        fields = dict(all_fields(of, self.version))
         found = []
         for path, f in fields.items():
             if f.mark == mark:
                 on_the_way = [fields[path[:n]].kind == "array" for n in range(1, len(path) + 1)]
                 default = default_of(f, self.version) if f.tag is not None else None
-                found.append(Mark(path, sum(on_the_way), default, on_the_way[-1]))
+                by = deciding(of, self.version, path)
+                found.append(Mark(path, sum(on_the_way), default, on_the_way[-1], by))
         return found
 
     def ever(self, mark: str) -> bool:

@@ -24,6 +24,7 @@ def values(bodies: Sequence[Body], name: str, at: int) -> Callable[[Looking], li
     if body is None or (name == "error" and body.side == "request"):
         raise Absent(f"{bodies[0].api.name} {bodies[0].side}s name no {name}", at)
     columns: dict[Path, list[tuple[Get, int, Any]]] = {}
+    deciding: dict[Path, tuple[Get, int]] = {}
     for each in marks:
         for found in body.marked(each):
             if found.path[0] not in UNASKED:
@@ -31,6 +32,8 @@ def values(bodies: Sequence[Body], name: str, at: int) -> Callable[[Looking], li
                 beside = found.path if alone else found.path[:-1]  # a name and an id of one struct
                 get = body.column(found.path)
                 columns.setdefault(beside, []).append((get, found.arrays, found.default))
+                if found.by is not None:
+                    deciding[beside] = body.column(found.by[0]), found.by[1]
 
     def made(looking: Looking) -> list[Any]:
         found = looking.named.get(name)
@@ -42,7 +45,9 @@ def values(bodies: Sequence[Body], name: str, at: int) -> Callable[[Looking], li
         if body.source == 1 and looking.frame.request is None:
             return [None]
         found: list[Any] = []
-        for pair in columns.values():
+        for beside, pair in columns.items():
+            if beside in deciding and deciding[beside][0](looking) != deciding[beside][1]:
+                continue
             told = [looking.listed(spread(get(looking), arrays, default)) for get, arrays, default in pair]
             for each in zip(*told, strict=True):
                 found += _one(each, looking)

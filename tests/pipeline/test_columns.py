@@ -52,6 +52,8 @@ WRITTEN = [
     "any(p.records is None or len(p.records) < 3 for t in topic_data for p in t.partition_data)",
     "request.acks == -1 and any(len(r.error_message) == 2 for t in responses for r in t.partition_responses)",
     "request.transactional_id is not None and request.timeout_ms > throttle_time_ms",
+    "api == FindCoordinator and group != 'k'",
+    "group is None or group > 'b'",
     "transactional_id > topic or lower(topic) < lower(transactional_id)",
     "api == 'OffsetFetch' and 'k' in group and len(topic) != 2",
 ]

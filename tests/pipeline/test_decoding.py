@@ -12,7 +12,7 @@ from pyspark.sql.types import VariantVal
 from klamm.captures.captured import Blanks
 from klamm.captures.frames import header_version
 from klamm.captures.storage.segments import COLUMNS, schema
-from klamm.decoders import API
+from klamm.decoders import API, encode, layout
 from klamm.decoders.compile import locate
 from klamm.decoders.interpret import Layout, write
 from klamm.decoders.schema import ERROR, RECORDS, Api, marked
@@ -92,6 +92,26 @@ def message(of: Layout, random: Random, alike: bool) -> bytes:
 
 
 @pytest.mark.sampled(70)
+@pytest.mark.parametrize("version", range(7))
+@pytest.mark.parametrize("few", [1, 8])
+def test_a_key_is_a_group_where_its_type_says_so(
+    version: int, few: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sweeping, "FEW", few)
+    of, rows, groups = layout("FindCoordinator", version, "request"), list[Row](), list[list[str]]()
+    for number in range(12):
+        keys = [f"key-{number}", f"other-{number}"] if version >= 4 else [f"key-{number}"]
+        kind = number % 3 if version else 0
+        values = {"key": keys[0], "coordinator_keys": keys, "key_type": kind}
+        there = {name: values[name] for name, _ in ((f.name, f) for f in of.fields if version in f.versions)}
+        body = encode(there, "FindCoordinator", version, "request")
+        rows.append((of, API["FindCoordinator"].key, head(of, 10) + body, ()))
+        groups.append(keys if kind == 0 else [])
+    batch = frames(rows)
+    for read in (swept, one_by_one):
+        assert read(batch, NAMED)["groups"] == groups
+
+
 @pytest.mark.parametrize(("what", "few"), [("names", 1), ("names", 8), ("both", 1)])
 @every_api
 def test_what_is_told_is_what_the_reader_of_single_bodies_tells(
