@@ -13,7 +13,7 @@ A null is None. A string that is not UTF-8 keeps its bytes as lone surrogates (P
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, NamedTuple
@@ -232,12 +232,11 @@ def marked(fields: tuple[Field, ...], version: int, marks: frozenset[str]) -> li
 
 
 def deciding(
-    fields: tuple[Field, ...], version: int, path: tuple[str, ...]
+    there: Mapping[tuple[str, ...], Field], path: tuple[str, ...]
 ) -> tuple[tuple[str, ...], int] | None:
     """The field that decides whether the mark of the field at `path` holds, and its value where it does.
-    None: the mark holds always.
+    None: the mark holds always. `there`: all fields of a version, as of `all_fields`.
     """
-    there = dict(all_fields(fields, version))
     only = there[path].only
     if only is None or (*path[:-1], only[0]) not in there:
         return None

@@ -290,7 +290,7 @@ class Planner:
         if side == "request":
             tested = [wish.where for wish in self._listeners(api, version) if wish.where is not None]
             always += tuple(path for where in tested for path in where.paths(api, version, side))
-        deciders = {path: found for path in wanted if (found := deciding(fields, version, path)) is not None}
+        deciders = {path: found for path in wanted if (found := deciding(there, path)) is not None}
         always += tuple(path for path, _ in deciders.values())
         wanted += [path for path in dict.fromkeys(always) if path in there and path not in wanted]
         if not wanted:

@@ -82,12 +82,11 @@ def marks_of(key: int, version: int, side: Side) -> dict[Path, tuple[str, int]]:
     return found
 
 
+@cache
 def deciders_of(key: int, version: int, side: Side) -> dict[Path, tuple[Path, int]]:
     """Of fields that name something only where another field has a value: that field, and the value."""
-    found = (
-        (path, deciding(layout(key, version, side).fields, version, path))
-        for path in marks_of(key, version, side)
-    )
+    there = dict(all_fields(layout(key, version, side).fields, version))
+    found = ((path, deciding(there, path)) for path in marks_of(key, version, side))
     return {path: by for path, by in found if by is not None}
 
 

@@ -195,14 +195,13 @@ class Body:
 
     def marked(self, mark: str) -> list[Mark]:
         """The fields of this mark in this version."""
-        of = self.api.fields(self.side)
-        fields = dict(all_fields(of, self.version))
+        fields = dict(all_fields(self.api.fields(self.side), self.version))
         found = []
         for path, f in fields.items():
             if f.mark == mark:
                 on_the_way = [fields[path[:n]].kind == "array" for n in range(1, len(path) + 1)]
                 default = default_of(f, self.version) if f.tag is not None else None
-                by = deciding(of, self.version, path)
+                by = deciding(fields, path)
                 found.append(Mark(path, sum(on_the_way), default, on_the_way[-1], by))
         return found
 

@@ -50,7 +50,8 @@ class Selectors:
     partition: tuple[Number, ...] = ()
     """Partitions."""
     group: tuple[NamePattern, ...] = ()
-    """Groups; also the key of FindCoordinator where it is one. Of APIs that carry none, that of the client."""
+    """Groups; also the key of FindCoordinator where it is one. Of APIs that carry none, that of the client.
+    """
     client: tuple[NamePattern, ...] = ()
     """Client ids, client instance ids, or addresses of clients without a port; of connections as they open,
     addresses only.
