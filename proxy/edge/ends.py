@@ -74,7 +74,7 @@ class End:
         self.reads = 0
         self.taken = 0  # bytes since other connections had their turn
         self.owes = False  # the read before took very much: the next one waits for its turn
-        self.late = b""  # it waits for its turn
+        self.late = b""  # the bytes that wait for their turn
         self.tap: Tap | None = None
         self.ended = False  # this end has sent its last byte
         self.eof_sent = False  # this end has been told that the other has sent its last byte
@@ -139,13 +139,15 @@ class End:
         """Take these bytes when other connections have had their turn: what comes like the frame before may
         take as much, and as many ends as there are would take it in one pass of the loop.
         """
-        self.owes, self.late = False, data
-        self.pause("late")
-        self.link.later(self.take_late)
+        if not self.late:
+            self.pause("late")
+            self.link.later(self.take_late)
+        self.late += data
 
     def take_late(self) -> None:
         data, self.late = self.late, b""
         if data and not self.gone:
+            self.owes = False
             self.resume("late")
             self.data_received(data)
 

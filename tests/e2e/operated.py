@@ -21,9 +21,11 @@ from klamm.decoders.headers import request_frame
 from tests.brokers.kraft import Cluster
 from tests.brokers.processes import Process, free_block, free_ports, wait_for
 from tests.e2e.klamm_process import COMMAND, Klamm
+from tests.fakes import tls
 
 TOPIC, QUIET = "watched", "quiet"  # the second has no records
 USER, PASSWORD = "shop", "planted-password-of-shop"
+SOON_DAYS = 3  # until klamm's certificate expires
 PAUSE_S = 0.1  # of a client, before it goes on
 RULES = "rules:\n  - {name: refuse, api: Produce, client: faulty, error: NOT_LEADER_OR_FOLLOWER}\n"
 COMMON: dict[str, Any] = {
@@ -35,10 +37,12 @@ COMMON: dict[str, Any] = {
 
 
 class Operated:
-    """`klamm` has the clusters `open` and `guarded`, which are one; clients of the second authenticate."""
+    """`klamm` has the clusters `open` and `guarded`, which are one; clients of the second authenticate, over
+    TLS. `certificate` is klamm's, and its own authority.
+    """
 
-    def __init__(self, klamm: Klamm, guarded: str) -> None:
-        self.klamm, self.guarded = klamm, guarded
+    def __init__(self, klamm: Klamm, guarded: str, certificate: Path) -> None:
+        self.klamm, self.guarded, self.certificate = klamm, guarded, certificate
         self.end = threading.Event()
         self.failures: list[Exception] = []
         works = (
@@ -103,7 +107,8 @@ class Operated:
         """A client of the guarded cluster, whose password may be wrong."""
         own = {
             "client.id": "member",
-            "security.protocol": "SASL_PLAINTEXT",
+            "security.protocol": "SASL_SSL",
+            "ssl.ca.location": str(self.certificate),
             "sasl.mechanism": "SCRAM-SHA-256",
             "sasl.username": USER,
             "sasl.password": password,
@@ -151,10 +156,13 @@ def listed(client: Producer, topic: str) -> None:
 
 @contextmanager
 def operated(cluster: Cluster, folder: Path) -> Iterator[Operated]:
-    """klamm with rules, a capture, an audit log, and traces that nobody takes."""
+    """klamm with rules, a capture, an audit log, a certificate that expires soon, and traces that nobody
+    takes.
+    """
     command = [str(COMMAND), "users", "set", str(folder / "users"), USER]
     subprocess.run(command, input=f"{PASSWORD}\n", text=True, check=True, timeout=60)
     (folder / "rules.yaml").write_text(RULES)
+    tls.of_days(folder, (-1, SOON_DAYS))
     admin, first, guarded = f"127.0.0.1:{free_ports()}", free_block(), free_block()
     sasl = {"mechanisms": ["SCRAM-SHA-256"], "users": "users"}
     clusters = [
@@ -164,6 +172,7 @@ def operated(cluster: Cluster, folder: Path) -> Iterator[Operated]:
             "bootstrap": cluster.bootstrap(),
             "listen": f"127.0.0.1:{guarded}-{guarded + 99}",
             "listen_sasl": sasl,
+            "listen_tls": {"cert": "broker.pem"},
         },
     ]
     settings = {
@@ -181,7 +190,7 @@ def operated(cluster: Cluster, folder: Path) -> Iterator[Operated]:
         klamm = Klamm(process, "127.0.0.1", first, admin)
         wait_for(klamm.ready, "klamm", [process])
         Admin(admin).add_rule({"name": "forgotten", "api": "Heartbeat", "delay": "1ms", "for": "forever"})
-        running = Operated(klamm, f"127.0.0.1:{guarded}")
+        running = Operated(klamm, f"127.0.0.1:{guarded}", folder / "broker.pem")
         try:
             for thread in running.threads:
                 thread.start()

@@ -49,13 +49,20 @@ NOTHING = {
 KIND_OF_BROKERS = "KlammFramesNotPassed"
 TOLD = {  # what is going on here, so that an operator hears of it
     "KlammBrokerUnreachable",
+    "KlammCertificateExpires",
     "KlammClientErrors",
     "KlammConnectionsRefused",
     "KlammFramesNotDecoded",
     "KlammRuleForgotten",
     "KlammTracesDropped",
 }
-UNTOLD = {"KlammFilesNearlyUsedUp", "KlammFramesNotPassed", "KlammSettingsRejected", "KlammWorkerDied"}
+UNTOLD = {
+    "KlammCertificateExpired",
+    "KlammFilesNearlyUsedUp",
+    "KlammFramesNotPassed",
+    "KlammSettingsRejected",
+    "KlammWorkerDied",
+}
 
 
 @pytest.fixture(scope="module")

@@ -9,6 +9,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from klamm.decoders import API, encode
+from klamm.decoders.headers import request_frame
 from klamm.proxy.edge.rounds import PASS_NS, Rounds
 from klamm.proxy.session.turns import OVERDRAWN, Crowd, Turns
 from tests.fakes.client import Client
@@ -20,6 +22,7 @@ ON_REQUEST = f'  - {{api: Metadata, side: request, where: "{WHERE}", error: LEAD
 ON_ANSWER = f'  - {{api: Metadata, side: response, where: "{WHERE}", error: LEADER_NOT_AVAILABLE}}'
 MANY = {"topics": [{"name": f"topic-{number}"} for number in range(200)]}
 BEAT = {"group_id": "g", "member_id": "m"}
+BODY = encode(BEAT, "Heartbeat", 4, "request")
 
 
 class Waiting:
@@ -70,6 +73,19 @@ async def test_a_connection_that_sends_no_more_heavy_frames_waits_once() -> None
         for _ in range(3):
             await client.ask("Heartbeat", 4, BEAT)
         assert not waiting.turns
+
+
+@on_uvloop
+async def test_bytes_that_come_while_others_wait_go_on_behind_them() -> None:
+    async with heavy(ON_REQUEST) as (klamm, waiting, client):
+        (link,) = await klamm.links(1)
+        beats = [request_frame(API["Heartbeat"], 4, number, "app", BODY) for number in (7, 8)]
+        for frame in (beats[0][:5], beats[0][5:] + beats[1]):
+            link.client.data_received(frame)  # as TLS may do though it was asked to pause
+        assert len(waiting.turns) == 1
+        waiting.next()
+        for number in (7, 8):
+            assert int.from_bytes((await client.frame())[4:8], "big") == number
 
 
 @on_uvloop
