@@ -100,7 +100,7 @@ def _words(f: Field, api: Api) -> Iterator[str]:
     if f.default is None and f.kind != "records":
         yield "= null"
     if f.mark:
-        yield f.mark
+        yield f.mark if f.only is None else f"{f.mark} where {f.only[0]} is {f.only[1]}"
 
 
 def _covers(null: Versions, versions: Versions, api: Api) -> bool:

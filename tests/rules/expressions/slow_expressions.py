@@ -196,6 +196,8 @@ def marked_values(
     for f in fields:
         if version not in f.versions or f.name == "forgotten_topics_data":
             continue
+        if f.only is not None and values.get(*f.only) != f.only[1]:
+            continue  # it says something else
         value = values[f.name]
         if f.kind == "array" and any(True for _ in marked((f,), version, marks)):
             if value is None:
