@@ -135,7 +135,7 @@ class _Sweeping:
         for f in fields:
             pos = self._field(f, (f.name,), lanes, pos)
         if wants_tags:
-            pos = self._tags(True, lanes, pos)
+            pos = self._tags(True, [], lanes, pos)
         self.odd |= pos > self._bodies.ends
 
     def _is_asked(self, path: Path) -> bool:
@@ -171,17 +171,22 @@ class _Sweeping:
         for f in in_place:
             pos = self._field(f, (*path, f.name), lanes, pos)
         if self._layout.flexible:
-            pos = self._tags(self._wants_tags(path, tagged), lanes, pos)
+            known = [f.tag for f in tagged if f.tag is not None]
+            pos = self._tags(self._wants_tags(path, tagged), known, lanes, pos)
         return pos
 
-    def _tags(self, wanted: bool, lanes: Numbers, pos: Numbers) -> Numbers:
-        """Skips tagged fields; if one of them may be `wanted`, bodies that have any become odd."""
+    def _tags(self, wanted: bool, known: list[int], lanes: Numbers, pos: Numbers) -> Numbers:
+        """Skips tagged fields by their sizes. Bodies with a known one become odd, since Kafka does not heed
+        its size; if one of them may be `wanted`, so do those that have any.
+        """
         count, pos = self._uvarint(lanes, pos)
         count = self._possible(count, lanes, pos)
         at, nth = np.flatnonzero(count), 0
         while len(at) >= FEW and not wanted:
             of, here = lanes[at], pos[at]
-            _, here = self._uvarint(of, here)
+            tag, here = self._uvarint(of, here)
+            if known:
+                self.odd[of[np.isin(tag, known)]] = True
             size, here = self._uvarint(of, here)
             pos[at] = here + size
             nth += 1
