@@ -4,6 +4,7 @@ know. Every byte but those of the entries concerned stays as it came, whether th
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from struct import Struct
 
 from klamm.decoders import API, encode
@@ -34,24 +35,17 @@ def clamped(body: bytes, asked: int, allow_unknown: bool) -> bytes:
         count, pos = _count(body, flexible)
     except UNREADABLE:
         return body
-    if count > MOST_ENTRIES:
-        return body
     kept, removed, start, begin = [], 0, pos, pos
-    for _ in range(count):
-        try:
-            end = _end(body, pos, flexible)
-        except UNREADABLE:
-            break
-        key, first, last = ENTRY.unpack_from(body, pos)
+    for at, end in _entries(body, pos, count, flexible):
+        key, first, last = ENTRY.unpack_from(body, at)
         newest = _newest(key, first, last, allow_unknown)
         if newest != last:
-            kept.append(body[begin:pos])
+            kept.append(body[begin:at])
             if newest == ABSENT:
                 removed += 1
             else:
-                kept += [body[pos : pos + 4], VERSION.pack(newest), body[pos + ENTRY.size : end]]
+                kept += [body[at : at + 4], VERSION.pack(newest), body[at + ENTRY.size : end]]
             begin = end
-        pos = end
     if not kept:
         return body
     left = count - removed
@@ -66,14 +60,12 @@ def range_of(key: int, body: bytes, asked: int) -> tuple[int, int] | None:
     flexible = asked in API[API_VERSIONS].flexible
     try:
         count, pos = _count(body, flexible)
-        for _ in range(min(count, MOST_ENTRIES)):
-            end = _end(body, pos, flexible)
-            found, first, last = ENTRY.unpack_from(body, pos)
-            if found == key:
-                return first, last
-            pos = end
     except UNREADABLE:
-        pass
+        return None
+    for at, _ in _entries(body, pos, count, flexible):
+        found, first, last = ENTRY.unpack_from(body, at)
+        if found == key:
+            return first, last
     return None
 
 
@@ -84,6 +76,17 @@ def _count(body: bytes, flexible: bool) -> tuple[int, int]:
         return count, ENTRIES + COUNT.size
     count, pos = uvarint_at(body, ENTRIES)
     return count - 1, pos
+
+
+def _entries(body: bytes, pos: int, count: int, flexible: bool) -> Iterator[tuple[int, int]]:
+    """The begin and the end of each entry before the first that does not decode."""
+    for _ in range(count if count <= MOST_ENTRIES else 0):
+        try:
+            end = _end(body, pos, flexible)
+        except UNREADABLE:
+            return
+        yield pos, end
+        pos = end
 
 
 def _end(body: bytes, pos: int, flexible: bool) -> int:
