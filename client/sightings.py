@@ -80,6 +80,7 @@ def line(exchange: Exchange) -> str:
         f"{exchange.client_id or '(no client id)'} -> broker {exchange.broker}",
         topics,
         exchange.group and f"group {exchange.group}",
+        exchange.transactional_id and f"transactional id {exchange.transactional_id}",
         errors or "ok",
         latency,
         exchange.origin == "klamm" and "answered by klamm",

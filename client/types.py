@@ -182,6 +182,7 @@ class Exchange(Struct, frozen=True, omit_defaults=True):
     correlation_id: int | None = None
     topics: dict[str, list[int]] = field(default_factory=dict)
     group: str | None = None
+    transactional_id: str | None = None
     principal: str | None = None
     errors: dict[str, int] = field(default_factory=dict)
     undecodable: dict[str, str] = field(default_factory=dict)

@@ -23,9 +23,11 @@ Side = Literal["request", "response"]
 # Marks: the meaning of a field, whatever its name. Rewriting, redaction, faults and metrics use them.
 NODE_ID, HOST, PORT = "NODE_ID", "HOST", "PORT"  # of an endpoint that clients may connect to
 TOPIC, TOPIC_ID, PARTITION, GROUP, ERROR = "TOPIC", "TOPIC_ID", "PARTITION", "GROUP", "ERROR"
+TRANSACTIONAL_ID = "TRANSACTIONAL_ID"
 SECRET, RECORDS, TELEMETRY, CLIENT_TEXT = "SECRET", "RECORDS", "TELEMETRY", "CLIENT_TEXT"
 MARKS = frozenset(
-    {NODE_ID, HOST, PORT, TOPIC, TOPIC_ID, PARTITION, GROUP, ERROR, SECRET, RECORDS, TELEMETRY, CLIENT_TEXT}
+    {NODE_ID, HOST, PORT, TOPIC, TOPIC_ID, PARTITION, GROUP, TRANSACTIONAL_ID, ERROR}
+    | {SECRET, RECORDS, TELEMETRY, CLIENT_TEXT}
 )
 
 NEWEST = 32767  # versions are an int16
@@ -229,6 +231,11 @@ def all_fields(
 def marked(fields: tuple[Field, ...], version: int, marks: frozenset[str]) -> list[tuple[str, ...]]:
     """Paths of the fields that carry one of the marks, in wire order."""
     return [path for path, f in all_fields(fields, version) if f.mark in marks]
+
+
+def means(f: Field, values: Mapping[str, Any]) -> bool:
+    """Whether the field's mark holds in a struct of these values."""
+    return f.only is None or values.get(f.only[0], f.only[1]) == f.only[1]
 
 
 def deciding(

@@ -6,14 +6,24 @@ from collections.abc import Hashable, Iterator
 from functools import cache
 from typing import Any
 
-from klamm.decoders.schema import GROUP, PARTITION, TOPIC, TOPIC_ID, Field, all_fields, members, present
+from klamm.decoders.schema import (
+    GROUP,
+    PARTITION,
+    TOPIC,
+    TOPIC_ID,
+    Field,
+    all_fields,
+    means,
+    members,
+    present,
+)
 from klamm.decoders.text import TopicName
 from klamm.rules.frame import Part
 
 MARKS = {TOPIC: "topic", TOPIC_ID: "topic_id", PARTITION: "partition", GROUP: "group"}
 UNASKED = frozenset({"forgotten_topics_data"})
 NIL = bytes(16)
-Told = tuple[str, str, tuple[str, int] | None]  # a field, its name in a Part, and Field.only
+Told = tuple[Field, str]  # a field, and its name in a Part
 
 
 def parts(
@@ -39,19 +49,13 @@ def names_all(fields: tuple[Field, ...], version: int, values: dict[str, Any]) -
 
 def _struct(fields: tuple[Field, ...], version: int, values: dict[str, Any], about: Part) -> Iterator[Part]:
     told, below = _telling(fields, version)
-    said = {
-        name: values[field]
-        for field, name, only in told
-        if values.get(field) is not None and (only is None or values.get(only[0], only[1]) == only[1])
-    }
+    said = {name: values[f.name] for f, name in told if values.get(f.name) is not None and means(f, values)}
     if said:
         about = {**about, **said}
     covered = False  # by a part below: one that names another topic does not stand for this one
     for f in below:
         value = values.get(f.name)
-        if f.only is not None and f.mark in MARKS and values.get(f.only[0], f.only[1]) != f.only[1]:
-            continue
-        if value is not None:
+        if value is not None and means(f, values):
             for part in _below(f, version, value, about):
                 covered = covered or all(part.get(name) == each for name, each in said.items())
                 yield part
@@ -64,7 +68,7 @@ def _telling(fields: tuple[Field, ...], version: int) -> tuple[tuple[Told, ...],
     """Of a struct: its fields with marks, and the fields with such fields in them."""
     in_place, tagged = present(fields, version)
     asked = [f for f in [*in_place, *tagged] if f.name not in UNASKED]
-    told = tuple((f.name, MARKS[f.mark], f.only) for f in asked if f.mark in MARKS and f.kind != "array")
+    told = tuple((f, MARKS[f.mark]) for f in asked if f.mark in MARKS and f.kind != "array")
     below = tuple(
         f
         for f in asked

@@ -28,6 +28,7 @@ from klamm.decoders.schema import (
     RECORDS,
     TOPIC,
     TOPIC_ID,
+    TRANSACTIONAL_ID,
     Api,
     Field,
     Side,
@@ -279,7 +280,7 @@ class Planner:
             if side == "response" and any(marked(fields, version, frozenset({ERROR}))):
                 marks |= {TOPIC, TOPIC_ID}
             if observed:
-                marks |= {PARTITION, GROUP}
+                marks |= {PARTITION, GROUP, TRANSACTIONAL_ID}
             wanted = [path for path in marked(fields, version, frozenset(marks)) if path[0] not in UNASKED]
         there = dict(all_fields(fields, version))
         always = ALWAYS.get((api.key, side), ())

@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from klamm.decoders import DecodeError
-from klamm.decoders.schema import ERROR, Field, marked
+from klamm.decoders.schema import ERROR, TRANSACTIONAL_ID, Field, marked
 from klamm.decoders.text import valid_text
 from klamm.rules.frame import Frame
 from klamm.rules.parts import parts
@@ -20,12 +20,13 @@ class Subjects(NamedTuple):
 
     topics: dict[str, list[int]]
     groups: list[str]
+    transactional_ids: list[str]
     errors: dict[int, int]
 
 
 def subjects(request: Frame | None, response: Frame | None) -> Subjects:
     """A frame that cannot be read adds nothing."""
-    found = Subjects({}, [], {})
+    found = Subjects({}, [], [], {})
     for frame in (request, response):
         if frame is not None:
             try:
@@ -45,6 +46,9 @@ def _add(frame: Frame, found: Subjects) -> None:
                 partitions.append(partition)
         if group is not None and valid_text(group) not in found.groups:
             found.groups.append(valid_text(group))
+    for one in map(valid_text, transactional_ids(fields, frame.version, values)):
+        if one not in found.transactional_ids:
+            found.transactional_ids.append(one)
     if frame.side == "response":
         for code in error_codes(fields, frame.version, values):
             found.errors[code] = found.errors.get(code, 0) + 1
@@ -52,12 +56,17 @@ def _add(frame: Frame, found: Subjects) -> None:
 
 def error_codes(fields: tuple[Field, ...], version: int, values: Any) -> list[int]:
     """Every error code of a response's values that is not 0."""
-    return [code for path in _error_paths(fields, version) for code in at(values, path) if code]
+    return [code for path in _paths(fields, version, ERROR) for code in at(values, path) if code]
+
+
+def transactional_ids(fields: tuple[Field, ...], version: int, values: Any) -> list[str]:
+    """Every transactional id that the values name."""
+    return [one for path in _paths(fields, version, TRANSACTIONAL_ID) for one in at(values, path)]
 
 
 @cache
-def _error_paths(fields: tuple[Field, ...], version: int) -> list[Path]:
-    return marked(fields, version, frozenset({ERROR}))
+def _paths(fields: tuple[Field, ...], version: int, mark: str) -> list[Path]:
+    return marked(fields, version, frozenset({mark}))
 
 
 def at(values: Any, path: Path) -> Iterator[Any]:

@@ -154,6 +154,7 @@ def _exchange(key: str, data: Data) -> RenderableType:
         ("cluster", one.cluster),
         ("broker", one.broker),
         ("group", one.group or figures.NOTHING),
+        ("transactional id", one.transactional_id or figures.NOTHING),
         ("topics", topics or figures.NOTHING),
         ("request", f"{one.request_bytes:,} bytes"),
         ("response", "none expected" if one.response_bytes is None else f"{one.response_bytes:,} bytes"),

@@ -9,6 +9,7 @@ from klamm.decoders.schema import (
     PORT,
     TOPIC,
     TOPIC_ID,
+    TRANSACTIONAL_ID,
     api,
     array,
     int8,
@@ -32,7 +33,7 @@ LEADER = [int32("leader_id", default=-1), int32("leader_epoch", default=-1)]
 PRODUCE = api(
     0, "Produce", versions="0-13", flexible="9+",
     request=[
-        string("transactional_id", "3+", null="3+", default=None),
+        string("transactional_id", "3+", null="3+", default=None, mark=TRANSACTIONAL_ID),
         int16("acks"), int32("timeout_ms"),  # acks 0: no response comes
         array("topic_data", of=[
             string("name", "0-12", mark=TOPIC),

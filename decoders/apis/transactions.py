@@ -7,6 +7,7 @@ from klamm.decoders.schema import (
     PARTITION,
     TOPIC,
     TOPIC_ID,
+    TRANSACTIONAL_ID,
     api,
     array,
     boolean,
@@ -25,7 +26,7 @@ PARTITION_ERROR = [int32("partition_index", mark=PARTITION), int16("error_code",
 INIT_PRODUCER_ID = api(
     22, "InitProducerId", versions="0-6", flexible="2+", unstable="6",
     request=[
-        string("transactional_id", null="0+"), int32("transaction_timeout_ms"),
+        string("transactional_id", null="0+", mark=TRANSACTIONAL_ID), int32("transaction_timeout_ms"),
         int64("producer_id", "3+", default=-1), int16("producer_epoch", "3+", default=-1),
         boolean("enable_2pc", "6+"), boolean("keep_prepared_txn", "6+"),
     ],
@@ -40,11 +41,13 @@ INIT_PRODUCER_ID = api(
 ADD_PARTITIONS_TO_TXN = api(
     24, "AddPartitionsToTxn", versions="0-5", flexible="3+",
     request=[
-        string("v3_and_below_transactional_id", "0-3"), int64("v3_and_below_producer_id", "0-3"),
+        string("v3_and_below_transactional_id", "0-3", mark=TRANSACTIONAL_ID),
+        int64("v3_and_below_producer_id", "0-3"),
         int16("v3_and_below_producer_epoch", "0-3"),
         array("v3_and_below_topics", "0-3", of=TOPIC_PARTITIONS),
         array("transactions", "4+", of=[
-            string("transactional_id"), int64("producer_id"), int16("producer_epoch"), boolean("verify_only"),
+            string("transactional_id", mark=TRANSACTIONAL_ID),
+            int64("producer_id"), int16("producer_epoch"), boolean("verify_only"),
             array("topics", of=TOPIC_PARTITIONS),
         ]),
     ],
@@ -56,7 +59,7 @@ ADD_PARTITIONS_TO_TXN = api(
         ]),
         int16("error_code", "4+", mark=ERROR),
         array("results_by_transaction", "4+", of=[
-            string("transactional_id"),
+            string("transactional_id", mark=TRANSACTIONAL_ID),
             array("topic_results", of=[
                 string("name", mark=TOPIC),
                 array("results_by_partition", of=PARTITION_RESULT),
@@ -68,7 +71,8 @@ ADD_PARTITIONS_TO_TXN = api(
 ADD_OFFSETS_TO_TXN = api(
     25, "AddOffsetsToTxn", versions="0-4", flexible="3+",
     request=[
-        string("transactional_id"), int64("producer_id"), int16("producer_epoch"),
+        string("transactional_id", mark=TRANSACTIONAL_ID),
+        int64("producer_id"), int16("producer_epoch"),
         string("group_id", mark=GROUP),
     ],
     response=[int32("throttle_time_ms"), int16("error_code", mark=ERROR)],
@@ -77,7 +81,8 @@ ADD_OFFSETS_TO_TXN = api(
 END_TXN = api(
     26, "EndTxn", versions="0-5", flexible="3+",
     request=[
-        string("transactional_id"), int64("producer_id"), int16("producer_epoch"), boolean("committed"),
+        string("transactional_id", mark=TRANSACTIONAL_ID),
+        int64("producer_id"), int16("producer_epoch"), boolean("committed"),
     ],
     response=[
         int32("throttle_time_ms"), int16("error_code", mark=ERROR),
@@ -111,8 +116,8 @@ WRITE_TXN_MARKERS = api(
 TXN_OFFSET_COMMIT = api(
     28, "TxnOffsetCommit", versions="0-6", flexible="3+",
     request=[
-        string("transactional_id"), string("group_id", mark=GROUP), int64("producer_id"),
-        int16("producer_epoch"),
+        string("transactional_id", mark=TRANSACTIONAL_ID), string("group_id", mark=GROUP),
+        int64("producer_id"), int16("producer_epoch"),
         int32("generation_id_or_member_epoch", "3+", default=-1), string("member_id", "3+"),
         string("group_instance_id", "3+", null="3+", default=None, mark=CLIENT_TEXT),
         array("topics", of=[
@@ -159,11 +164,12 @@ DESCRIBE_PRODUCERS = api(
 
 DESCRIBE_TRANSACTIONS = api(
     65, "DescribeTransactions", versions="0", flexible="0+",
-    request=[array("transactional_ids", of="string")],
+    request=[array("transactional_ids", mark=TRANSACTIONAL_ID, of="string")],
     response=[
         int32("throttle_time_ms"),
         array("transaction_states", of=[
-            int16("error_code", mark=ERROR), string("transactional_id"), string("transaction_state"),
+            int16("error_code", mark=ERROR),
+            string("transactional_id", mark=TRANSACTIONAL_ID), string("transaction_state"),
             int32("transaction_timeout_ms"), int64("transaction_start_time_ms"), int64("producer_id"),
             int16("producer_epoch"),
             array("topics", of=[
@@ -184,7 +190,8 @@ LIST_TRANSACTIONS = api(
         int32("throttle_time_ms"), int16("error_code", mark=ERROR),
         array("unknown_state_filters", of="string"),
         array("transaction_states", of=[
-            string("transactional_id"), int64("producer_id"), string("transaction_state"),
+            string("transactional_id", mark=TRANSACTIONAL_ID),
+            int64("producer_id"), string("transaction_state"),
         ]),
     ],
 )

@@ -116,6 +116,7 @@ def exchange_of(
         principal=fields.get("principal"),
         topics=more.get("topics", fields.get("topics", {})),
         group=more.get("group", fields.get("group")),
+        transactional_id=more.get("transactional_id", fields.get("transactional_id")),
         errors=errors,
         undecodable=_undecodable(one),
         rules=list(dict.fromkeys(name for each in treatments if each is not None for name in each.rules)),
@@ -142,12 +143,15 @@ def shown(one: Seen, number: int = 0, bodies: Bodies = "none") -> Exchange:
 
 
 def _read(one: Seen) -> dict[str, Any]:
-    """Topics, group and errors, named as in the log; nothing where the session has read them already."""
+    """Topics, group, transactional id and errors, named as in the log; nothing where the session has read
+    them already.
+    """
     if one.request is None or "errors" in one.fields:
         return {}
     about = subjects(*(frame if is_known(frame) else None for frame in (one.request, one.response)))
     errors = [(None, code) for code, count in about.errors.items() for _ in range(count)]
-    return {"topics": about.topics, "errors": errors, "group": ",".join(about.groups) or None}
+    group, transactional_id = (",".join(ids) or None for ids in (about.groups, about.transactional_ids))
+    return {"topics": about.topics, "errors": errors, "group": group, "transactional_id": transactional_id}
 
 
 def _undecodable(one: Seen) -> dict[str, str]:

@@ -141,9 +141,10 @@ class EventLog:
     def exchange(self, fields: Mapping[str, Any]) -> None:
         """Log one request and its response. The fields are read later, in another thread: do not change them.
 
-        api, version, client_id, connection, broker, topics ({name: [partition, ...]}), group, request_bytes,
-        response_bytes (None: the request expects none), latency_ms or latency_ns, errors ({name: count}, or
-        [(topic or None, code), ...]); JSON lines have all other fields too.
+        api, version, client_id, connection, broker, topics ({name: [partition, ...]}), group,
+        transactional_id, request_bytes, response_bytes (None: the request expects none), latency_ms or
+        latency_ns, errors ({name: count}, or [(topic or None, code), ...]); JSON lines have all other fields
+        too.
         """
         self._put(Entry(self._clock(), EXCHANGE, "info", "", fields))
 

@@ -44,7 +44,7 @@ EXCHANGE = "exchange"
 # The labels in a console line of an exchange, each with its field.
 NAMED = (
     ("client", "client_id"), ("principal", "principal"), ("broker", "broker"),
-    ("connection", "connection_id"), ("group", "group"),
+    ("connection", "connection_id"), ("group", "group"), ("transactional_id", "transactional_id"),
 )  # fmt: skip
 
 

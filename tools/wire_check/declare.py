@@ -7,7 +7,7 @@ from klamm.decoders.schema import NEWEST, NONE
 from tools.wire_check.schemas import KINDS, Schema, json_range, snake_case
 
 _KINDS = {"bool": "boolean", "bytes": "bytestring"}  # the functions that declare them
-_MARKS = {"topicName": "TOPIC", "groupId": "GROUP"}
+_MARKS = {"topicName": "TOPIC", "groupId": "GROUP", "transactionalId": "TRANSACTIONAL_ID"}
 _NAMED = {"error_code": "ERROR", "topic_id": "TOPIC_ID", "partition_index": "PARTITION"}
 _NO_DEFAULT = {"", "0", "false"}
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from itertools import chain, islice
 from typing import Any
 
-from klamm.decoders.schema import GROUP, PARTITION, TOPIC, TOPIC_ID
+from klamm.decoders.schema import GROUP, PARTITION, TOPIC, TOPIC_ID, TRANSACTIONAL_ID
 from klamm.decoders.text import TopicName, uuid_text, valid_text
 from klamm.proxy.session.observing.counters import TopicCounters
 from klamm.proxy.session.observing.listeners import Listeners
@@ -15,6 +15,7 @@ from klamm.rules.frame import Treatment
 from klamm.rules.plan import Picked, Plan, errors, flat, values
 
 NIL = bytes(16)
+LISTED = {"group": GROUP, "transactional_id": TRANSACTIONAL_ID}  # the log shows them with commas between
 MOST_NAMED = 1000  # topics of one frame that metering and the log name, and errors that they count
 
 
@@ -110,9 +111,9 @@ def logged_fields(
         return None
     names, _ = topics_named(picked, columns, name_of)
     fields: dict[str, Any] = {"topics": {name: [] for name in names} | partitions(picked, columns, name_of)}
-    groups = list(islice(values(picked, columns, GROUP), MOST_NAMED))
-    if groups:
-        fields["group"] = ",".join(valid_text(str(group)) for group in groups)
+    for name, mark in LISTED.items():
+        if found := list(islice(values(picked, columns, mark), MOST_NAMED)):
+            fields[name] = ",".join(valid_text(str(one)) for one in found)
     return fields
 
 
