@@ -51,6 +51,8 @@ class Framing:
     def exchange(self, one: Exchange) -> Framed:
         request = None if one.request is None else self.frame(one.request)
         response = None if one.response is None else self.frame(one.response, request)
+        if response is not None and one.response is not None and one.response.forwarded is not None:
+            response.sent = self.frame(one.response._replace(frame=one.response.forwarded), request)
         if response is not None and response.api.key in NAMING:
             self.learn(response)
         return Framed(one, request, response)

@@ -83,6 +83,7 @@ Clients then use bootstrap.servers=127.0.0.1:19092, and metrics are at http://12
 
 
 NEGATIVE = re.compile(r"-\.?\d")  # -1, and -5ms too, is no option
+WANTED: Mapping[Any, str] = {int: "a whole number", float: "a number"}
 PAGE = re.compile(r"docs/[\w-]+\.md")
 
 
@@ -122,6 +123,15 @@ class Parser(argparse.ArgumentParser):
             near = suggestion(str(value), map(str, action.choices))
             near = f"; {self.advice[value]}" if value in self.advice else near
             raise argparse.ArgumentError(action, f"unknown {value!r}{near}")
+
+    def _get_value(self, action: argparse.Action, text: str) -> Any:
+        """Says what is wanted in words, where argparse names Python's type."""
+        try:
+            return super()._get_value(action, text)
+        except argparse.ArgumentError:
+            if action.type in WANTED:
+                raise argparse.ArgumentError(action, f"{text!r} is not {WANTED[action.type]}") from None
+            raise
 
     def format_help(self) -> str:
         """Adds how to read the pages that it names."""

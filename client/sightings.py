@@ -83,7 +83,7 @@ def line(exchange: Exchange) -> str:
         exchange.transactional_id and f"transactional id {exchange.transactional_id}",
         errors or "ok",
         latency,
-        exchange.origin == "klamm" and "answered by klamm",
+        exchange.origin == "klamm" and f"{'changed' if exchange.changed else 'answered'} by klamm",
     ]
     return "  ".join(part for part in parts if part)
 

@@ -159,11 +159,12 @@ class Body(Struct, frozen=True):
 
 
 class Exchange(Struct, frozen=True, omit_defaults=True):
-    """A request and its response. `errors` counts names; `origin` is the end that answered. `response_bytes`
-    is null if no answer was expected. `correlation_id` is known where no filter read bodies; `connection_id`
-    is the `id` of the Connection; `principal` is that of the client's certificate. `rules` have acted on it;
-    they held the request and the response for so long. `undecodable` tells of each side whose body does not
-    end as its layout does the place and the reason, where klamm has the bodies at hand.
+    """A request and its response. `errors` counts names, as the client was told them; `origin` is the end
+    that answered. Where rules `changed` a broker's answer the origin is klamm, and `response_bytes` are the
+    broker's; they are null if no answer was expected. `correlation_id` is known where no filter read bodies;
+    `connection_id` is the `id` of the Connection; `principal` is that of the client's certificate. `rules`
+    have acted on it; they held the request and the response for so long. `undecodable` tells of each side
+    whose body does not end as its layout does the place and the reason, where klamm has the bodies at hand.
     """
 
     time: float
@@ -177,6 +178,7 @@ class Exchange(Struct, frozen=True, omit_defaults=True):
     request_bytes: int
     response_bytes: int | None
     latency_ms: float | None
+    changed: bool = False
     id: int = 0
     connection_id: int = 0
     correlation_id: int | None = None

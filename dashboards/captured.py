@@ -40,6 +40,7 @@ def as_exchange(one: Framed, read: Read | None = None) -> Exchange:
         "response_bytes": None if response is None else response.size + SIZE,
         "latency_ns": one.exchange.latency_ns,
         "correlation_id": first.correlation_id,
+        "changed": False,  # by rules or for its addresses: a capture does not say
     }
     seen = Seen(one.exchange.last.time_ns / 1e9, fields, one.request, one.response)
     if read is None:

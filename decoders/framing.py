@@ -32,9 +32,11 @@ def tls_or_size(length: int, who: str, limit: int) -> tuple[str, str] | None:
         )
     if record:
         return "tls_from_broker", f"the broker speaks TLS ({record}): start klamm with --upstream-tls"
-    other = NOT_KAFKA.get(SIZE.pack(length))
-    if other and who == "client":
-        return "bad_size", f"the client does not speak Kafka but {other}"
+    first = SIZE.pack(length)
+    if who == "client" and first in NOT_KAFKA:
+        return "bad_size", f"the client does not speak Kafka but {NOT_KAFKA[first]}"
+    if first == b"HTTP":
+        return "bad_size", f"the {who} does not speak Kafka but HTTP: name the port of a broker"
     least = 8 if who == "client" else 4
     if least <= length <= limit:
         return None

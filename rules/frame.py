@@ -56,13 +56,13 @@ class Frame:
     `only` says which parts (topic, partition, group) the rule that acts has selected; None: all. `names`
     tells the names of topic ids. `session_parts`: what a Fetch request is about, its session included.
     `header_bytes` are those before the body, the size field included. `work`: steps of expressions. `came` is
-    the body before klamm replaced addresses in it, None where it did not. A copy shares the `treatment`, and
-    is a copy `of` a frame that rules may still change.
+    the body before klamm replaced addresses in it, None where it did not. `sent` is the frame that goes on
+    in its place: a copy leads to the one that rules may still change, and shares its `treatment`.
     """
 
     __slots__ = (
-        "api", "arrived_ns", "body", "came", "client_id", "header_bytes", "names", "of", "only", "peer",
-        "read", "request", "session_parts", "side", "treatment", "version", "work",
+        "api", "arrived_ns", "body", "came", "client_id", "header_bytes", "names", "only", "peer", "read",
+        "request", "sent", "session_parts", "side", "treatment", "version", "work",
     )  # fmt: skip
 
     def __init__(
@@ -85,7 +85,7 @@ class Frame:
         self.names: TopicName = nameless
         self.header_bytes = 0
         self.came: bytes | None = None
-        self.of: Frame | None = None
+        self.sent: Frame | None = None
         self.read: dict[str, Any] | None = None
         self.work = 0
         self.treatment = Treatment()
@@ -104,8 +104,13 @@ class Frame:
         of = self.api, self.version, self.side, body, self.client_id, self.peer, self.arrived_ns
         copy = Frame(*of, request)
         copy.names, copy.header_bytes, copy.treatment = self.names, self.header_bytes, self.treatment
-        copy.came, copy.of, copy.read = self.came, self, self.read if body is self.body else None
+        copy.came, copy.sent, copy.read = self.came, self, self.read if body is self.body else None
         return copy
+
+    @property
+    def changed(self) -> bool:
+        """Whether klamm sent on another body, but for the addresses in it."""
+        return self.sent is not None and self.sent.body != self.body
 
     def become(self, values: dict[str, Any] | None, body: bytes) -> None:
         """Takes the result of an earlier rule."""

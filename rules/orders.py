@@ -57,6 +57,12 @@ class OnAnswer(NamedTuple):
     needs_request: bool = True
 
 
+class Afterwards(NamedTuple):
+    """This function sees the answer once more, as all rules have left it. It changes nothing."""
+
+    see: Callable[[Frame], None]
+
+
 class Drop(NamedTuple):
     """The frame goes nowhere. No answer ever comes, and the connection's later ones wait for it. Ends it."""
 
@@ -120,7 +126,7 @@ class Log(NamedTuple):
 
 Reply = Answer | OnAnswer
 Ending = Drop | Cut | Silence
-Order = Delay | Pause | Edit | Raw | Reply | Ending | MuteChannel | Twice | Shape | Log | Keep
+Order = Delay | Pause | Edit | Raw | Reply | Ending | MuteChannel | Twice | Shape | Log | Keep | Afterwards
 ENDING = (Answer, Drop, Cut, Silence)
 
 

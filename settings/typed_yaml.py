@@ -4,8 +4,7 @@ A scalar gets its type from the dataclass, not from YAML: a name written 0123 or
 str, int, float, bool, Literal, `X | None`, tuple[X, ...], Mapping[K, V], dataclasses, and every type that the
 caller has a parser for (a NewType, or a dataclass that may also be written as one scalar). A NewType of
 object is a text with places in it. The keys of a dataclass with `entries` are those of the mapping in its
-field of that name. A key that is a
-keyword of Python has a field with an underscore after it: from_.
+field of that name. A key that is a keyword of Python has a field with an underscore behind it: from_.
 """
 
 from __future__ import annotations
@@ -28,6 +27,7 @@ Path = tuple[str | int, ...]
 BROKEN: Any = type("Broken", (), {"__repr__": lambda _: "BROKEN"})()  # stands where a value could not be read
 EMPTY = {"", "~", "null"}
 NOTHING = EMPTY | {"none", "off"}  # of an optional that is not text
+NO_LIST = "must be a list: start each entry with '- '"
 FORMS = {yaml.ScalarNode: "one value", yaml.SequenceNode: "a list", yaml.MappingNode: "a mapping"}
 
 MOST_MISTAKES, LONGEST = 1000, 1000  # of a file, and characters of one
@@ -185,8 +185,7 @@ class _Reading:
     """One walk over the nodes of a document."""
 
     def __init__(self, document: Document, scalars: Mapping[Any, Scalar]) -> None:
-        self.document = document
-        self.scalars = scalars
+        self.document, self.scalars = document, scalars
 
     def wrong(self, node: yaml.Node, path: Path, reason: str) -> Any:
         self.document.mistakes.append(Mistake(self.place(node), path, reason))
@@ -256,7 +255,8 @@ class _Reading:
             parts = (node,) if known is not None and known.commas else entries_of(node)
             return tuple(self.scalar(part, element, path) for part in parts)
         if not isinstance(node, yaml.SequenceNode):
-            return self.wrong(node, path, "must be a list: start each entry with '- '")
+            is_empty = isinstance(node, yaml.ScalarNode) and node.style and not node.value
+            return self.wrong(node, path, "is empty: name one or more" if is_empty else NO_LIST)
         return tuple(self.value(child, element, (*path, index)) for index, child in enumerate(node.value))
 
     def mapping(self, node: yaml.Node, hint: Any, path: Path) -> Any:

@@ -68,7 +68,8 @@ def run(arguments: argparse.Namespace) -> int:
     except (Unknown, ValueError) as problem:
         return say(str(problem), 1)
     except (OSError, http.client.HTTPException) as problem:
-        return say(f"klamm does not answer at {at}: {problem}", 1)
+        reason = getattr(problem, "strerror", None) or problem
+        return say(f"klamm does not answer at {at}: {str(reason).lower()}", 1)
     print(printable(text.strip()))
     return 0 if status == 200 else 1
 

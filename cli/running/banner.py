@@ -11,6 +11,9 @@ from klamm.proxy.metrics.snapshot import ClusterState
 if TYPE_CHECKING:
     from klamm.proxy.greeting import Greeting
 
+# Placeholders: kcat would take Kerberos where no mechanism is given.
+SASL = " -X sasl.mechanism=MECHANISM -X sasl.username=USER -X sasl.password=PASSWORD"
+
 
 def banner(greeting: Greeting) -> str:
     """Lines for people, with the addresses that clients get."""
@@ -88,4 +91,5 @@ def _bootstrap(cluster: ClusterState) -> Iterator[str]:
         yield f"  security.protocol={protocol}"
     if not cluster.controllers_only:
         more = f" -X security.protocol={protocol}" if protocol else ""
+        more += SASL if protocol.startswith("SASL") else ""
         yield f"  kcat -b {cluster.listening}{more} -L"

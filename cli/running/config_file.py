@@ -261,4 +261,8 @@ def _limit_faults(limits: Limits) -> Iterator[tuple[Path, str]]:
     if isinstance(frame, int) and frame > LARGEST_FRAME:
         yield ("limits", "frame_bytes"), f"Kafka's frames have at most {LARGEST_FRAME} bytes"
     if isinstance(frame, int) and isinstance(held, int) and held > frame:
-        yield ("limits", "held_frame_bytes"), f"more than frame_bytes ({frame})"
+        if held == Limits().held_frame_bytes:
+            other = f"held_frame_bytes, which is {held} unless it is set"
+            yield ("limits", "frame_bytes"), f"less than {other}: set that one too, to {frame} or less"
+        else:
+            yield ("limits", "held_frame_bytes"), f"more than frame_bytes ({frame})"

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from ipaddress import ip_address, ip_interface
+from ipaddress import ip_interface
 from pathlib import Path
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
+from klamm.cli.running.hosts import host, node_pattern, server_name, without_protocol
 from klamm.proxy.config import (
     ALL_APIS,
     AUTO,
@@ -46,7 +47,6 @@ from klamm.proxy.config import (
     Transparent,
     Url,
 )
-from klamm.proxy.session.rewriting.node_names import PLACE
 from klamm.rules.expressions import ExpressionError, parse
 from klamm.settings.amounts import SIZES, amount, whole
 from klamm.settings.loopback import is_loopback
@@ -55,79 +55,23 @@ from klamm.settings.typed_yaml import Scalar, truth
 
 SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 LONGEST_S = 100 * 365 * 86400.0  # no clock of the system waits for more than 292 years
-TLS_WORDS = {"SSL", "SASL_SSL"}  # as Kafka writes them before ://
-LABEL = re.compile(r"(?!-)[A-Za-z0-9_-]{1,63}(?<!-)")
 BETWEEN = re.compile(r"\s*;\s*|(?<=[0-9])\s+")  # addresses, where commas are due
 FEWEST_PORTS = 3  # bootstrap, a broker, a controller
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
-def host(text: str) -> Host:
-    """A name, an IPv4 address, or an IPv6 address with or without brackets."""
-    inner = text[1:-1] if text.startswith("[") and text.endswith("]") else text
-    if not inner:
-        raise ValueError("no host")
-    if ":" in inner or re.fullmatch(r"[0-9.]+", inner):
-        try:
-            return Host(str(ip_address(inner)))
-        except ValueError:
-            raise ValueError(_no_ip_address(inner)) from None
-    labels = inner.removesuffix(".").split(".")
-    if len(inner) > 253 or not all(LABEL.fullmatch(label) for label in labels):
-        raise ValueError(f"{inner!r} is not a host name: it takes letters, digits, '-', '_' and dots")
-    return Host(inner)
-
-
-def node_pattern(text: str) -> NodePattern:
-    """A host name with $(node) in it once, and no digit beside that."""
-    example = "broker-$(node).kafka.example.com"
-    if text.count(PLACE) != 1:
-        raise ValueError(f"{text!r} has to have {PLACE} in it, once: write it as {example}")
-    if re.search(r"[0-9]\$|\)[0-9]", text):
-        raise ValueError(f"{text!r} has a digit beside {PLACE}, where ids end: write it as {example}")
-    for node in ("2147483647", "controller-2147483647"):
-        try:
-            server_name(text.replace(PLACE, node))
-        except ValueError as problem:
-            raise ValueError(f"{text!r} gives no names for nodes: {problem}") from None
-    return NodePattern(text)
-
-
-def server_name(text: str) -> ServerName:
-    """A host name as clients send it in TLS: no IP address, and no dot at its end. Java sends only names with
-    a dot within, and without an underscore.
-    """
-    found = host(text)
-    if ":" in found or found.replace(".", "").isdigit():
-        raise ValueError(f"clients send no server name for an IP address such as {found}: write a host name")
-    if found.endswith("."):
-        raise ValueError(f"clients send server names without a dot at the end: write {found[:-1]}")
-    if "." not in found or "_" in found:
-        why = "with '_' in it" if "_" in found else "without a dot"
-        raise ValueError(f"Java sends no server name for a host {why}: write one such as kafka.example.com")
-    return ServerName(found)
-
-
-def _no_ip_address(text: str) -> str:
-    name, _, number = text.rpartition(":")
-    if number.isdigit() and ":" not in name and not name.isdigit():
-        return f"a host without a port is due: write it as {name}"
-    return f"{text!r} is not an IP address"
-
-
 def _split(text: str, example: str) -> tuple[Host, str]:
     """The host and what stands after its colon."""
-    protocol, mark, rest = text.partition("://")
-    if mark:
-        wants_tls = protocol.upper() in TLS_WORDS
-        advice = "; for TLS say --upstream-tls, or tls: true in the file" if wants_tls else ""
-        raise ValueError(f"write {rest!r} without {protocol + mark!r}{advice}")
+    without_protocol(text, "; for TLS say --upstream-tls, or tls: true in the file")
     if BETWEEN.search(text):
         raise ValueError(f"write commas between addresses: {BETWEEN.sub(',', text)}")
     before, mark, after = text.rpartition(":")
     if text.count(":") > 1 and not before.startswith("["):
         numbers = example.rpartition(":")[2]
         raise ValueError(f"an IPv6 address stands in brackets here: write it as [::1]:{numbers}")
+    if text.isdigit():
+        at = example.rpartition(":")[0]
+        raise ValueError(f"{text!r} is a port without a host: write it as {at}:{text}")
     if not mark or text.endswith("]"):
         raise ValueError(f"{text!r} has no port: write it as {example}")
     return host(before), after

@@ -160,7 +160,7 @@ def _exchange(key: str, data: Data) -> RenderableType:
         ("response", "none expected" if one.response_bytes is None else f"{one.response_bytes:,} bytes"),
         ("latency", figures.duration(None if one.latency_ms is None else one.latency_ms / 1000)),
         ("errors", outcome(one) or "none"),
-        ("answered by", one.origin),
+        ("answered by", "broker, changed by klamm" if one.changed else one.origin),
     ]
     hint = f"its fields and bytes, as more come: klamm tail -v 'connection == {one.connection_id}'"
     return Group(_title("exchange", f"{one.api} v{one.version}"), Text(), _facts(facts), Text(), _hint(hint))

@@ -32,6 +32,8 @@ def frames_of(one: Exchange, peer: Peer | None = None) -> Frames:
     came = answered - round((one.latency_ms or 0) * 1e6)
     request = _frame(one, one.request, "request", own, came)
     response = _frame(one, one.response, "response", own, answered, request)
+    if response is not None and one.response is not None and one.response.sent is not None:
+        response.sent = response.copy(b64decode(one.response.sent), request)
     frames = [frame for frame in (request, response) if frame is not None]
     names: dict[bytes, str] | None = None
 

@@ -387,7 +387,7 @@ class Proxied:
         waiting: Counter[tuple[str, str]] = Counter()
         for link in self.links:
             if link.broker is not None:
-                waiting[self.settings.name, broker_label(link.target)] += link.session.pending()
+                waiting[self.settings.name, broker_label(link.target)] += link.in_flight()
         return waiting
 
     async def stop(self) -> None:

@@ -71,7 +71,7 @@ class Leaving:
         return len(self.links)
 
     def waiting_requests(self) -> int:
-        return sum(link.session.pending() for link in self.links if link.broker is not None)
+        return sum(link.in_flight() for link in self.links)
 
     async def drain(self, reason: str, within_s: float) -> int:
         """Take no new connections, and end each that is there. Gives the number of those that were cut off

@@ -94,6 +94,7 @@ def exchange_of(
     """The exchange as the admin API gives it. Reads the bodies, if it has them, for topics and errors."""
     fields, treatments = one.fields, treatments_of(one)
     latency_ns, more = fields.get("latency_ns"), _read(one)
+    changed = fields.get("changed", one.response is not None and one.response.changed)
     delays_ms = [0.0 if each is None else round(each.delay_ns / 1e6, 3) for each in treatments]
     errors: dict[str, int] = {}
     for _, code in more.get("errors", fields.get("errors", ())):
@@ -107,7 +108,8 @@ def exchange_of(
         api=fields["api"],
         version=fields["version"],
         client_id=fields["client_id"],
-        origin=fields["origin"],
+        origin="klamm" if changed else fields["origin"],
+        changed=changed,
         request_bytes=fields["request_bytes"],
         response_bytes=fields["response_bytes"],
         latency_ms=None if latency_ns is None else round(latency_ns / 1e6, 3),
@@ -144,12 +146,14 @@ def shown(one: Seen, number: int = 0, bodies: Bodies = "none") -> Exchange:
 
 def _read(one: Seen) -> dict[str, Any]:
     """Topics, group, transactional id and errors, named as in the log; nothing where the session has read
-    them already.
+    them already. The errors are those that klamm sent on.
     """
     if one.request is None or "errors" in one.fields:
         return {}
     about = subjects(*(frame if is_known(frame) else None for frame in (one.request, one.response)))
-    errors = [(None, code) for code, count in about.errors.items() for _ in range(count)]
+    sent = one.response.sent if one.response is not None and one.response.changed else None
+    counts = subjects(None, sent).errors if is_known(sent) else about.errors
+    errors = [(None, code) for code, count in counts.items() for _ in range(count)]
     group, transactional_id = (",".join(ids) or None for ids in (about.groups, about.transactional_ids))
     return {"topics": about.topics, "errors": errors, "group": group, "transactional_id": transactional_id}
 
@@ -188,7 +192,7 @@ def body(frame: Frame, raw: bool) -> Body:
     secret = raw and _has_secrets(frame.api, frame.version if known else frame.api.versions.last, frame.side)
     if raw and not secret:
         came, sent = (
-            _other(one, frame.body) for one in (frame.came, None if frame.of is None else frame.of.body)
+            _other(one, frame.body) for one in (frame.came, None if frame.sent is None else frame.sent.body)
         )
         return Body(size, raw=b64encode(frame.body).decode(), came=came, sent=sent, withheld=withheld)
     reason = _oddity(frame)

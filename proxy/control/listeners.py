@@ -17,7 +17,7 @@ from klamm.proxy.session.observing.listeners import Listener, Listeners, holds
 from klamm.rules.actions.answers import is_answered
 from klamm.rules.expressions import SIDES, Expression
 from klamm.rules.frame import Frame
-from klamm.rules.orders import OnAnswer, Order
+from klamm.rules.orders import Afterwards, OnAnswer, Order
 from klamm.rules.plan import ListenerWish, Planner, Wishes
 from klamm.rules.rule import Draw, Rule, When
 
@@ -31,7 +31,9 @@ class Log(Protocol):
 
 
 class ShowTo:
-    """An action of klamm's own: gives `listener` each exchange for which `where` holds."""
+    """An action of klamm's own: gives `listener` each exchange for which `where` holds, for the answer as it
+    came or as rules have changed it.
+    """
 
     name: ClassVar[str] = "watch"
     sides: ClassVar[Sequence[str]] = ("request",)
@@ -55,7 +57,14 @@ class ShowTo:
         def answered(answer: Frame) -> Iterable[Order]:
             if wanted or (on_answer is not None and holds(on_answer, answer)):
                 self.listener.take(seen(request, answer.copy(answer.body, request)))
-            return ()
+                return ()
+            came = answer.body
+
+            def changed(sent: Frame) -> None:
+                if on_answer is not None and sent.body != came and holds(on_answer, sent):
+                    self.listener.take(seen(request, sent.copy(came, request)))
+
+            return (Afterwards(changed),)
 
         return (OnAnswer(answered),)
 

@@ -92,5 +92,8 @@ class Draining:
         self.look()
 
     def _cut(self) -> None:
-        if not self.lingers or "client" in self.link.lines:
-            self.link.finish(CUT, now=True)
+        link, line = self.link, self.link.lines.get("client")
+        if not self.lingers or (line is not None and line.size):
+            link.reason = CUT  # in place of that of `_leave`: an answer waits in the line
+        if not self.lingers or line is not None:
+            link.finish(self.reason, now=True)

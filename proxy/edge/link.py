@@ -154,6 +154,11 @@ class Link:
             if self.tap is not None:
                 self.tap.sent(to, data)
 
+    def in_flight(self) -> int:
+        """Requests whose answer has not come, or is held by a rule."""
+        held = self.lines["client"].held() if "client" in self.lines else 0
+        return 0 if self.broker is None else self.session.pending() + held
+
     def _ends(self) -> tuple[tuple[To, End | None], ...]:
         return ("client", self.client), ("broker", self.broker)
 
@@ -348,12 +353,10 @@ class Link:
         broker, session = self.broker, self.session
         if self.draining is not None:
             self.draining.look()
-            return
-        if not self.client.ended or broker is None or broker.eof_sent:
-            return
-        cut_short = session.requests.left > 0  # the last request will never be answered
-        if session.pending() <= cut_short and not session.responses.left:
-            self.finish(CLOSED_BY_CLIENT)
+        elif self.client.ended and broker is not None and not broker.eof_sent:
+            cut_short = session.requests.left > 0  # the last request will never be answered
+            if session.pending() <= cut_short and not session.responses.left:
+                self.finish(CLOSED_BY_CLIENT)
 
     def lost(self, side: End, exc: Exception | None) -> None:
         if exc is None or side.ended:
@@ -382,9 +385,7 @@ class Link:
                 each.free()
 
     def finish(self, reason: str, reset: bool = False, now: bool = False) -> None:
-        """End both sides. Written bytes still go out, unless it is a reset; bytes in a line too, unless
-        `now`.
-        """
+        """End both sides. Written bytes still go out, but for a reset; bytes in a line too, unless `now`."""
         self.reason = self.reason or reason
         for to, side in self._ends():
             if side is None or side.gone:
@@ -392,8 +393,7 @@ class Link:
             line = self.lines.get(to)
             if line is not None and not (reset or now or line.stuck()):
                 self.put(to, "close")
-                continue
-            if reset:
+            elif reset:
                 sockets.reset(side.transport)
             else:
                 side.close()

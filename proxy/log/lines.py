@@ -146,7 +146,7 @@ def _exchange_words(fields: Mapping[str, Any], paint: Callable[[str, str], str])
     for side, reason in fields.get("undecodable", {}).items():
         yield paint(f"{side} does not decode: {printable(reason)}", YELLOW)
     if fields.get("origin") == "klamm":
-        yield paint("(answered by klamm)", YELLOW)
+        yield paint("(changed by klamm)" if fields.get("changed") else "(answered by klamm)", YELLOW)
 
 
 def _numbers(partitions: Iterable[int]) -> str:

@@ -280,7 +280,7 @@ def _connections(snapshot: Snapshot) -> Iterator[Metric]:
     stats = snapshot.stats
     yield _gauge(
         "klamm_requests_in_flight",
-        "Requests that wait for their response.",
+        "Requests that wait for their response; one whose response a rule holds waits too.",
         BROKER,
         snapshot.in_flight.items(),
     )

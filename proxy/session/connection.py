@@ -356,7 +356,8 @@ class Connection:
         answer: Frame | None = None,
     ) -> None:
         """Give an exchange to the log and its listeners. `length`: of the response, without its size field;
-        None if the request expects none. `origin`: "broker", or "klamm", which then made or changed it.
+        None if the request expects none. `origin`: "broker", or "klamm", which then changed it, or made it at
+        once (`elapsed_ns` is 0).
         `answer`: the response, for listeners that take bodies; None where it is not kept.
         """
         fields = {
@@ -371,6 +372,8 @@ class Connection:
             "latency_ns": elapsed_ns,
             "origin": origin,
         }
+        if origin == "klamm" and elapsed_ns:
+            fields["changed"] = True
         if self.instance_id is not None:
             fields["client_instance_id"] = self.instance_id
         if self.treatment is not None or run.summary.treatment is not None:

@@ -87,6 +87,10 @@ class Line:
         """Does nothing wait, and would an item that is put now go out at once and whole?"""
         return not self.waiting and self.shape is None and not self.muted
 
+    def held(self) -> int:
+        """The frames that a rule holds, or a person."""
+        return sum(isinstance(item, Until | PausedPlace) for item in self.waiting)
+
     def stuck(self) -> bool:
         """Are there items that will never go out?"""
         return self.muted or any(isinstance(item, Until) and item.until == FOREVER for item in self.waiting)

@@ -153,7 +153,7 @@ class Responses:
         before = came if replaced is None else b"".join(replaced)
         ruled = rules.response(memory, run, before, now, None if replaced is None else came)
         if self.shown is not None and rules.answer is not None:
-            self.shown.treatment, self.shown.of = rules.answer.treatment, rules.answer
+            self.shown.treatment, self.shown.sent = rules.answer.treatment, rules.answer
         return None if self.connection.closing else met if ruled is None else (summary, ruled)
 
     def _meet(

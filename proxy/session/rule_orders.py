@@ -20,6 +20,7 @@ from klamm.rules.errors.answers import error_answer
 from klamm.rules.frame import Frame, Peer
 from klamm.rules.orders import (
     FOREVER,
+    Afterwards,
     Answer,
     Cut,
     Delay,
@@ -262,7 +263,7 @@ class RuleOrders:
         if self.gate.unjudged and self.connection.unjudged(memory.plan, "response", self.gate.unjudged):
             return None
         self.connection.work += frame.work + len(whole) + ACTING * len(look or ())
-        if not orders:
+        if all(isinstance(order, Afterwards) for order in orders):
             return None
         self.connection.treatment = frame.treatment
         if (edited := edited_by(orders)) is not None:
@@ -292,6 +293,8 @@ class RuleOrders:
         match order:
             case Edit() | Raw() | Pause() | MuteChannel():
                 return False  # done already in the frame, or by the caller
+            case Afterwards(see):
+                see(frame)
             case Delay(ns):
                 pieces.append(effects.Hold(TO[side], frame.arrived_ns + ns))
                 frame.treatment.delay_ns = max(frame.treatment.delay_ns, ns)

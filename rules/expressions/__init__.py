@@ -57,10 +57,11 @@ class Expression:
         return self.fitted(api, version, side, condition=False).of
 
     def holds(self, *frames: Frame | None) -> bool:
-        """For any of the frames of an exchange; not for one that is absent, or cannot be read, or takes too
-        much work.
+        """For any of the frames of an exchange, a response as it came or as klamm sent it on; not for one
+        that is absent, or cannot be read, or takes too much work.
         """
-        for frame in frames:
+        changed = [one.sent for one in frames if one is not None and one.side == "response" and one.changed]
+        for frame in [*frames, *changed]:
             if frame is None or self.fits(frame.api, frame.version, frame.side) is not None:
                 continue
             try:

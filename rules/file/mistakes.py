@@ -120,7 +120,8 @@ def doubts(rule: Any, steps: Steps, reach: Reach, wall_ns: int | None) -> Iterat
     named = [API[key] for pattern in rule.api if pattern.exact for key in sorted(pattern.keys)]
     for path, action in steps:
         if isinstance(action, Bandwidth) and action.rate < KILOBYTE:
-            yield path, f"{action.rate} bytes a second: for kilobytes write {action.rate}kB"
+            told = f"{action.rate} bytes a second: for kilobytes write {action.rate}kB"
+            yield path, told if action.rate else "0 bytes a second are no limit: write a rate such as 64kB"
         for key, kind in keys(action.__class__).items():
             code = getattr(action, key, None)
             if kind is not ErrorCode or code is None:

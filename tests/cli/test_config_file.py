@@ -386,6 +386,13 @@ MISTAKES = {
             "2:47: limits.held_frame_bytes: more than frame_bytes (3221225472)",
         ],
     ),
+    "fewer bytes of frames than rules may hold": (
+        ONE + "limits: {frame_bytes: 4MiB}",
+        [
+            "2:23: limits.frame_bytes: less than held_frame_bytes, which is 16777216 unless it is set: "
+            "set that one too, to 4194304 or less"
+        ],
+    ),
     "a name with a space": (
         "clusters: [{name: my orders, bootstrap: a:1}]",
         ["1:19: clusters[0].name: 'my orders' is not a name: it takes letters, digits, '.', '_' and '-'"],

@@ -60,7 +60,7 @@ def test_the_environment_names_the_address(it: Api, monkeypatch: pytest.MonkeyPa
 def test_without_an_answer_it_fails_and_names_the_address(capsys: pytest.CaptureFixture[str]) -> None:
     nobody = f"127.0.0.1:{free_ports()}"
     assert main(["health", "--admin", nobody]) == 1
-    assert f"klamm does not answer at {nobody}: " in capsys.readouterr().err
+    assert f"klamm does not answer at {nobody}: connection refused\n" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("before", [[], ["/sbin/docker-init", "--"]], ids=["alone", "behind an init"])

@@ -117,8 +117,17 @@ def test_the_version_says_whether_the_session_is_compiled(capsys: pytest.Capture
         ),
         (
             ["tail", "--admin", "19091"],
-            "klamm tail: argument --admin: '19091' has no port: write it as 127.0.0.1:19091\n"
+            "klamm tail: argument --admin: '19091' is a port without a host: write it as 127.0.0.1:19091\n"
             "see klamm tail --help\n",
+        ),
+        (
+            ["connections", "--close", "abc"],
+            "klamm connections: argument --close: 'abc' is not a whole number\n"
+            "see klamm connections --help\n",
+        ),
+        (
+            ["inject", "Produce", "NOT_LEADER", "--follow", "abc"],
+            "klamm inject: argument --follow: 'abc' is not a number\nsee klamm inject --help\n",
         ),
         (
             ["rules", "list", "--admin", "ftp://127.0.0.1:19091"],

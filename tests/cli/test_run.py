@@ -178,12 +178,12 @@ def test_options_leave_a_file_of_two_clusters_alone_but_for_what_they_share() ->
 def test_the_mistakes_of_all_options_and_of_the_file_are_reported_together(folder: Path) -> None:
     (folder / "bad.yaml").write_text("admn: none\nclusters: 1\n")
     line = (
-        "a:1,b --config bad.yaml --listen :20000 --advertise a_! --map x:1 --map x=y:1 --upstream-ca no.pem "
-        "--admin [::1] --log Prodcue,Fetch --log-format jsn --metering ful"
+        "a:1,b --config bad.yaml --listen :20000 --advertise http://a --map x:1 --map x=y:1 "
+        "--upstream-ca no.pem --admin [::1] --log Prodcue,Fetch --log-format jsn --metering ful"
     )
     assert mistakes(line) == [
         "--admin: '[::1]' has no port: write it as 127.0.0.1:19091",
-        "--advertise: 'a_!' is not a host name: it takes letters, digits, '-', '_' and dots",
+        "--advertise: write 'a' without 'http://'",
         "--listen: no host: write 0.0.0.0:20000 to listen on every interface",
         "--log: unknown API 'Prodcue'; did you mean Produce?",
         "--log-format: must be auto or json or console, not 'jsn'; did you mean json?",

@@ -296,6 +296,19 @@ def test_what_klamm_did_and_what_is_missing_is_said(tmp_path: Path, says: Says) 
     assert (objects[3]["api"], objects[3]["request_missing"]) == ("Heartbeat", True)
 
 
+def test_an_error_that_klamm_put_into_an_answer_is_told_and_found(tmp_path: Path, says: Says) -> None:
+    talk = Talk().heartbeat(error_code=27)
+    talk.rows[-1] = talk.rows[-1]._replace(
+        fate="rewritten", forwarded=(talk.rows[-1].frame or b"").replace(b"\x00\x1b", b"\x00\x19")
+    )
+    path = str(written(tmp_path / "a.arrow", talk.rows))
+    line = says(path)[1].splitlines()[1]  # below the day
+    assert line.endswith("UNKNOWN_MEMBER_ID response rewritten")
+    for where in ("error == UNKNOWN_MEMBER_ID", "error == REBALANCE_IN_PROGRESS"):
+        assert says(path, where)[1].splitlines()[1] == line
+    assert json.loads(says(path, "--json")[1].splitlines()[0])["errors"] == {"UNKNOWN_MEMBER_ID": 1}
+
+
 def test_a_frame_of_a_client_that_is_no_request_is_listed_as_such(tmp_path: Path, says: Says) -> None:
     row = Captured(START_NS, "frame", connection(1), "request", size=3, awaits=False)
     path = str(written(tmp_path / "a.arrow", [row, *Talk().heartbeat().rows]))

@@ -74,7 +74,7 @@ def _connection(proxied: Proxied, link: Link) -> Connection:
         client=str(Address(*link.client_address)),
         client_id=client_ids[-1] if client_ids else None,
         since=opened.since,
-        in_flight=session.pending() if session else 0,
+        in_flight=link.in_flight(),
         from_client_bytes=received,
         to_client_bytes=sent,
         principal=link.principal,

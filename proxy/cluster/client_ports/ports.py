@@ -13,7 +13,7 @@ from ipaddress import ip_network
 
 from klamm.proxy import config
 from klamm.proxy.cluster.own_requests.dialling import ANY_ADDRESS
-from klamm.proxy.cluster.own_requests.discovery import why_not_bound
+from klamm.proxy.cluster.own_requests.discovery import what_to_listen_on, why_not_bound
 from klamm.proxy.config import Address
 from klamm.proxy.edge.accepting.acceptor import Acceptor, Network
 from klamm.proxy.edge.accepting.entrance import Entrance, Lead
@@ -135,8 +135,11 @@ class Ports:
         try:
             self.bootstrap_port = await self.lead(self.bootstrap_port, None)
         except OSError as error:
-            where = f"cannot listen on {Address(listen.host, listen.first)}: {why_not_bound(error)}"
-            raise OSError(f"{where}; choose other ports with --listen HOST:FIRST-LAST") from error
+            why = why_not_bound(error)
+            where = f"cannot listen on {Address(listen.host, listen.first)}: {why}"
+            raise OSError(
+                f"{where}; choose {what_to_listen_on(why)} with --listen HOST:FIRST-LAST"
+            ) from error
 
     def expect(self) -> None:
         """Clients will be let in, once the cluster is found."""
@@ -215,7 +218,7 @@ class Ports:
 
     def _not_open(self, node: Node, why: str, tell: bool) -> None:
         named = f"{node.key.kind} {node.key.node_id} has no listener: {why}"
-        failure = f"{named}; choose other ports with --listen, or under `ports` in klamm.yaml"
+        failure = f"{named}; choose {what_to_listen_on(why)} with --listen, or under `ports` in klamm.yaml"
         self.topology.bound(node, None, failure)
         self.unbound[node.key] = why
         self.revision += 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import socket
 import ssl
@@ -42,6 +43,7 @@ QUORUM = {"topics": [{"topic_name": "__cluster_metadata", "partitions": [{"parti
 CONTROLLERS = 2
 ILLEGAL_SASL_STATE = 34  # the answer of a broker without SASL to SaslHandshake
 HOST_BOUND = ("GSSAPI", "AWS_MSK_IAM")
+NOT_OURS = os.strerror(errno.EADDRNOTAVAIL).lower()
 
 T = TypeVar("T")
 
@@ -199,6 +201,11 @@ def about_sasl(mechanisms: Sequence[str], same_names: bool) -> str:
     bound = [name for name in mechanisms if name in HOST_BOUND] if mechanisms else HOST_BOUND
     fails = f"; mechanisms bound to the broker's host ({', '.join(bound)}) fail behind another name"
     return f"the cluster wants SASL: {passes}{fails if bound and not same_names else ''}"
+
+
+def what_to_listen_on(reason: str) -> str:
+    """The mistake in --listen, of a `why_not_bound`."""
+    return "an address of this machine" if reason.endswith(NOT_OURS) else "other ports"
 
 
 def why_not_bound(error: OSError) -> str:

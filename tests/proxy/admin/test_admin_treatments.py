@@ -6,10 +6,14 @@ from base64 import b64decode
 from typing import Any
 
 import pytest
+from msgspec import to_builtins
 
 from klamm.client.types import Body, Exchange
 from klamm.decoders import decode
+from klamm.decoders.error_codes import ERRORS
 from klamm.decoders.schema import Side
+from klamm.proxy.log.lines import EXCHANGE, Entry, console_line
+from tests.fakes.broker import Connection, Request
 from tests.fakes.waiting import eventually, on_uvloop
 from tests.proxy.admin.admin_api import Api, api
 from tests.proxy.admin.test_admin_live import BEAT, next_of
@@ -133,6 +137,80 @@ async def test_a_filter_judges_bodies_before_rules_change_them() -> None:
             found = (await next_of(lines)).exchange
         assert found is not None
         assert found.rules == ["another"]
+
+
+PART_FAILS = {
+    "name": "part",
+    "api": "OffsetCommit",
+    "topic": "refused",
+    "error": "GROUP_AUTHORIZATION_FAILED",
+}
+COMMIT: dict[str, Any] = {
+    "group_id": "g",
+    "topics": [{"name": name, "partitions": [{"partition_index": 0}]} for name in ("taken", "refused")],
+}
+
+
+def committed(_: Connection, request: Request) -> dict[str, Any]:
+    """Every partition is committed."""
+    topics = [
+        {"name": topic["name"], "partitions": [{"partition_index": 0, "error_code": 0}]}
+        for topic in request.values["topics"]
+    ]
+    return {"topics": topics}
+
+
+@pytest.mark.parametrize("bodies", ["none", "values", "raw"])
+@pytest.mark.parametrize("where", ["error != NONE", "side == 'response' and not error != NONE"])
+@on_uvloop
+async def test_a_filter_judges_an_answer_as_it_came_and_as_rules_changed_it(where: str, bodies: str) -> None:
+    async with api() as it:
+        it.brokers[0].answers["OffsetCommit"] = committed
+        await it.klamm.add_rule(PART_FAILS)
+        client = await it.edge.client()
+        async with it.klamm.live(where, bodies) as lines:
+            told = await client.ask("OffsetCommit", 8, COMMIT)
+            found = (await next_of(lines)).exchange
+        codes = [topic["partitions"][0]["error_code"] for topic in told["topics"]]
+        assert sorted(codes) == [0, ERRORS["GROUP_AUTHORIZATION_FAILED"].code]
+        assert found is not None
+        assert (found.rules, found.errors) == (["part"], {"GROUP_AUTHORIZATION_FAILED": 1})
+        assert (found.origin, found.changed) == ("klamm", True)
+        if bodies == "raw":
+            assert found.response is not None
+            assert values(found.response.sent, "response", "OffsetCommit", 8) == told
+
+
+@pytest.mark.parametrize("where", ["throttle_time_ms > 0", "error == UNKNOWN_SERVER_ERROR"])
+@on_uvloop
+async def test_a_filter_that_holds_for_neither_lets_the_answer_go_on_as_rules_changed_it(where: str) -> None:
+    async with api() as it:
+        it.brokers[0].answers["OffsetCommit"] = committed
+        await it.klamm.add_rule(PART_FAILS)
+        client = await it.edge.client()
+        async with it.klamm.live(f"({where}) or api == Heartbeat") as lines:
+            told = await client.ask("OffsetCommit", 8, COMMIT)
+            await client.ask("Heartbeat", 3, BEAT)
+            found = (await next_of(lines)).exchange
+        assert found is not None
+        assert found.api == "Heartbeat"
+        assert [topic["partitions"][0]["error_code"] for topic in told["topics"]].count(0) == 1
+
+
+@on_uvloop
+async def test_the_log_tells_a_changed_answer_from_one_of_klamms_own() -> None:
+    async with api() as it:
+        changed = await beat(it, "none", {**TOLD, "set": {"error_code": 27}})
+        assert (changed.origin, changed.changed) == ("klamm", True)
+        assert changed.errors == {"REBALANCE_IN_PROGRESS": 1}
+        await it.klamm.remove_rule("told")
+        own = await beat(it, "none", {"name": "own", "api": "Heartbeat", "error": "REBALANCE_IN_PROGRESS"})
+        assert (own.origin, own.changed) == ("klamm", False)
+    lines = [
+        console_line(Entry(1.0, EXCHANGE, "info", "", to_builtins(one)), False) for one in (changed, own)
+    ]
+    assert [b"(changed by klamm)" in line for line in lines] == [True, False]
+    assert [b"(answered by klamm)" in line for line in lines] == [False, True]
 
 
 @on_uvloop

@@ -27,13 +27,15 @@ def test_the_settings_to_paste_have_the_protocol_of_klamms_listeners(
     cluster = ClusterState("kafka", ("a:1",), "klamm.example:19092", sasl=sasl, tls=tls, ends_sasl=ends_sasl)
     lines = banner(Greeting([cluster], False, None, None, "", None)).splitlines()
     given = [line.strip() for line in lines if "bootstrap.servers" in line or "security" in line]
+    user = " -X sasl.mechanism=MECHANISM -X sasl.username=USER -X sasl.password=PASSWORD"
+    more = "" if protocol == "SSL" else user
     if protocol is None:
         assert given == ["bootstrap.servers=klamm.example:19092"]
     else:
         assert given == [
             "bootstrap.servers=klamm.example:19092",
             f"security.protocol={protocol}",
-            f"kcat -b klamm.example:19092 -X security.protocol={protocol} -L",
+            f"kcat -b klamm.example:19092 -X security.protocol={protocol}{more} -L",
         ]
 
 

@@ -202,6 +202,20 @@ async def test_an_answer_that_a_rule_delays_goes_out_before_the_end() -> None:
 
 
 @on_uvloop
+async def test_an_answer_that_a_rule_holds_for_longer_is_cut_off_and_counted() -> None:
+    async with cluster() as (klamm, [broker]):
+        klamm.rule("  - {api: Heartbeat, side: response, delay: 20s}")
+        client = await klamm.client(1)
+        client.send("Heartbeat", 4, BEAT)
+        await broker.asked("Heartbeat")
+        [link] = await klamm.links(1)
+        await eventually(lambda: "client" in link.lines and not link.session.pending())
+        assert await begun(klamm, 0.1) == 1
+        assert await client.ended()
+        assert klamm.closed() == {"drain timed out": 1}
+
+
+@on_uvloop
 async def test_a_connection_of_a_certain_age_ends_between_two_exchanges() -> None:
     limits = config.Limits(max_age_s=config.Seconds(0.2))
     async with cluster(limits=limits) as (klamm, [broker]):

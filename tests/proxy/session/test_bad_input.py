@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
+from klamm.decoders.framing import SIZE, tls_or_size
 from tests.fakes.broker import Connection, Request, framed, metadata
 from tests.fakes.client import Client
 from tests.fakes.edge import cluster
@@ -32,6 +33,13 @@ async def beats(client: Client, times: int) -> None:
     for _ in range(times):
         assert (await client.ask("Heartbeat", 4, BEAT))["error_code"] == 0
         await asyncio.sleep(0)
+
+
+def test_a_web_server_in_the_place_of_a_broker_is_called_one() -> None:
+    (length,) = SIZE.unpack(b"HTTP")
+    why = "the broker does not speak Kafka but HTTP: name the port of a broker"
+    assert tls_or_size(length, "broker", 1 << 30) == ("bad_size", why)
+    assert tls_or_size(length, "client", 1 << 30) != ("bad_size", why)
 
 
 @pytest.mark.parametrize(("data", "kind", "message"), CLOSED_WITH_A_REASON)

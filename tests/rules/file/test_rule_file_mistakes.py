@@ -125,6 +125,10 @@ MISTAKES = {
         "- do: {drop: true}",
         "2:9: rules[0].do: must be a list: start each entry with '- '",
     ),
+    "an empty topic": (
+        "- {topic: '', drop: true}",
+        "2:13: rules[0].topic: is empty: name one or more",
+    ),
     "versions that the API does not have": (
         "- {api: Heartbeat, versions: 9+, error: 27}",
         "2:32: rules[0].versions: Heartbeat has the versions 0-4, not 9+",
@@ -323,6 +327,10 @@ DOUBTS = {
     "a bandwidth of few bytes": (
         "- {api: Fetch, bandwidth: 64}",
         "2:29: rules[0].bandwidth: 64 bytes a second: for kilobytes write 64kB",
+    ),
+    "a bandwidth of nothing": (
+        "- {api: Fetch, bandwidth: 0}",
+        "2:29: rules[0].bandwidth: 0 bytes a second are no limit: write a rate such as 64kB",
     ),
     "a time that is past": (
         "- {until: 2026-01-01T10:00:00Z, drop: true}",
