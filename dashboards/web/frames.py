@@ -6,6 +6,8 @@ from base64 import b64decode
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from klamm.client.types import Body, Exchange
 from klamm.decoders import API, DecodeError
 from klamm.decoders.schema import TOPIC, TOPIC_ID, Side, marked
@@ -33,7 +35,8 @@ def frames_of(one: Exchange, peer: Peer | None = None) -> Frames:
     request = _frame(one, one.request, "request", own, came)
     response = _frame(one, one.response, "response", own, answered, request)
     if response is not None and one.response is not None and one.response.sent is not None:
-        response.sent = response.copy(b64decode(one.response.sent), request)
+        sent = replace(one.response, raw=one.response.sent)
+        response.sent = _frame(one, sent, "response", own, answered, request)
     frames = [frame for frame in (request, response) if frame is not None]
     names: dict[bytes, str] | None = None
 

@@ -44,8 +44,9 @@ class Hidden:
         self.count = 0
 
     def hides(self, request: Frame | None, response: Frame | None) -> bool:
-        """Whether one of the expressions holds for it, which is then counted."""
-        found = any(expression.holds(request, response) for expression in self.expressions)
+        """Whether one of the expressions holds for it as the client was answered; it is then counted."""
+        told = response.sent if response is not None and response.changed else response
+        found = any(expression.holds(request, told) for expression in self.expressions)
         self.count += found
         return found
 

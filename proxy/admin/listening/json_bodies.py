@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import Any
 
 import msgspec
@@ -14,6 +15,8 @@ from klamm.proxy.control.rule_book import Refused
 
 JSON = "application/json"
 BODY_S = 10.0  # for what is sent to come whole
+NUMBERS = {"int": "a whole number", "float": "a number"}
+NO_NUMBER = re.compile(r"Expected `(int|float)\b.*`, got `str` - at `\$\.(\w+)`")  # of msgspec
 
 
 def answer(value: Any, status: int = 200) -> web.Response:
@@ -71,4 +74,7 @@ def read_query(request: web.Request, kind: Any) -> Any:
     try:
         return msgspec.convert(dict(given), kind, strict=False)
     except msgspec.ValidationError as wrong:
+        if found := NO_NUMBER.fullmatch(str(wrong)):
+            kind, name = found.groups()
+            raise Refused(400, f"{name} must be {NUMBERS[kind]}, not {given[name]!r}") from None
         raise Refused(400, f"a wrong parameter: {wrong}") from None

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from klamm.client.types import Exchange
 from klamm.dashboards.web.frames import frames_of
 from klamm.dashboards.web.noise import NOISE, Hidden, UnknownNoise
-from tests.dashboards.web.exchanges import exchange, fetch, heartbeat, produce, records
+from tests.dashboards.web.exchanges import exchange, fetch, heartbeat, produce, raw, records
 
 
 def hidden(name: str, one: Exchange) -> bool:
@@ -18,6 +19,13 @@ def test_heartbeats_are_hidden_unless_they_fail() -> None:
     assert hidden("heartbeats", heartbeat())
     assert not hidden("heartbeats", heartbeat(27))
     assert not hidden("heartbeats", produce())
+
+
+def test_what_rules_made_fail_is_not_hidden() -> None:
+    one = heartbeat()
+    assert one.response is not None
+    failed = raw({"error_code": 27}, "Heartbeat", one.version, "response")
+    assert not hidden("heartbeats", replace(one, response=replace(one.response, sent=failed)))
 
 
 def test_fetches_without_records_are_hidden_and_no_others() -> None:

@@ -101,6 +101,19 @@ async def test_what_is_not_there_is_a_problem_in_json_too() -> None:
         assert (await it.send("GET", "/v1/exchanges?limit=1&limit=2"))[0] == 400
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "why"),
+    [
+        ("POST", "/v1/drain?within_s=abc", "within_s must be a number, not 'abc'"),
+        ("GET", "/v1/exchanges?limit=some", "limit must be a whole number, not 'some'"),
+    ],
+)
+@on_uvloop
+async def test_a_number_that_is_none_is_named(method: str, path: str, why: str) -> None:
+    async with api() as it:
+        assert await it.send(method, path, Content_Type=JSON) == (400, {"error": why, "mistakes": []})
+
+
 def test_an_address_that_others_reach_needs_a_token(tmp_path: Path) -> None:
     from klamm.cli.running.config_file import load
     from klamm.settings.typed_yaml import ConfigError
