@@ -101,7 +101,7 @@ class Worker:
         self.channel.tell("taken")
         sock = socket.socket(fileno=file)
         sock.setblocking(False)
-        self.entrants.let(accepted.peer[0], self._enter(accepted, sock))
+        self.entrants.let(accepted.peer[0], sock, self._enter(accepted, sock))
 
     async def _enter(self, accepted: Accepted, sock: socket.socket) -> None:
         cluster = self._cluster(accepted.cluster)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from pathlib import Path
 from threading import Event
 
@@ -81,6 +82,15 @@ async def test_one_that_is_given_up_at_its_turn_passes_the_turn_on() -> None:
 
 
 @on_uvloop
+async def test_one_that_is_given_up_before_it_has_begun_is_closed() -> None:
+    entrants, sock = Entrants(4), socket.socket()
+    entrants.let("a", sock, asyncio.Event().wait())  # type: ignore[arg-type]
+    entrants.cancel()
+    await eventually(lambda: not entrants.count)
+    assert sock.fileno() == -1
+
+
+@on_uvloop
 async def test_the_oldest_of_the_address_with_most_is_given_up() -> None:
     ended: list[str] = []
 
@@ -91,14 +101,18 @@ async def test_the_oldest_of_the_address_with_most_is_given_up() -> None:
             ended.append(name)
 
     entrants = Entrants(4)
-    for host, name in (("b", "b1"), ("a", "a1"), ("a", "a2"), ("a", "a3")):
-        entrants.let(host, come(name))
+
+    def let(name: str) -> None:
+        entrants.let(name[0], socket.socket(), come(name))
+
+    for name in ("b1", "a1", "a2", "a3"):
+        let(name)
     await turns()
     for name in ("c1", "c2"):
-        entrants.let("c", come(name))
+        let(name)
         await turns()
     assert ended == ["a1", "a2"]
-    entrants.let("d", come("d1"))  # a has one left, b one, c two
+    let("d1")  # a has one left, b one, c two
     await turns()
     assert ended == ["a1", "a2", "c1"]
     assert entrants.count == 4

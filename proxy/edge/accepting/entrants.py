@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import Coroutine, Iterator
 from typing import Any
 
@@ -17,8 +18,10 @@ class Entrants:
     def __iter__(self) -> Iterator[asyncio.Task[None]]:
         return (task for tasks in self.by_host.values() for task in tasks)
 
-    def let(self, host: str, enter: Coroutine[Any, Any, None]) -> None:
-        """Let a connection from this address come in, which takes until `enter` has ended."""
+    def let(self, host: str, sock: socket.socket, enter: Coroutine[Any, Any, None]) -> None:
+        """Let a connection from this address come in, which takes until `enter` has ended. Given up, even
+        before `enter` has begun, its socket is closed.
+        """
         if self.count >= self.most:
             crowd = max(self.by_host, key=lambda each: len(self.by_host[each]))
             oldest = next(iter(self.by_host[crowd]))
@@ -28,6 +31,7 @@ class Entrants:
         self.by_host.setdefault(host, {})[task] = None
         self.count += 1
         task.add_done_callback(lambda done: self._leave(host, done))
+        task.add_done_callback(lambda done: sock.close() if done.cancelled() else None)
 
     def cancel(self) -> None:
         """Give them all up."""

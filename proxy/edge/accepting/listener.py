@@ -116,7 +116,7 @@ class Listener:
         sock.setblocking(False)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         peer = sockets.address(name)
-        self.entrants.let(peer[0], self.entrance.enter(sock, peer))
+        self.entrants.let(peer[0], sock, self.entrance.enter(sock, peer))
         return True
 
 

@@ -168,7 +168,8 @@ async def test_a_bootstrap_port_that_is_taken_is_said_though_no_cluster_answers(
 
 
 @on_uvloop
-async def test_a_bootstrap_address_of_another_machine_is_called_so() -> None:
+async def test_a_bootstrap_address_of_another_machine_is_called_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(edge_of_cluster, "LET_IN_S", 0.05)
     made, _ = proxied([("127.0.0.1", 9)], listen=Listen("192.0.2.1", 20000))
     with pytest.raises(OSError, match=r"cannot listen on .* choose an address of this machine with --listen"):
         await made.follow()
