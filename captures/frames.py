@@ -51,8 +51,6 @@ class Framing:
     def exchange(self, one: Exchange) -> Framed:
         request = None if one.request is None else self.frame(one.request)
         response = None if one.response is None else self.frame(one.response, request)
-        if response is not None and one.response is not None and one.response.forwarded is not None:
-            response.sent = self.frame(one.response._replace(frame=one.response.forwarded), request)
         if response is not None and response.api.key in NAMING:
             self.learn(response)
         return Framed(one, request, response)
@@ -74,6 +72,8 @@ class Framing:
             return None
         frame = Frame(api, version, one.side, body, one.client_id, self.peer(one), one.time_ns, request)
         frame.names = self.topics.get
+        if one.forwarded is not None:
+            frame.sent = self.frame(one._replace(frame=one.forwarded, forwarded=None), request)
         return frame
 
     def peer(self, one: Captured) -> Peer:

@@ -108,9 +108,9 @@ class Frame:
         return copy
 
     @property
-    def changed(self) -> bool:
-        """Whether klamm sent on another body, but for the addresses in it."""
-        return self.sent is not None and self.sent.body != self.body
+    def told(self) -> Frame:
+        """The frame as klamm sent it on: `sent` where that has another body, else this one."""
+        return self if self.sent is None or self.sent.body == self.body else self.sent
 
     def become(self, values: dict[str, Any] | None, body: bytes) -> None:
         """Takes the result of an earlier rule."""

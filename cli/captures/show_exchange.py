@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from klamm.captures.captured import WITHOUT_REQUEST, Blanks, Captured
-from klamm.captures.frames import Framed, Framing
+from klamm.captures.frames import Framed
 from klamm.captures.values import changes
 from klamm.cli.captures.show_records import Show, as_lines, describe
 from klamm.cli.decode.frames import FrameReader, Hints, Piece
@@ -82,9 +82,8 @@ def _changed(one: Framed) -> Iterator[str]:
     for row, frame in zip(one.exchange, (one.request, one.response), strict=True):
         if row is None or frame is None or row.forwarded is None:
             continue
-        sent = Framing().frame(row._replace(frame=row.forwarded), frame.request)
         yield f"  {row.side} as klamm sent it on, {len(row.forwarded) + SIZE} bytes"
-        for path, before, after in changes(_values(frame), _values(sent)):
+        for path, before, after in changes(_values(frame), _values(frame.sent)):
             yield f"    {path}: {_text(before)} -> {_text(after)}"
 
 

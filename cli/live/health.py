@@ -15,6 +15,7 @@ from klamm.cli.running import run as running
 from klamm.cli.running.config_file import WILDCARDS, parse
 from klamm.cli.running.scalars import listen_address
 from klamm.cli.saying import say
+from klamm.client.address import why
 from klamm.proxy.config import Address, Config
 from klamm.settings.printable import printable
 from klamm.settings.typed_yaml import NOTHING, ConfigError
@@ -68,8 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
     except (Unknown, ValueError) as problem:
         return say(str(problem), 1)
     except (OSError, http.client.HTTPException) as problem:
-        reason = getattr(problem, "strerror", None) or problem
-        return say(f"klamm does not answer at {at}: {str(reason).lower()}", 1)
+        return say(f"klamm does not answer at {at}: {why(problem)}", 1)
     print(printable(text.strip()))
     return 0 if status == 200 else 1
 

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from base64 import b64encode
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from itertools import islice
-
-from msgspec.structs import replace
 
 from klamm.captures.captured import Captured
 from klamm.captures.ended import Ended
 from klamm.captures.exchanges import exchanges
-from klamm.captures.frames import Framed, Framing, body_of, chosen
+from klamm.captures.frames import Framed, Framing, chosen
 from klamm.captures.period import Period
 from klamm.captures.storage.reading import read
 from klamm.captures.topic_names import TopicNames
@@ -117,11 +114,7 @@ class Captures:
 
 def _body(frame: Frame, row: Captured) -> Body:
     """The body as it came, and as klamm sent it on where that differs."""
-    found, sent = body(frame, raw=True), None
-    if found.raw is not None and row.forwarded is not None:
-        forwarded = body_of(row.forwarded, row.api_key, frame.version, frame.side)
-        sent = None if forwarded is None else b64encode(forwarded).decode()
-    return replace(found, sent=sent)
+    return body(frame, raw=True)
 
 
 def _ns(seconds: float | None) -> int | None:

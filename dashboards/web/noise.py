@@ -45,7 +45,7 @@ class Hidden:
 
     def hides(self, request: Frame | None, response: Frame | None) -> bool:
         """Whether one of the expressions holds for it as the client was answered; it is then counted."""
-        told = response.sent if response is not None and response.changed else response
+        told = None if response is None else response.told
         found = any(expression.holds(request, told) for expression in self.expressions)
         self.count += found
         return found

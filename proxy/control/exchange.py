@@ -94,7 +94,7 @@ def exchange_of(
     """The exchange as the admin API gives it. Reads the bodies, if it has them, for topics and errors."""
     fields, treatments = one.fields, treatments_of(one)
     latency_ns, more = fields.get("latency_ns"), _read(one)
-    changed = fields.get("changed", one.response is not None and one.response.changed)
+    changed = fields.get("changed", one.response is not None and one.response.told is not one.response)
     delays_ms = [0.0 if each is None else round(each.delay_ns / 1e6, 3) for each in treatments]
     errors: dict[str, int] = {}
     for _, code in more.get("errors", fields.get("errors", ())):
@@ -151,8 +151,10 @@ def _read(one: Seen) -> dict[str, Any]:
     if one.request is None or "errors" in one.fields:
         return {}
     about = subjects(*(frame if is_known(frame) else None for frame in (one.request, one.response)))
-    sent = one.response.sent if one.response is not None and one.response.changed else None
-    counts = subjects(None, sent).errors if is_known(sent) else about.errors
+    told = None if one.response is None else one.response.told
+    counts = about.errors
+    if told is not one.response and is_known(told):
+        counts = subjects(None, told).errors
     errors = [(None, code) for code, count in counts.items() for _ in range(count)]
     group, transactional_id = (",".join(ids) or None for ids in (about.groups, about.transactional_ids))
     return {"topics": about.topics, "errors": errors, "group": group, "transactional_id": transactional_id}

@@ -93,7 +93,9 @@ class Draining:
 
     def _cut(self) -> None:
         link, line = self.link, self.link.lines.get("client")
-        if not self.lingers or (line is not None and line.size):
-            link.reason = CUT  # in place of that of `_leave`: an answer waits in the line
-        if not self.lingers or line is not None:
+        if not self.lingers:
+            link.finish(CUT, now=True)
+        elif line is not None:
+            if line.size and link.reason == self.reason:  # an answer waits in the line
+                link.reason = CUT
             link.finish(self.reason, now=True)

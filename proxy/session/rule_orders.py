@@ -294,7 +294,9 @@ class RuleOrders:
             case Edit() | Raw() | Pause() | MuteChannel():
                 return False  # done already in the frame, or by the caller
             case Afterwards(see):
+                before = frame.work
                 see(frame)
+                self.connection.work += frame.work - before
             case Delay(ns):
                 pieces.append(effects.Hold(TO[side], frame.arrived_ns + ns))
                 frame.treatment.delay_ns = max(frame.treatment.delay_ns, ns)

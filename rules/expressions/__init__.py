@@ -60,15 +60,16 @@ class Expression:
         """For any of the frames of an exchange, a response as it came or as klamm sent it on; not for one
         that is absent, or cannot be read, or takes too much work.
         """
-        changed = [one.sent for one in frames if one is not None and one.side == "response" and one.changed]
-        for frame in [*frames, *changed]:
+        for frame in frames:
             if frame is None or self.fits(frame.api, frame.version, frame.side) is not None:
                 continue
-            try:
-                if self.on(frame.api, frame.version, frame.side)(frame):
-                    return True
-            except DecodeError:
-                continue
+            told = frame.told if frame.side == "response" else frame
+            for one in (frame,) if told is frame else (frame, told):
+                try:
+                    if self.on(frame.api, frame.version, frame.side)(one):
+                        return True
+                except DecodeError:
+                    continue
         return False
 
     @property

@@ -139,6 +139,16 @@ class Edge:
         await eventually(lambda: len(self.proxied.links) == count)
         return list(self.proxied.links)
 
+    async def held_answer(self, broker: Broker) -> Client:
+        """A client whose Heartbeat the broker has answered, and whose answer a rule holds."""
+        self.rule("  - {api: Heartbeat, side: response, delay: 20s}")
+        client = await self.client(1)
+        client.send("Heartbeat", 4, {"group_id": "g", "member_id": "m"})
+        await broker.asked("Heartbeat")
+        [link] = await self.links(1)
+        await eventually(lambda: "client" in link.lines and not link.session.pending())
+        return client
+
     async def empty(self) -> None:
         """Wait until no connection is left."""
         await eventually(lambda: not self.proxied.links)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.fakes.edge import cluster
-from tests.fakes.waiting import eventually, on_uvloop
+from tests.fakes.waiting import on_uvloop
 
 BEAT = {"group_id": "g"}
 KEY = ("kafka", "1")
@@ -29,12 +29,7 @@ async def test_connections_and_requests_that_wait_are_counted_by_broker() -> Non
 @on_uvloop
 async def test_a_request_whose_answer_a_rule_holds_waits() -> None:
     async with cluster() as (klamm, [broker]):
-        klamm.rule("  - {api: Heartbeat, side: response, delay: 20s}")
-        client = await klamm.client(1)
-        client.send("Heartbeat", 4, BEAT)
-        await broker.asked("Heartbeat")
-        [link] = await klamm.links(1)
-        await eventually(lambda: "client" in link.lines and not link.session.pending())
+        await klamm.held_answer(broker)
         assert klamm.proxied.in_flight() == {KEY: 1}
         assert klamm.proxied.leaving.waiting_requests() == 1
 

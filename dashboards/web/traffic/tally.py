@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from klamm.captures.captured import CapturedConnection, api_name
-from klamm.captures.frames import NOWHERE, Framed, body_of, columns
+from klamm.captures.frames import NOWHERE, Framed, columns
 from klamm.captures.summaries.histogram import bucket, middle
 from klamm.dashboards.captured import SIZE
 from klamm.dashboards.web.traffic.answers import Latency
@@ -176,16 +176,14 @@ def _failures(one: Framed, response: Read | None) -> Iterator[tuple[Error, str |
     origin = "klamm" if row.fate == "made" else "broker"
     yield from (((error, origin), topic, count) for (topic, error), count in told.items())
     frame = response.frame
-    if row.fate != "rewritten" or row.forwarded is None:
+    if row.fate != "rewritten" or frame.sent is None:
         return
-    body = body_of(row.forwarded, frame.api.key, frame.version, "response")
     try:
-        now = None if body is None else response.picked.pick(body, 0, len(body))
+        now = response.picked.pick(frame.sent.body, 0, len(frame.sent.body))
     except UNREADABLE:
         return
-    if now is not None:
-        added = _errors(response.picked, now, frame) - told
-        yield from (((error, "klamm"), topic, count) for (topic, error), count in added.items())
+    added = _errors(response.picked, now, frame) - told
+    yield from (((error, "klamm"), topic, count) for (topic, error), count in added.items())
 
 
 def _errors(picked: Picked, found: tuple[Any, ...], frame: Frame) -> Errors:

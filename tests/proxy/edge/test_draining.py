@@ -204,12 +204,7 @@ async def test_an_answer_that_a_rule_delays_goes_out_before_the_end() -> None:
 @on_uvloop
 async def test_an_answer_that_a_rule_holds_for_longer_is_cut_off_and_counted() -> None:
     async with cluster() as (klamm, [broker]):
-        klamm.rule("  - {api: Heartbeat, side: response, delay: 20s}")
-        client = await klamm.client(1)
-        client.send("Heartbeat", 4, BEAT)
-        await broker.asked("Heartbeat")
-        [link] = await klamm.links(1)
-        await eventually(lambda: "client" in link.lines and not link.session.pending())
+        client = await klamm.held_answer(broker)
         assert await begun(klamm, 0.1) == 1
         assert await client.ended()
         assert klamm.closed() == {"drain timed out": 1}
