@@ -115,7 +115,7 @@ def test_a_cluster_that_is_not_there_is_told_with_what_klamm_said(project: pytes
     project.makepyfile(
         """
         import klamm.client.process
-        klamm.client.process.READY_S = 8
+        klamm.client.process.READY_S = 20
         def test_any(klamm): ...
         """
     )
@@ -125,7 +125,7 @@ def test_a_cluster_that_is_not_there_is_told_with_what_klamm_said(project: pytes
         result = project.runpytest_subprocess("--klamm-bootstrap", nowhere, *NO_OTHERS)
     result.assert_outcomes(errors=1)
     result.stdout.fnmatch_lines(
-        [f"klamm does not reach the cluster at {nowhere} within 8 s:", f"*{nowhere} refuses*"]
+        [f"klamm does not reach the cluster at {nowhere} within 20 s:", f"*{nowhere} refuses*"]
     )
 
 

@@ -64,6 +64,7 @@ export class Traffic {
       this.search.value = search;
     }
     this._showControls();
+    this._drawAgain();
     this._ask();
   }
 
@@ -134,6 +135,7 @@ export class Traffic {
     this.remember(changes);
     this.asked = new URLSearchParams(this._href(changes).split("?")[1]);
     this._showControls();
+    this._drawAgain();
     this._ask();
   }
 
@@ -248,6 +250,7 @@ export class Traffic {
         return;
       }
       this._draw(answer);
+      this.element.dataset.turns = turn;
       next = AGAIN_MS[answer.state] ?? null;
     } catch (error) {
       if (turn !== this.turn) {
@@ -269,7 +272,20 @@ export class Traffic {
     this.count.textContent = reason;
   }
 
+  /** What is shown: the kind of the table, and the chosen node. */
+  get _shows() {
+    return `${this._kind} ${rowName(this._chosen())}`;
+  }
+
+  /** The last answer with the links of now: who clicks before the next one comes must not lose what was chosen. */
+  _drawAgain() {
+    if (this.drawn?.shows === this._shows) {
+      this._draw(this.drawn.answer);
+    }
+  }
+
   _draw(answer) {
+    this.drawn = { shows: this._shows, answer };
     this.seconds = answer.seconds;
     this.many = answer.many;
     const asked = this._chosen();
@@ -278,7 +294,6 @@ export class Traffic {
     this.filter?.say("");
     this._say(answer);
     this.details.draw(asked, answer);
-    this.element.dataset.turns = this.turn;
   }
 
   _say(answer) {

@@ -120,6 +120,16 @@ def test_requests_are_counted_as_the_client_made_them(page: Page, ground: Ground
         assert counted() >= len(ground.shop.delivered)
 
 
+def test_a_link_keeps_the_period_that_was_chosen_just_now(page: Page, ground: Ground) -> None:
+    """Also where it is followed before klamm has answered for that period."""
+    link = of(page, "client", SHOP).get_by_role("link")
+    expect(link).to_be_visible()
+    page.route("**/api/traffic*", lambda _: None)
+    page.get_by_label("period").select_option("started")
+    expect(link).to_have_attribute("href", re.compile("period=started"))
+    page.unroute("**/api/traffic*")
+
+
 def test_software_connections_and_addresses_are_told(page: Page, ground: Ground) -> None:
     details = choose(page, "client", BILLING)
     expect(fact(details, "software")).to_contain_text("rdkafka")
