@@ -82,7 +82,12 @@ FRAMES = Table(
         Column("topics", "array<string>", "topics that it names", "it could not be read"),
         Column("topic_ids", "array<string>", "those of which it has the id only", "it could not be read"),
         Column("groups", "array<string>", "groups that it names", "it could not be read"),
-        Column("errors", ERRORS, "error codes but 0, and how often each", "it could not be read"),
+        Column(
+            "errors",
+            ERRORS,
+            "error codes but 0 that clients were told, and how often each",
+            "it could not be read",
+        ),
         Column(
             "body", "string", "JSON: its fields; records and secrets as their sizes", "it could not be read"
         ),
@@ -119,7 +124,7 @@ TABLES = {
             Column("software", "string", "name and version of the client library, from ApiVersions", "it was not"),
             Column("topics", "array<string>", "topics that are named in it, by name as far as the capture tells them"),
             Column("groups", "array<string>", "groups that are named in it"),
-            Column("errors", ERRORS, "error codes of the response but 0, and how often each"),
+            Column("errors", ERRORS, "error codes but 0 that the client was told, and how often each"),
             Column("request_body", "variant", "its fields; records and secrets as their sizes", "not there"),
             Column("response_body", "variant", "the same of the response", "not there"),
             PRINCIPAL,

@@ -25,7 +25,7 @@ class Subjects(NamedTuple):
 
 
 def subjects(request: Frame | None, response: Frame | None) -> Subjects:
-    """A frame that cannot be read adds nothing."""
+    """The errors are those that the client was told. A frame that cannot be read adds nothing."""
     found = Subjects({}, [], [], {})
     for frame in (request, response):
         if frame is not None:
@@ -50,7 +50,8 @@ def _add(frame: Frame, found: Subjects) -> None:
         if one not in found.transactional_ids:
             found.transactional_ids.append(one)
     if frame.side == "response":
-        for code in error_codes(fields, frame.version, values):
+        told = frame.told
+        for code in error_codes(fields, told.version, told.values):
             found.errors[code] = found.errors.get(code, 0) + 1
 
 

@@ -42,7 +42,7 @@ COLUMNS = (
     Column("response_fate", "string", "the same of the response", "not seen"),
     Column("topics", "list<string>", "topics that are named in it, or by an id whose name is in the capture"),
     Column("groups", "list<string>", "groups that are named in it"),
-    Column("errors", ERRORS, "error codes of the response but 0, and how often each"),
+    Column("errors", ERRORS, "error codes but 0 that the client was told, and how often each"),
     Column("request_body", "string", "JSON: its fields; records and secrets as their sizes", "not there"),
     Column("response_body", "string", "the same of the response", "not there"),
     Column("principal", "string", "of the client's certificate", "it had none"),

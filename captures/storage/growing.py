@@ -111,13 +111,23 @@ class Growing:
 
 
 def begin(path: Path, origin: Origin, open_file: Open = open_new) -> Growing:
-    """A new segment, locked. Raises OSError."""
-    raw = open_file(path)
-    try:
-        fcntl.flock(raw.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+    """A new segment, locked. Raises OSError.
+
+    Before it is locked, another process may take it for one that a killed run left, and remove it.
+    """
+    while True:
+        raw = open_file(path)
+        try:
+            fcntl.flock(raw.fileno(), fcntl.LOCK_EX)
+        except OSError:  # a file system without locks: left-over segments there cannot be sealed
+            return Growing(path, origin, raw)
+        if _is_at(path, raw):
+            return Growing(path, origin, raw)
         raw.close()
-        raise
-    except OSError:  # a file system without locks: left-over segments there cannot be sealed
-        pass
-    return Growing(path, origin, raw)
+
+
+def _is_at(path: Path, raw: Raw) -> bool:
+    try:
+        return os.path.samestat(os.stat(path), os.fstat(raw.fileno()))
+    except FileNotFoundError:
+        return False

@@ -27,16 +27,19 @@ CUT = "the capture ends abruptly: its last moments may be missing"  # a kill, or
 EMPTY_BYTES = 64 << 10  # up to here, a file without a whole batch is deleted
 
 
-def seal_leftovers(folder: Path, own: str = "") -> None:
+def seal_leftovers(folder: Path, own: str = "") -> int:
     """Seals the segments that no process writes any more. Their whole batches stay, and a row says that
     frames are lost; segments of the capture `own` get no such row, since it tells of the loss itself. A
-    segment that cannot be sealed now is left for another time.
+    segment that cannot be sealed now is left for another time. Gives the number of those of `own` that are
+    sealed now.
     """
+    sealed = 0
     for path in sorted(folder.glob(f"*{GROWING}")):
         if NAME.fullmatch(path.name):
             with suppress(OSError), open(path, "r+b", buffering=0) as file:
                 if _is_left(file.fileno()) and os.path.samestat(os.stat(path), os.fstat(file.fileno())):
-                    _seal(path, file, own)
+                    sealed += _seal(path, file, own)
+    return sealed
 
 
 def _is_left(descriptor: int) -> bool:
@@ -48,14 +51,15 @@ def _is_left(descriptor: int) -> bool:
     return True
 
 
-def _seal(path: Path, file: BinaryIO, own: str) -> None:
+def _seal(path: Path, file: BinaryIO, own: str) -> bool:
+    """Is it sealed now, and of the capture `own`?"""
     size = os.fstat(file.fileno()).st_size
     if size:
         try:
             with mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as data:
                 origin, before = _before(data)
         except (Newer, Damaged, KeyError):
-            return  # nothing that this klamm has written
+            return False  # nothing that this klamm has written
         if before.batches:
             file.seek(before.size_bytes)
             segment = Growing(path, origin, file, before)
@@ -64,9 +68,10 @@ def _seal(path: Path, file: BinaryIO, own: str) -> None:
                 segment.write([Captured(before.statistics.last_ns, "lost", text=CUT)])
             file.truncate()  # the beginning of a batch
             segment.seal(cut=cut)
-            return
+            return not cut
     if size <= EMPTY_BYTES:
         path.unlink()
+    return False
 
 
 def _before(data: mmap.mmap) -> tuple[Origin, Before]:

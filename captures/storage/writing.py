@@ -119,7 +119,7 @@ class Writer:
 
     def _begin(self) -> Growing:
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        seal_leftovers(self.folder, self.origin.capture)
+        self.sealed += seal_leftovers(self.folder, self.origin.capture)
         path = self._next()
         while path.exists():
             path = self._next()

@@ -129,7 +129,8 @@ def measure(rows: Iterable[Captured], together: bool = False) -> Work:
             _settings(client, use, request)
         response = None if one.response is None else framing.frame(one.response)
         if response is not None:
-            found = columns(response, _marked(response.api.key, response.version, "response", ERROR))
+            told = response.told
+            found = columns(told, _marked(told.api.key, told.version, "response", ERROR))
             for code in filter(None, chain.from_iterable(map(flat, found))):
                 use.errors[error_name(code)] += 1
     return work

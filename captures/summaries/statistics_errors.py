@@ -1,4 +1,4 @@
-"""Errors in the responses of a capture, counted.
+"""Errors in the responses of a capture, as clients were told them: with those that rules put there.
 
 Most responses repeat one before them but for offsets and times, and are not decoded.
 """
@@ -24,7 +24,8 @@ from klamm.rules.plan import flat
 if TYPE_CHECKING:
     import pyarrow as pa
 
-WANTED = ("kind", "side", "api_key", "api_version", "frame", "blanks")  # beside the columns of Summing
+# Beside the columns of Summing.
+WANTED = ("kind", "side", "api_key", "api_version", "frame", "blanks", "forwarded", "forwarded_blanks")
 KINDS, MEMOS = 4096, 4  # of responses whose memos are kept: by API, version and size; and memos of each
 REPEATS = 2048  # bytes; a longer response seldom comes again
 CORRELATION_ID = 4  # bytes at the beginning of a response
@@ -39,6 +40,26 @@ class Memo(NamedTuple):
     unpack: Any
     constants: tuple[Any, ...]
     errors: Counter[str]
+
+
+class Bodies:
+    """The frames in one column of a batch, by the places of its rows."""
+
+    def __init__(self, batch: pa.RecordBatch, frames: str, blanks: str) -> None:
+        import pyarrow.compute as pc
+
+        _, ends, self.data = batch[frames].buffers()
+        self.offsets = memoryview(ends).cast("B").cast("i")[batch[frames].offset :]
+        self.blanked = pc.list_value_length(batch[blanks]).to_pylist()
+        self._blanks = batch[blanks]
+
+    def size(self, place: int) -> int:
+        return self.offsets[place + 1] - self.offsets[place]
+
+    def blanks(self, place: int) -> list[tuple[int, int]]:
+        if not self.blanked[place]:
+            return []
+        return [(one["offset"], one["size"]) for one in self._blanks[place].as_py()]
 
 
 class ErrorCounts:
@@ -61,24 +82,20 @@ class ErrorCounts:
 
         is_response = pc.and_(pc.equal(batch["kind"], "frame"), pc.equal(batch["side"], "response"))
         places = pc.indices_nonzero(pc.and_(is_response, pc.is_valid(batch["frame"])))
-        blank = pc.list_value_length(batch["blanks"].take(places)).to_pylist()
         kinds = zip(
             *(batch[name].take(places).to_pylist() for name in ("api_key", "api_version")), strict=True
         )
-        _, ends, data = batch["frame"].buffers()
-        offsets = memoryview(ends).cast("B").cast("i")[batch["frame"].offset :]
-        memos = self._memos
-        for place, kind, blanked in zip(places.to_pylist(), kinds, blank, strict=True):
-            start, size = offsets[place], offsets[place + 1] - offsets[place]
-            for memo in () if blanked else memos.get((kind, size), ()):
-                if memo.unpack(data, start) == memo.constants:
+        sources = Bodies(batch, "frame", "blanks"), Bodies(batch, "forwarded", "forwarded_blanks")
+        was_changed = pc.is_valid(batch["forwarded"].take(places)).to_pylist()
+        for place, kind, changed in zip(places.to_pylist(), kinds, was_changed, strict=True):
+            source = sources[changed]
+            start, size, blanked = source.offsets[place], source.size(place), source.blanked[place]
+            for memo in () if blanked else self._memos.get((kind, size), ()):
+                if memo.unpack(source.data, start) == memo.constants:
                     errors = memo.errors
                     break
             else:
-                blanks = batch["blanks"][place].as_py() if blanked else []
-                errors = self._read(
-                    kind, bytes(data[start : start + size]), [(one["offset"], one["size"]) for one in blanks]
-                )
+                errors = self._read(kind, bytes(source.data[start : start + size]), source.blanks(place))
             if errors:
                 yield place, kind, errors
 

@@ -93,7 +93,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json(as_object(importing.found, problems, arguments.output))
     else:
-        print_lines(importing.found, arguments.output)
+        if importing.found.packets or not problems:
+            print_lines(importing.found, arguments.output)
         for problem in problems:
             say(problem, LOST)
     return FINE if importing.found.whole and not problems else LOST

@@ -64,6 +64,8 @@ def server_name(text: str) -> ServerName:
 
 def _no_ip_address(text: str) -> str:
     name, _, number = text.rpartition(":")
+    if text.isdigit():
+        return f"{text!r} is a number: write a host name or an IP address"
     if number.isdigit() and ":" not in name and not name.isdigit():
         return f"a host without a port is due: write it as {name}"
     return f"{text!r} is not an IP address"

@@ -20,7 +20,11 @@ LIBRARIES = {"GSSAPI": ("gssapi", "python-gssapi", "gssapi"), "AWS_MSK_IAM": ("b
 
 
 def sasl_faults(sasl: Sasl) -> Iterator[tuple[Path, str]]:
-    """Paths below `sasl`, and reasons. Values that could not be read count as written."""
+    """Paths below `sasl`, and reasons. Values that could not be read count as written; without a mechanism
+    nothing is known of them.
+    """
+    if sasl.mechanism is BROKEN:
+        return
     for mechanism, keys in (("GSSAPI", OF_KERBEROS), ("AWS_MSK_IAM", OF_AWS)):
         if sasl.mechanism != mechanism:
             yield from _useless(sasl, keys, f"is of {mechanism}, and the mechanism is {sasl.mechanism}")
@@ -74,7 +78,7 @@ def _useless(sasl: Sasl, keys: tuple[str, ...], why: str) -> Iterator[tuple[Path
 
 def listen_sasl_faults(sasl: ListenSasl) -> Iterator[tuple[Path, str]]:
     """The same of the clients' SASL."""
-    if not isinstance(sasl.mechanisms, tuple):
+    if not isinstance(sasl.mechanisms, tuple) or BROKEN in sasl.mechanisms:
         return
     if not sasl.mechanisms:
         yield ("mechanisms",), "names no mechanism: name those that clients may use, such as SCRAM-SHA-512"

@@ -56,6 +56,7 @@ from klamm.settings.typed_yaml import Scalar, truth
 SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 LONGEST_S = 100 * 365 * 86400.0  # no clock of the system waits for more than 292 years
 BETWEEN = re.compile(r"\s*;\s*|(?<=[0-9])\s+")  # addresses, where commas are due
+TWO_PORTS = re.compile(r"[^:]*[.g-zG-Z-][^:]*:[0-9]+:[0-9]+")  # behind what is not of an IPv6 address
 FEWEST_PORTS = 3  # bootstrap, a broker, a controller
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
@@ -66,6 +67,8 @@ def _split(text: str, example: str) -> tuple[Host, str]:
     if BETWEEN.search(text):
         raise ValueError(f"write commas between addresses: {BETWEEN.sub(',', text)}")
     before, mark, after = text.rpartition(":")
+    if TWO_PORTS.fullmatch(text):
+        raise ValueError(f"{text!r} has two ports: write commas between addresses, each as {example}")
     if text.count(":") > 1 and not before.startswith("["):
         numbers = example.rpartition(":")[2]
         raise ValueError(f"an IPv6 address stands in brackets here: write it as [::1]:{numbers}")

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from klamm.decoders import layout
 from klamm.decoders.compile import Path
@@ -14,7 +15,7 @@ from klamm.decoders.schema import Side
 from klamm.pipeline.bodies import variants
 from klamm.pipeline.bodies.naming import wanted_of
 from klamm.pipeline.bodies.naming_columns import TYPES, names, with_names
-from klamm.pipeline.bodies.one_by_one import NAMED, Bodies, as_text, rows_of
+from klamm.pipeline.bodies.one_by_one import NAMED, SENT, STORED, Bodies, as_text, rows_of
 from klamm.pipeline.bodies.swept_frames import SweptFrames, swept_frames
 from klamm.pipeline.schemas import BODY, UNDECODABLE, VARIANT
 
@@ -24,7 +25,8 @@ KINDS = TYPES | {BODY: pa.string(), VARIANT: variants.TYPE}
 class Decoding:
     """Decodes these columns. With VARIANT, BODY holds the unusual bodies only. `typed`: bodies are structs,
     and `content`: with fields that only the records have. `topic_names`: by id; then `topics` have those of
-    `topic_ids` as well.
+    `topic_ids` as well. `errors` are those that clients were told: of what klamm sent in the place of a
+    response; all else is of the frame that came.
     """
 
     def __init__(
@@ -40,13 +42,29 @@ class Decoding:
         singly = {BODY, UNDECODABLE}.intersection(columns).difference(self._made)
         self._singly = Bodies(frozenset(singly), typed, content) if singly else None
         self._topic_names = topic_names
+        self._sent = Bodies(frozenset({"errors"}), False) if "errors" in columns else None
 
     def columns(self, frames: pa.RecordBatch) -> dict[str, Any]:
         """Lists, or arrays."""
         found: dict[str, Any] = {} if self._slowly is None else self._swept(frames, self._slowly)
         if self._has_names and self._topic_names is not None:
             found["topics"] = with_names(found["topics"], found["topic_ids"], self._topic_names)
+        if self._sent is not None:
+            found["errors"] = self._told(frames, found["errors"], self._sent)
         return found | (self._singly.columns(rows_of(frames)) if self._singly else {})
+
+    def _told(self, frames: pa.RecordBatch, errors: pa.Array, sent: Bodies) -> pa.Array:
+        """The errors, with those of what klamm sent in the place of responses."""
+        changed = pc.and_(pc.is_valid(frames["forwarded"]), pc.equal(frames["side"], "response"))
+        places = np.flatnonzero(changed.fill_null(False).to_numpy(zero_copy_only=False))
+        if not len(places):
+            return errors
+        rows = frames.take(pa.array(places))
+        went = [rows[name] for name in (*STORED[: -len(SENT)], *SENT)]
+        told = sent.columns(rows_of(pa.RecordBatch.from_arrays(went, list(STORED))))["errors"]
+        order = np.arange(len(errors))
+        order[places] = len(errors) + np.arange(len(places))
+        return pa.concat_arrays([errors, array(told, KINDS["errors"])]).take(pa.array(order))
 
     def _swept(self, frames: pa.RecordBatch, slowly: Bodies) -> dict[str, pa.Array]:
         places, found = [], []

@@ -18,7 +18,7 @@ from klamm.captures.storage.opening import Opened
 from klamm.captures.storage.segments import COLUMNS, Damaged
 from klamm.decoders import API
 from klamm.pipeline.bodies.decoding import Decoding, array
-from klamm.pipeline.bodies.one_by_one import NAMED, STORED
+from klamm.pipeline.bodies.one_by_one import NAMED, SENT, STORED
 from klamm.pipeline.reading.parts import Part, opening
 from klamm.pipeline.schemas import BODY, UNDECODABLE, VARIANT
 
@@ -61,6 +61,7 @@ class Asked:
         self._content = typed and BODY in schema.names and _has_content(schema.field(BODY).type)
         needed = {"time_ns", *also, *(source for name in schema.names for source in FROM.get(name, (name,)))}
         needed.update(STORED if self.decoded else ())
+        needed.update(SENT if "errors" in self.decoded else ())
         self.read = tuple(name for name in COLUMNS if name in needed)
 
     def decoding(self) -> Decoding:

@@ -152,7 +152,10 @@ def _saying(log: EventLog) -> Callable[[str, str], None]:
     loop = asyncio.get_running_loop()
 
     def say(kind: str, message: str) -> None:
-        level: Level = "info" if kind == "capture_recovered" else "error"
-        loop.call_soon_threadsafe(lambda: log.event(kind, message, level, per=kind))
+        level: Level = "error"
+        ends = ""
+        if kind == "capture_recovered":
+            level, ends = "info", "capture_failed"
+        loop.call_soon_threadsafe(lambda: log.event(kind, message, level, ends=ends))
 
     return say

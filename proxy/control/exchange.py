@@ -151,11 +151,7 @@ def _read(one: Seen) -> dict[str, Any]:
     if one.request is None or "errors" in one.fields:
         return {}
     about = subjects(*(frame if is_known(frame) else None for frame in (one.request, one.response)))
-    told = None if one.response is None else one.response.told
-    counts = about.errors
-    if told is not one.response and is_known(told):
-        counts = subjects(None, told).errors
-    errors = [(None, code) for code, count in counts.items() for _ in range(count)]
+    errors = [(None, code) for code, count in about.errors.items() for _ in range(count)]
     group, transactional_id = (",".join(ids) or None for ids in (about.groups, about.transactional_ids))
     return {"topics": about.topics, "errors": errors, "group": group, "transactional_id": transactional_id}
 

@@ -85,6 +85,7 @@ class EventLog:
         per: Hashable = None,
         each: bool = False,
         most: int = 0,
+        ends: str = "",
         **fields: Any,
     ) -> None:
         """Log something that happened: `kind` is a short name for it, such as "bad_size".
@@ -92,11 +93,14 @@ class EventLog:
         A warning or error of the same kind and cluster within a minute is only counted; `per` (a node id,
         say) separates events of one kind, so that each of them is written. `each`: write every event, up to
         100 in a second over all clusters; `most`: up to so many in a minute, of any level. `message`: text,
-        or an object whose str() is asked for when the line is written, in another thread.
+        or an object whose str() is asked for when the line is written, in another thread. `ends`: the kind of
+        a problem that is over; what was suppressed of it (of this `per`, or of each) is told before.
         """
         if self.heard is not None:
             self.heard(kind, level, message, fields)
         now = self._clock()
+        if ends:
+            self._end(ends, fields.get("cluster", ""), per, now)
         if level != "info" or each or most:
             limit = self._limit(kind, "" if each else fields.get("cluster", ""), per, now)
             if now >= limit.until:
@@ -123,6 +127,10 @@ class EventLog:
         for limit in list(self._limits.values()):
             if now >= limit.until:
                 self._tell(limit, now)
+
+    def _end(self, kind: str, cluster: str, per: Hashable, now: float) -> None:
+        for key in [key for key in self._limits if key[:2] == (kind, cluster) and per in (None, key[2])]:
+            self._tell(self._limits.pop(key), now)
 
     def _tell(self, limit: _Limit, now: float) -> None:
         """The newest suppressed event, with the number of those before it, or of all."""

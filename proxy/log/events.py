@@ -19,6 +19,7 @@ class Events(Protocol):
         per: Any = ...,
         each: bool = ...,
         most: int = ...,
+        ends: str = ...,
         **fields: object,
     ) -> None: ...
 

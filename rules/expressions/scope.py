@@ -16,7 +16,7 @@ from klamm.rules.expressions.failure import Absent, ExpressionError, Secret
 from klamm.rules.expressions.kinds import SAID
 from klamm.rules.expressions.logic import Get
 from klamm.rules.expressions.tree import Item, Loop, Member, Name, Node
-from klamm.rules.expressions.unknown import LITERALS
+from klamm.rules.expressions.unknown import literal_like
 
 
 class Scope:
@@ -42,7 +42,9 @@ class Scope:
                 return self.bodies[names.ROOTS[name] if self.side == "response" else 0].root
             case Name(name) if name not in names.KNOWN:
                 body = self.bodies[0]
-                return body.step(body.root, name, node, [*self.places, *names.KNOWN, *names.ROOTS, *LITERALS])
+                return body.step(
+                    body.root, name, node, [*self.places, *names.KNOWN, *names.ROOTS, *literal_like(name)]
+                )
             case Member(of, name):
                 place = self.place(of)
                 return place and self.bodies[place.source].step(place, name, node)

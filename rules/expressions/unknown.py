@@ -166,12 +166,17 @@ def _check_name(name: str, column: int, bound: Bound, fields: bool) -> None:
         raise _unknown_api(name, column)
     if name.islower() and ERRORS.get(name) is not None:
         raise _unknown_error(name, column)
-    words = [*bound, *names.KNOWN, *names.ROOTS, *LITERALS]
+    words = [*bound, *names.KNOWN, *names.ROOTS, *literal_like(name)]
     if not name.islower():
         near = suggestion(name, [*words, *names.constants()])
         raise ExpressionError(f"no error and no API is named {name}", column, near)
     if fields:
         raise ExpressionError(f'unknown field "{name}"', column, suggestion(name, [*words, *_outermost()]))
+
+
+def literal_like(name: str) -> list[str]:
+    """The literal that differs in case only: nobody who wrote `rule` meant `True`."""
+    return [word for word in LITERALS if word.casefold() == name.casefold()]
 
 
 def _unknown_api(name: str, column: int) -> ExpressionError:

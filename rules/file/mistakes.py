@@ -126,6 +126,11 @@ def doubts(rule: Any, steps: Steps, reach: Reach, wall_ns: int | None) -> Iterat
             code = getattr(action, key, None)
             if kind is not ErrorCode or code is None:
                 continue
+            if not code and action.name in ("error", "deny") and reach.side != "response":
+                yield (
+                    path,
+                    "NONE is no error: clients take it as success, and what they sent reaches no broker",
+                )
             strange = [api.name for api in named if api in reach.apis and not documented(api, code)]
             if strange and action.name in ("error", "deny"):
                 error = ERRORS[code].name

@@ -155,7 +155,7 @@ MISTAKES = {
     ),
     "a missing key": (
         "clusters:\n  - name: orders\n",
-        ["2:5: clusters[0]: the key bootstrap is missing: a list of HOST:PORT"],
+        ["2:5: clusters[0]: the key bootstrap is missing; it is a list of HOST:PORT"],
     ),
     "a key that is no word": (ONE + "[a]: 1", ["2:1: a key must be a word, not a list"]),
     "a mapping instead of a list": (
@@ -256,6 +256,28 @@ MISTAKES = {
     "a port where there is none": (
         "clusters: [{bootstrap: a:1, advertise: 'klamm.example.com:19092'}]",
         ["1:40: clusters[0].advertise: a host without a port is due: write it as klamm.example.com"],
+    ),
+    "a port where a host is due": (
+        "clusters: [{bootstrap: a:1, advertise: 19092}]",
+        ["1:40: clusters[0].advertise: '19092' is a number: write a host name or an IP address"],
+    ),
+    "two ports": (
+        "clusters: [{bootstrap: ['kafka:9092:9093', '10.0.0.1:9092:3']}]",
+        [
+            "1:25: clusters[0].bootstrap[0]: 'kafka:9092:9093' has two ports: "
+            "write commas between addresses, each as kafka-1:9092",
+            "1:44: clusters[0].bootstrap[1]: '10.0.0.1:9092:3' has two ports: "
+            "write commas between addresses, each as kafka-1:9092",
+        ],
+    ),
+    "an unknown mechanism": (
+        "clusters: [{bootstrap: a:1, sasl: {mechanism: PLAN, username: x}, listen_sasl: {mechanisms: FOO}}]",
+        [
+            "1:47: clusters[0].sasl.mechanism: must be PLAIN or SCRAM-SHA-256 or SCRAM-SHA-512 or "
+            "OAUTHBEARER or GSSAPI or AWS_MSK_IAM, not 'PLAN'; did you mean PLAIN?",
+            "1:93: clusters[0].listen_sasl.mechanisms: must be PLAIN or SCRAM-SHA-256 or SCRAM-SHA-512 or "
+            "OAUTHBEARER, not 'FOO'",
+        ],
     ),
     "no broker": (
         "clusters: [{bootstrap: []}]",

@@ -102,6 +102,16 @@ def test_bad_files_are_said_in_a_line_each_and_the_rest_is_read(
     ]
 
 
+def test_where_nothing_can_be_read_nothing_else_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    foreign = tmp_path / "foreign"
+    foreign.write_text("foreign")
+    assert run(foreign, "-o", tmp_path / "capture") == 1
+    output = capsys.readouterr()
+    assert (output.out, output.err) == ("", f"klamm: {foreign}: it is no pcap or pcapng file\n")
+
+
 def test_files_of_one_capture_are_read_as_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     packets = Dialogue().open().ask(0).ask(1, **ORDERS).close().packets
     (tmp_path / "b").write_bytes(pcap(packets[:6]))

@@ -307,6 +307,8 @@ def test_an_error_that_klamm_put_into_an_answer_is_told_and_found(tmp_path: Path
     for where in ("error == UNKNOWN_MEMBER_ID", "error == REBALANCE_IN_PROGRESS"):
         assert says(path, where)[1].splitlines()[1] == line
     assert json.loads(says(path, "--json")[1].splitlines()[0])["errors"] == {"UNKNOWN_MEMBER_ID": 1}
+    (api,) = json.loads(says(path, "--stats", "--json")[1])["apis"]
+    assert api["errors"] == {"UNKNOWN_MEMBER_ID": 1}
 
 
 def test_a_frame_of_a_client_that_is_no_request_is_listed_as_such(tmp_path: Path, says: Says) -> None:

@@ -53,6 +53,7 @@ class Lines:
         per: Hashable = None,
         each: bool = False,
         most: int = 0,
+        ends: str = "",
         **fields: Any,
     ) -> None:
         self.lines.append(Line(kind, level, str(message), fields))

@@ -79,17 +79,15 @@ def test_connections_whose_turn_is_over_go_on_a_few_in_a_pass() -> None:
         rounds, went, passes = Rounds(), list[int](), list[list[int]]()
         for number in range(3 * A_PASS):
             rounds.wait(lambda number=number: went.append(number))
-        for _ in range(4):
+        while sum(map(len, passes)) < 3 * A_PASS:  # a pass ends early where the machine is busy
             await asyncio.sleep(0)
             passes.append(list(went))
             went.clear()
         return passes
 
-    first, second, third, last = asyncio.run(run())
-    assert (*first, *second, *third) == tuple(range(3 * A_PASS))
-    assert len(first) <= A_PASS
-    assert len(second) <= A_PASS
-    assert last == []
+    passes = asyncio.run(asyncio.wait_for(run(), 30))
+    assert list(itertools.chain.from_iterable(passes)) == list(range(3 * A_PASS))
+    assert max(map(len, passes)) <= A_PASS
 
 
 def test_a_connection_that_fails_as_it_goes_on_does_not_stop_the_others() -> None:

@@ -1,7 +1,7 @@
 """Many frames swept at once, judged by the reader of single bodies, and by Spark's reader of VARIANT."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from random import Random
 from typing import Any
 
@@ -37,8 +37,8 @@ def head(of: Layout, key: int) -> bytes:
     return bytes(8) + (CLIENT if version else b"") + (b"\0" if version == 2 else b"")
 
 
-def frames(rows: Iterable[Row]) -> pa.RecordBatch:
-    """As segments have them."""
+def frames(rows: Iterable[Row], sent: Sequence[bytes | None] | None = None) -> pa.RecordBatch:
+    """As segments have them; `sent`: what klamm sent in their place."""
     columns: Iterable[Any] = zip(
         *(("frame", key, of.version, of.side, frame, blanks) for of, key, frame, blanks in rows), strict=True
     )
@@ -50,6 +50,9 @@ def frames(rows: Iterable[Row]) -> pa.RecordBatch:
         coded = pa.types.is_dictionary(types[name])
         found[name] = pa.array(values, pa.string() if coded else types[name])
         found[name] = found[name].dictionary_encode() if coded else found[name]
+    count = len(found["frame"])
+    found["forwarded"] = pa.array(sent or [None] * count, types["forwarded"])
+    found["forwarded_blanks"] = pa.array([[]] * count, types["forwarded_blanks"])
     return pa.RecordBatch.from_pydict(found)
 
 
@@ -110,6 +113,23 @@ def test_a_key_is_a_group_where_its_type_says_so(
     batch = frames(rows)
     for read in (swept, one_by_one):
         assert read(batch, NAMED)["groups"] == groups
+
+
+@pytest.mark.parametrize("columns", [("errors",), (*NAMED, BODY, VARIANT)])
+def test_errors_of_a_changed_answer_are_those_that_the_client_was_told(columns: tuple[str, ...]) -> None:
+    of = layout("Heartbeat", 3, "response")
+    bodies = [head(of, 12) + write(of, {"throttle_time_ms": 0, "error_code": code}) for code in (0, 27, 25)]
+    fine, rebalance, unknown = bodies
+    rows = [(of, 12, each, ()) for each in (fine, rebalance, fine, rebalance, fine)]
+    batch = frames(rows, [None, None, unknown, unknown, fine[:-1]])
+    told = swept(batch, columns)["errors"]
+    assert [None if one is None else [error["name"] for error in one] for one in told] == [
+        [],
+        ["REBALANCE_IN_PROGRESS"],
+        ["UNKNOWN_MEMBER_ID"],
+        ["UNKNOWN_MEMBER_ID"],
+        None,
+    ]
 
 
 @pytest.mark.parametrize(("what", "few"), [("names", 1), ("names", 8), ("both", 1)])

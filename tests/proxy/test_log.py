@@ -245,6 +245,35 @@ def test_what_was_suppressed_and_is_told_later_says_how_long_ago_it_was() -> Non
     ]
 
 
+def test_a_problem_that_is_over_is_told_as_such_last_and_at_once_when_it_comes_again() -> None:
+    def failed(log: EventLog) -> None:
+        log.event("failed", "no space", "error", per="disk")
+
+    def recovered(log: EventLog) -> None:
+        log.event("recovered", "written again", ends="failed")
+
+    lines = logged(failed, failed, failed, recovered, failed)
+    assert [(line["event"], line.get("suppressed")) for line in lines] == [
+        ("failed", None),
+        ("failed", 2),
+        ("recovered", None),
+        ("failed", None),
+    ]
+
+
+@pytest.mark.parametrize(("per", "told"), [(1, [1]), (None, [1, 2])])
+def test_an_end_is_about_one_thing_or_about_all_of_a_kind(per: int | None, told: list[int]) -> None:
+    def down(node: int) -> Callable[[EventLog], None]:
+        return lambda log: log.event("down", "", "warning", per=node, node=node, cluster="a")
+
+    def up(log: EventLog) -> None:
+        log.event("up", "", per=per, ends="down", cluster="a")
+
+    lines = logged(down(1), down(2), down(1), down(2), up)
+    before_it = [line["node"] for line in lines[: [line["event"] for line in lines].index("up")][2:]]
+    assert before_it == told
+
+
 def test_information_is_never_suppressed() -> None:
     assert len(logged(*[lambda log: log.event("topology", "a node moved")] * 5)) == 5
 

@@ -57,7 +57,8 @@ class BrokerWatch:
             self.lost.pop(address, None)
             for key in self._keys_at(address):
                 message = f"{_named(key)} at {address} can be reached again"
-                self.log.event("broker_reachable", message, cluster=self.cluster, broker=str(key))
+                about: dict[str, Any] = {"cluster": self.cluster, "broker": str(key)}
+                self.log.event("broker_reachable", message, per=str(key), ends="broker_unreachable", **about)
 
     async def meet(self, ask: Ask, greet: Ask | None = None) -> None:
         """Try every broker and address once, so that a problem is logged before a client meets it. Not the

@@ -48,7 +48,7 @@ class Readiness:
     def answered(self) -> None:
         """It answers."""
         if not self.ready:
-            self.log.event("reachable", "the cluster answers again", cluster=self.cluster)
+            self.log.event("reachable", "the cluster answers again", cluster=self.cluster, ends="unreachable")
             self.found()
         self._probes = 0
 

@@ -63,8 +63,9 @@ class Drain:
         began = monotonic()
         cut = sum(await asyncio.gather(*(each.drain(DRAINED, self.within_s) for each in self.clusters)))
         if cut:
+            connections = "1 connection was" if cut == 1 else f"{cut} connections were"
             message = (
-                f"{cut} connections were cut off after {self.within_s:g} s, with requests that were "
+                f"{connections} cut off after {self.within_s:g} s, with requests that were "
                 "under way, or may have been"
             )
             self.log.event("drained", message, "warning", connections=cut)

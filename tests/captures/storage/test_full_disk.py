@@ -60,3 +60,4 @@ def test_a_segment_that_was_given_up_on_a_full_disk_is_sealed_by_its_own_run_whi
     assert all(path.suffix == ".arrow" for path in tmp_path.iterdir())
     statistics = [open_segment(path).statistics for path in tmp_path.iterdir()]
     assert not any(each is None or each.cut for each in statistics)
+    assert scribe.counters.segments == len(statistics) > 1

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from klamm.captures.captured import Captured
-from klamm.captures.storage.growing import begin
+from klamm.captures.storage.growing import Raw, begin, open_new
 from klamm.captures.storage.leftovers import CUT, seal_leftovers
 from klamm.captures.storage.opening import open_segment
 from klamm.captures.storage.reading import read
@@ -117,6 +117,25 @@ def test_what_is_sealed_has_nothing_of_the_batch_that_was_cut(tmp_path: Path) ->
     (sealed,) = tmp_path.iterdir()
     assert sealed.stat().st_size < 1 << 16
     pa.ipc.open_file(pa.memory_map(str(sealed))).read_all().validate(full=True)
+
+
+def test_a_segment_that_another_process_took_for_a_leftover_as_it_began_begins_again(tmp_path: Path) -> None:
+    """Between the making of the file and its lock: workers of one klamm share a folder."""
+    opened = list[Path]()
+
+    def open_file(path: Path) -> Raw:
+        raw = open_new(path)
+        opened.append(path)
+        if len(opened) == 1:
+            seal_leftovers(path.parent)
+            assert not path.exists()
+        return raw
+
+    writer = Writer(tmp_path, ORIGIN, open_file=open_file)
+    writer.write([frame(1)])
+    writer.seal()
+    assert len(opened) == 2
+    assert [row.correlation_id for row in read(tmp_path)] == [1]
 
 
 def test_a_damaged_leftover_is_sealed_as_far_as_it_makes_sense_or_left(tmp_path: Path) -> None:

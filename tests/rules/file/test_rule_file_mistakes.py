@@ -89,7 +89,7 @@ MISTAKES = {
     ),
     "a missing parameter": (
         "- {delay: {jitter: 5ms}}",
-        "2:13: rules[0].delay: the key time is missing: a duration such as 500ms",
+        "2:13: rules[0].delay: the key time is missing; it is a duration such as 500ms",
     ),
     "two parameters in short": (
         "- {clamp: Fetch}",
@@ -315,6 +315,11 @@ DOUBTS = {
         "- {api: Produce, error: NOT_COORDINATOR}",
         "2:27: rules[0].error: Kafka's documents do not name NOT_COORDINATOR for Produce: clients "
         "may not know it",
+    ),
+    "no error in the place of an answer": (
+        "- {api: Produce, error: NONE}",
+        "2:27: rules[0].error: NONE is no error: clients take it as success, and what they sent "
+        "reaches no broker",
     ),
     "per without a count": (
         "- {per: client, drop: true}",
