@@ -14,49 +14,44 @@ from tests import sampling, summary_lines
 from tests.brokers.kraft import Cluster, kraft_cluster
 
 # Files that share what takes long to start. Each room runs in one worker of pytest-xdist; they begin in this
-# order, the longest first. A worker that runs rooms with a cluster starts it once. A file belongs to the
-# first room that names it; a file that none names is a room of its own.
+# order, the longest first. Rooms with a cluster are few: a worker that runs one starts the cluster once. A file
+# belongs to the first room that names it; a file that none names is a room of its own.
 ROOMS = {
-    "sidecar": (
-        "tests/e2e/clusters/test_drain.py",
-        "tests/e2e/clusters/test_handover.py",
-        "tests/e2e/clusters/test_kerberos.py",
-        "tests/e2e/clusters/test_own_sessions.py",
-        "tests/e2e/clusters/test_readiness.py",
-        "tests/e2e/clusters/test_reload.py",
-        "tests/e2e/clusters/test_socket_activation.py",
-        "tests/e2e/workers/*",
-    ),
-    "pages": ("tests/docs/test_commands.py", "tests/docs/test_python.py"),
     "brokers": (
         "tests/e2e/captures/*",
+        "tests/e2e/clusters/test_[ad]*.py",
+        "tests/e2e/clusters/test_handover.py",
+        "tests/e2e/clusters/test_old*.py",
+        "tests/e2e/clusters/test_reload.py",
+        "tests/e2e/clusters/test_socket_activation.py",
         "tests/e2e/commands/*",
         "tests/e2e/contracts/*",
-        "tests/e2e/clusters/test_a*.py",
-        "tests/e2e/clusters/test_d*.py",
-        "tests/e2e/clusters/test_old*.py",
         "tests/e2e/test_clients.py",
         "tests/e2e/test_large_fetch.py",
         "tests/e2e/test_prometheus.py",
         "tests/e2e/test_s*.py",
+        "tests/e2e/workers/*",
     ),
-    "web": ("tests/e2e/web/*", "tests/e2e/test_dashboards.py"),
-    "listening": (
+    "faults": (
+        "tests/decoders/test_records_oracle.py",
+        "tests/e2e/clusters/test_restart.py",
+        "tests/e2e/clusters/test_two*.py",
+        "tests/e2e/reactions/*",
+        "tests/e2e/test_fixture.py",
         "tests/e2e/test_listen*.py",
         "tests/e2e/test_names.py",
         "tests/e2e/test_proxy_protocol.py",
-        "tests/e2e/test_tra*.py",
-    ),
-    "faults": (
-        "tests/e2e/reactions/*",
-        "tests/e2e/clusters/test_failover.py",
-        "tests/e2e/clusters/test_restart.py",
-        "tests/e2e/clusters/test_two*.py",
-        "tests/e2e/test_fixture.py",
+        "tests/e2e/test_traces.py",
         "tests/scenarios/test_clients.py",
         "tests/strangers/*",
     ),
+    "web": ("tests/e2e/web/*", "tests/e2e/test_dashboards.py"),
+    "pages": ("tests/docs/test_commands.py", "tests/docs/test_python.py"),
     "spark": ("tests/pipeline/*",),
+    "own sessions": ("tests/e2e/clusters/test_own_sessions.py", "tests/e2e/clusters/test_readiness.py"),
+    "kerberos": ("tests/e2e/clusters/test_kerberos.py",),
+    "failover": ("tests/e2e/clusters/test_failover.py",),
+    "transparent": ("tests/e2e/test_transparent.py",),
 }
 LISTENERS = ("PLAINTEXT", "SASL_PLAINTEXT", "SASL_SSL")
 

@@ -55,7 +55,6 @@ class Looks:
         return self.stop
 
 
-@pytest.mark.alone
 def test_what_grows_is_told_once_and_again_when_it_is_worse_and_not_again_after_a_restart(
     spark: SparkSession, tmp_path: Path
 ) -> None:
