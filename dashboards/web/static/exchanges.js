@@ -86,7 +86,7 @@ export class Exchanges {
     const others = this.hiding.open(parameters.get("hide") ?? "");
     const otherTime = this.times?.open(ofLink(parameters));
     if (!this.running || more || others || otherTime || where !== this.filter.text) {
-      this.filter.input.value = where;
+      this.filter.show(where);
       this.restart();
     }
     this.list.show(this._columns());

@@ -44,6 +44,29 @@ def test_a_capture_is_read_filtered_and_its_exchanges_have_links(browser: Browse
             expect(page.locator(".detail")).to_be_hidden()
 
 
+def test_the_preset_that_is_in_force_is_told_however_it_came(browser: Browser, tmp_path: Path) -> None:
+    capture = written(tmp_path / "a.arrow", Talk().opened().metadata().heartbeat(27).rows)
+    errors = "where=error%20!%3D%20NONE"
+    with (
+        inspector(tmp_path / "web.log", str(capture)) as address,
+        opened(browser, f"{address}/#exchanges?{errors}") as page,
+    ):
+        told = page.get_by_label("ready filters").locator("option:checked")
+        expect(told).to_have_text("errors")
+        page.reload()
+        expect(told).to_have_text("errors")
+        filtered(page, "api == Metadata")
+        expect(told).to_have_text("own filter")
+        page.get_by_label("ready filters").select_option("errors")
+        expect(page.locator(".row[data-api]")).to_have_count(1)
+        page.goto(f"{address}/#exchanges")
+        expect(page.locator(".row[data-api]")).to_have_count(2)
+        expect(told).to_have_text("all")
+        for view in ("groups", "traffic"):
+            page.goto(f"{address}/#{view}?{errors}")
+            expect(told).to_have_text("errors")
+
+
 def test_more_than_a_page_holds_is_told_and_scrolled_through(browser: Browser, tmp_path: Path) -> None:
     talk = Talk().opened()
     for _ in range(MANY):
