@@ -207,7 +207,7 @@ export class Exchanges {
   /** Of all columns, the few that are shown beside an open exchange. */
   _columns() {
     const all = this.columns.all();
-    const brief = all.filter(({ name }) => BRIEF.includes(name)).map(({ px, ...rest }) => rest);
+    const brief = all.filter(({ name }) => name in BRIEF).map(({ px, ...rest }) => ({ ...rest, least: BRIEF[rest.name] }));
     return this.detail && !this.detail.hidden ? (brief.length ? brief : all.slice(0, 3)) : all;
   }
 

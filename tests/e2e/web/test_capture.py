@@ -67,6 +67,21 @@ def test_the_preset_that_is_in_force_is_told_however_it_came(browser: Browser, t
             expect(told).to_have_text("errors")
 
 
+def test_beside_an_open_exchange_the_list_begins_with_the_names_of_errors(
+    browser: Browser, tmp_path: Path
+) -> None:
+    asked = {"group_id": "billing", "generation_id": 1, "member_id": "m"}
+    talk = Talk().opened().exchange("Heartbeat", 3, asked, {"error_code": 27}, fate="made")
+    capture = written(tmp_path / "a.arrow", talk.rows)
+    with inspector(tmp_path / "web.log", str(capture)) as address, opened(browser, address) as page:
+        error = page.locator('.row[data-api] > [data-column="error"]')
+        expect(error).to_have_text("REBALANCE_IN_PROGRESS by klamm")
+        error.click()
+        page.locator(".side.answer .field").first.wait_for()
+        expect(error).to_have_text("REBALANCE_IN_PROGRESS by klamm")
+        assert page.get_by_role("grid").evaluate("list => list.scrollWidth <= list.clientWidth")
+
+
 def test_more_than_a_page_holds_is_told_and_scrolled_through(browser: Browser, tmp_path: Path) -> None:
     talk = Talk().opened()
     for _ in range(MANY):
