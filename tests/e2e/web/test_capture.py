@@ -44,6 +44,44 @@ def test_a_capture_is_read_filtered_and_its_exchanges_have_links(browser: Browse
             expect(page.locator(".detail")).to_be_hidden()
 
 
+def test_a_list_without_exchanges_says_why(browser: Browser, tmp_path: Path) -> None:
+    capture = written(tmp_path / "a.arrow", Talk().opened().metadata().heartbeat(0).rows)
+    with inspector(tmp_path / "web.log", str(capture)) as address, opened(browser, address) as page:
+        empty = page.locator(".empty")
+        expect(page.locator(".row[data-api]")).to_have_count(2)
+        expect(empty).to_have_text("")
+        filtered(page, "error != NONE")
+        expect(empty).to_have_text("No exchange of this capture matches the filter.")
+        page.get_by_role("button", name="hide", exact=True).click()
+        page.get_by_label("heartbeats").check()
+        expect(empty).to_have_text("No exchange of this capture matches the filter and is not hidden.")
+        assert violations(page) == []
+        filtered(page, "")
+        expect(page.locator(".row[data-api]")).to_have_count(1)
+        expect(empty).to_have_text("")
+
+
+def test_a_capture_without_exchanges_says_so(browser: Browser, tmp_path: Path) -> None:
+    capture = written(tmp_path / "a.arrow", Talk().opened().rows)
+    with inspector(tmp_path / "web.log", str(capture)) as address, opened(browser, address) as page:
+        expect(page.locator(".empty")).to_have_text("This capture has no exchanges.")
+
+
+def test_a_filter_with_a_mistake_is_told_and_nothing_is_counted(browser: Browser, tmp_path: Path) -> None:
+    capture = written(tmp_path / "a.arrow", Talk().opened().metadata().heartbeat(0).rows)
+    with (
+        inspector(tmp_path / "web.log", str(capture)) as address,
+        opened(browser, f"{address}/#exchanges?where=acsk%20==%201") as page,
+    ):
+        mistake = page.get_by_role("alert").filter(has_text="did you mean acks?")
+        expect(mistake).to_be_visible()
+        expect(page.locator(".count")).to_have_text("")
+        expect(page.locator(".empty")).to_have_text("No exchanges are shown until the mistake is mended.")
+        page.goto(f"{address}/#exchanges?where=api%20==%20Metadata")
+        expect(page.locator(".count")).to_contain_text("1 exchange")
+        expect(mistake).to_be_hidden()
+
+
 def test_the_preset_that_is_in_force_is_told_however_it_came(browser: Browser, tmp_path: Path) -> None:
     capture = written(tmp_path / "a.arrow", Talk().opened().metadata().heartbeat(27).rows)
     errors = "where=error%20!%3D%20NONE"
