@@ -8,6 +8,9 @@ const errors = (row) =>
     ...Object.entries(row.undecodable ?? {}).map(([side, reason]) => `${side} does not decode: ${reason}`),
   ].join(" ");
 
+/** The names of the errors come first: a narrow column cuts the end. */
+const outcome = (row) => [errors(row), row.origin === "klamm" ? "by klamm" : ""].filter(Boolean).join(" ");
+
 /** By name: `least` width in rem, `grow` its share of the room that is left. */
 export const OWN = {
   time: { least: 6.6, text: (row) => clock(row.time) },
@@ -23,11 +26,11 @@ export const OWN = {
   request: { least: 5, align: "number", text: (row) => (row.request_bytes ? size(row.request_bytes) : "none") },
   answer: { least: 5, align: "number", text: (row) => size(row.response_bytes) || "none" },
   ms: { least: 4.6, align: "number", text: (row) => row.latency_ms?.toFixed(1) ?? "" },
-  error: { least: 6, grow: 1.2, text: (row) => (row.origin === "klamm" ? `by klamm ${errors(row)}` : errors(row)) },
+  error: { least: 6, grow: 1.2, text: outcome },
   rule: { least: 6, grow: 1, text: (row) => (row.rules ?? []).join(", ") },
 };
 const USUAL = ["time", "API", "client", "broker", "topic, group", "request", "answer", "ms", "error"];
-export const BRIEF = ["time", "API", "error"]; // beside an open exchange
+export const BRIEF = { time: 6.2, API: 6, error: 7.2 }; // beside an open exchange: the least rem of each
 const FIELD = { least: 6, grow: 1 };
 const STEP = 24; // pixels
 const LEAST = 40;

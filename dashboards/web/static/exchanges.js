@@ -3,6 +3,7 @@
 import { Acted } from "./acted.js";
 import { BRIEF, Columns } from "./columns.js";
 import { Comparing } from "./comparing.js";
+import { words } from "./empty.js";
 import { details } from "./exchange.js";
 import { Exports } from "./exports.js";
 import { Filter } from "./filter.js";
@@ -65,6 +66,7 @@ export class Exchanges {
     this.end = el("button", { onclick: () => this.list.toEnd() }, "to the newest");
     this.clear = el("button", { onclick: () => this._clear() }, "clear");
     this.count = el("p", { class: "count", role: "status", "aria-live": "off" });
+    this.empty = el("p", { class: "empty", role: "status" });
     this.detail = el("section", { class: "detail", "aria-label": "exchange", hidden: true });
     this.exports = about.kind === "capture" ? new Exports({ wanted: () => this.wanted() }) : null;
     const live = about.kind === "live" ? [this.freezing, this.end, this.clear] : [];
@@ -76,7 +78,7 @@ export class Exchanges {
       el("div", { class: "bar" }, this.filter.element, this.hiding.element, this.columns.element, this.trying.panel, this.exports?.panel(), live, this.count, this.acted.element),
       this.trying.told,
       this.times?.element,
-      el("div", { class: "split" }, this.list.element, this.detail),
+      el("div", { class: "split" }, this.list.element, this.empty, this.detail),
     );
   }
 
@@ -86,7 +88,7 @@ export class Exchanges {
     const others = this.hiding.open(parameters.get("hide") ?? "");
     const otherTime = this.times?.open(ofLink(parameters));
     if (!this.running || more || others || otherTime || where !== this.filter.text) {
-      this.filter.input.value = where;
+      this.filter.show(where);
       this.restart();
     }
     this.list.show(this._columns());
@@ -116,6 +118,9 @@ export class Exchanges {
     this.running?.abort();
     this.running = new AbortController();
     this.exports?.tell();
+    this.asked = this.wanted();
+    this.refused = false;
+    this.filter.say("");
     this._clear();
     this._read(this.running.signal);
   }
@@ -125,10 +130,17 @@ export class Exchanges {
     const path = `/api/rows${query({ ...this.wanted(), fields: this.columns.ask() })}`;
     return stream(() => path, signal, {
       take: (batch) => this._take(batch),
-      refused: (reason) => this.filter.say(reason),
+      refused: (reason) => this._refuse(reason),
       away: (problem) => this.head({ problem }),
       once: this.about.kind === "capture",
     });
+  }
+
+  /** The filter, or another part of the link, has a mistake: nothing is known about the exchanges. */
+  _refuse(reason) {
+    this.refused = true;
+    this.filter.say(reason);
+    this._say();
   }
 
   _take(batch) {
@@ -156,25 +168,34 @@ export class Exchanges {
   }
 
   _say() {
+    this.end.hidden = this.list.follow;
+    this._sayEmpty();
     const shown = this.rows.kept.length.toLocaleString();
-    const words = [`${shown} exchanges`];
+    const told = this.refused ? [] : [`${shown} exchanges`];
     if (this.more) {
-      words.push(`the first ${MOST.toLocaleString()} are shown: filter for the others`);
+      told.push(`the first ${MOST.toLocaleString()} are shown: filter for the others`);
     }
     if (this.frozen && this.waiting.length) {
-      words.push(`${this.waiting.length.toLocaleString()} new`);
+      told.push(`${this.waiting.length.toLocaleString()} new`);
     }
     if (this.lost.hidden) {
-      words.push(`${this.lost.hidden.toLocaleString()} hidden`);
+      told.push(`${this.lost.hidden.toLocaleString()} hidden`);
     }
     if (this.lost.dropped) {
-      words.push(`${this.lost.dropped.toLocaleString()} left out: they came too fast`);
+      told.push(`${this.lost.dropped.toLocaleString()} left out: they came too fast`);
     }
     if (this.lost.unjudged) {
-      words.push(`${this.lost.unjudged.toLocaleString()} frames left out: the filter takes too much work on them`);
+      told.push(`${this.lost.unjudged.toLocaleString()} frames left out: the filter takes too much work on them`);
     }
-    this.count.textContent = words.join(" · ");
-    this.end.hidden = this.list.follow;
+    this.count.textContent = told.join(" · ");
+  }
+
+  _sayEmpty() {
+    const { asked, whole, refused, frozen } = this;
+    const text = this.rows.kept.length || !asked ? "" : words({ live: this.about.kind === "live", asked, whole, refused, frozen });
+    if (this.empty.textContent !== text) {
+      this.empty.textContent = text;
+    }
   }
 
   _freeze(frozen) {
@@ -207,7 +228,7 @@ export class Exchanges {
   /** Of all columns, the few that are shown beside an open exchange. */
   _columns() {
     const all = this.columns.all();
-    const brief = all.filter(({ name }) => BRIEF.includes(name)).map(({ px, ...rest }) => rest);
+    const brief = all.filter(({ name }) => name in BRIEF).map(({ px, ...rest }) => ({ ...rest, least: BRIEF[rest.name] }));
     return this.detail && !this.detail.hidden ? (brief.length ? brief : all.slice(0, 3)) : all;
   }
 

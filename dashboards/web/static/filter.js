@@ -3,7 +3,7 @@
 import { ask, el, quoted } from "./page.js";
 
 const NOISE = "not api in (Heartbeat, ApiVersions, ConsumerGroupHeartbeat, ShareGroupHeartbeat, StreamsGroupHeartbeat)";
-export const PRESETS = [
+const PRESETS = [
   { name: "all", text: "" },
   { name: "without heartbeats", text: NOISE },
   { name: "errors", text: "error != NONE" },
@@ -11,6 +11,7 @@ export const PRESETS = [
   { name: "writes", text: "api in (Produce, AddPartitionsToTxn, EndTxn, TxnOffsetCommit, OffsetCommit)" },
   { name: "groups", text: "group is not None" },
 ];
+const OWN = "own"; // the value of the preset box for a filter that is none of them
 const MOST = 12; // proposals
 const FUNCTIONS = ["any(", "all(", "len(", "glob(", "matches(", "startswith(", "and", "or", "not", "in", "is None"];
 
@@ -48,6 +49,7 @@ export class Filter {
       "select",
       { "aria-label": "ready filters", onchange: () => this.set(this.presets.value) },
       PRESETS.map(({ name, text }) => el("option", { value: text }, name)),
+      el("option", { value: OWN, disabled: true, hidden: true }, "own filter"),
     );
     this.element = el("div", { class: "filter" }, this.presets, el("div", { class: "typed" }, this.input, this.list, this.problem));
     this.words = FUNCTIONS;
@@ -58,6 +60,12 @@ export class Filter {
 
   get text() {
     return this.input.value.trim();
+  }
+
+  /** Show the filter that is in force, in the field and in the preset box. */
+  show(text) {
+    this.input.value = text;
+    this.presets.value = PRESETS.some((preset) => preset.text === this.text) ? this.text : OWN;
   }
 
   set(text) {
@@ -88,8 +96,7 @@ export class Filter {
   _finish() {
     this._close();
     this.say("");
-    const known = PRESETS.find(({ text }) => text === this.text);
-    this.presets.value = known ? known.text : "";
+    this.show(this.text);
     this.changed(this.text);
   }
 

@@ -59,7 +59,7 @@ export class Lanes {
     const wanted = given || !this.running ? Object.fromEntries(OWN.map((name) => [name, parameters.get(name) ?? ""])) : this.kept;
     const again = !this.running || ["where", "since", "until"].some((name) => wanted[name] !== (this.kept[name] ?? ""));
     this.kept = { ...wanted };
-    this.filter.input.value = wanted.where;
+    this.filter.show(wanted.where);
     this.timeline.resume();
     this.legend.draw();
     if (wanted.from && wanted.to) {

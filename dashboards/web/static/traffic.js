@@ -205,7 +205,7 @@ export class Traffic {
       this.period.value = this._get("period", "10");
       return;
     }
-    this.filter.input.value = this._get("where");
+    this.filter.show(this._get("where"));
     this._showTimes({ since: this.about.first, until: this.about.last });
     this.whole.hidden = !this._get("since") && !this._get("until");
   }

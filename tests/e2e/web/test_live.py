@@ -89,6 +89,23 @@ def test_a_filter_that_cannot_be_read_is_explained_where_it_stands(page: Page) -
     expect(page.get_by_role("alert").filter(has_text="did you mean acks?")).to_be_visible()
 
 
+def test_a_list_without_exchanges_says_which_ones_it_waits_for(page: Page, ground: Ground) -> None:
+    now = "only those from now on are shown, none from before the page was opened."
+    empty = page.locator(".empty")
+    filtered(page, 'client_id == "nobody"')
+    expect(empty).to_have_text(f"Waiting for exchanges that match the filter: {now}")
+    page.get_by_role("button", name="freeze").click()
+    expect(empty).to_have_text("The list is frozen: “go on” shows what came meanwhile.")
+    page.get_by_role("button", name="go on").click()
+    page.route("**/api/rows*", lambda route: None)  # no answer, so no rows
+    filtered(page, "")
+    expect(empty).to_have_text(f"Waiting for exchanges: {now}")
+    page.unroute("**/api/rows*")
+    filtered(page, f'client_id == "{SHOP}"')
+    page.locator(of(SHOP, "Produce")).first.wait_for()
+    expect(empty).to_have_text("")
+
+
 def test_names_are_completed_while_one_types(page: Page) -> None:
     field = page.get_by_role("combobox", name="filter", exact=True)
     field.press_sequentially("api == HeartB")
