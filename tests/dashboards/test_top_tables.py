@@ -107,7 +107,8 @@ def test_a_broker_that_is_down_is_listed_without_traffic() -> None:
 @pytest.mark.parametrize(
     ("clients", "whose"),
     [
-        ("one two", "one, two on a, b and 3 more"),
+        ("one two", "one, two on a, b, c and 2 more"),
+        ("four five", "four, five on a, b and 3 more"),
         ("app-1 app-2 app-3 app-4", "app-1 and 3 more on a and 4 more"),
         ("orders-service-of-the-shop b", "orders-service-of-the-shop and 1 more on a and 4 more"),
     ],

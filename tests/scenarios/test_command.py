@@ -3,11 +3,11 @@
 import json
 import re
 import sys
+import time
 from argparse import ArgumentParser
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from threading import Timer
 
 import pytest
 
@@ -150,7 +150,7 @@ def test_a_rule_of_the_same_name_ends_the_run_with_2_and_leaves_that_rule(
 
 
 def test_a_scenario_that_another_one_is_in_the_way_of_says_so(
-    klamm: Klamm, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    klamm: Klamm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from klamm.client import Klamm as Client
 
@@ -166,13 +166,17 @@ def test_a_scenario_that_another_one_is_in_the_way_of_says_so(
     finally:
         colleague.remove_rule("refused")
     assert f"klamm scenario: refused cannot be played: {text}" in capsys.readouterr().err
-    file.write_text(MET.replace("name: steady\n    for: 4s", "name: steady\n    for: 60s"))
-    begun = Timer(1, colleague.add_rule, [rule])
-    begun.start()
+    sleep, added = time.sleep, list[object]()
+
+    def add_and_sleep(seconds: float) -> None:
+        if not added:
+            added.append(colleague.add_rule(rule))
+        sleep(seconds)
+
+    monkeypatch.setattr("klamm.cli.live.scenario.time.sleep", add_and_sleep)
     try:
         assert main(command) == 2
     finally:
-        begun.join()
         colleague.remove_rule("refused")
     found = capsys.readouterr()
     assert f"klamm scenario: {text}" in found.err
