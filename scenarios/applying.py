@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from json import dumps
+from shlex import quote
 from typing import Any, NamedTuple, Protocol
 
 from klamm.client.known import known
@@ -15,8 +16,11 @@ from klamm.rules.file.rule_file import read_text
 from klamm.rules.rule import Rule
 from klamm.scenarios.expectations import Expectation
 from klamm.scenarios.model import Scenario
+from klamm.settings.listing import some
 
 SASL = ("SaslHandshake", "SaslAuthenticate")
+MAKER = "scenario "  # made_by of their rules begins so
+NAMED = 6  # rules in the warning
 WITH_TRAFFIC = ("errors", "answered", "resumes", "pause")  # met by requests or answers only
 
 
@@ -38,7 +42,7 @@ class Ground(NamedTuple):
     known: Known
     sasl: Mapping[str, bool | None]
     waiting: Mapping[str, str] = {}  # clusters that are not ready, and why
-    rules: frozenset[str] = frozenset()
+    rules: tuple[RuleState, ...] = ()
     apis: frozenset[str] = frozenset()
     clients: frozenset[str] = frozenset()
     topics: frozenset[str] = frozenset()
@@ -52,7 +56,7 @@ def look(klamm: Running) -> Ground:
         known(clusters, klamm.brokers()),
         {cluster.name: cluster.sasl for cluster in clusters},
         {cluster.name: cluster.reason for cluster in clusters if not cluster.ready},
-        frozenset(rule.name for rule in klamm.rules()),
+        tuple(klamm.rules()),
         frozenset(row["api"] for row in counters["requests"]),
         frozenset(row["client_id"] for row in counters["requests"]),
         frozenset(row["topic"] for row in counters["topics"]),
@@ -73,9 +77,8 @@ def _refusals(scenario: Scenario, ground: Ground) -> Iterator[str]:
     if ground.read_only:
         yield "klamm runs with --read-only: no rule can be added"
     reasons: set[str] = set()
+    yield from clashes(scenario, ground.rules)
     for phase, rule in _rules(scenario):
-        if rule.name in ground.rules:
-            yield f"there is a rule {rule.name!r} already: end it with `klamm rules rm {rule.name!r}`"
         for _, reason in unmet(rule, ground.known):
             if reason not in reasons:
                 reasons.add(reason)
@@ -88,11 +91,35 @@ def _refusals(scenario: Scenario, ground: Ground) -> Iterator[str]:
             yield f"{where} expects requests at broker {broker}, which is not there"
 
 
+def clashes(scenario: Scenario, rules: Iterable[RuleState]) -> Iterator[str]:
+    """Each rule in force that has the name of one of the scenario's."""
+    names = {rule.name for _, rule in _rules(scenario)}
+    yield from (_taken(rule) for rule in rules if rule.name in names)
+
+
+def _taken(rule: RuleState) -> str:
+    """Whose the rule of the same name is, and how it ends."""
+    if rule.origin == "file":
+        return f"klamm's rule file has a rule {rule.name!r} already: one of them needs another name"
+    made = f"there is a rule {rule.name!r} already, made by {_whose(rule)}"
+    ends = f"end the rule with `klamm rules rm {quote(rule.name)}`"
+    if _of_scenario(rule):
+        return f"{made}, which may be playing: wait until it has ended, or {ends}"
+    return f"{made}: {ends}"
+
+
+def _of_scenario(rule: RuleState) -> bool:
+    return rule.made_by.startswith(MAKER)
+
+
 def doubts(scenario: Scenario, ground: Ground) -> list[str]:
-    """The APIs, clients and topics of a scenario that klamm has not seen so far: expectations about them fail
-    unless that changes.
+    """The other rules in force, which may decide what clients do; and the APIs, clients and topics of a
+    scenario that klamm has not seen so far: expectations about them fail unless that changes.
     """
     found: list[str] = [f"cluster {name} is not ready: {reason}" for name, reason in ground.waiting.items()]
+    if others := [f"{rule.name!r} of {_whose(rule)}" for rule in ground.rules if _acts(rule)]:
+        text = "expectations may fail because of them"
+        found.append(f"other rules are in force: {some(others, NAMED)}; {text}")
     apis = {api for _, each in _expectations(scenario) if _needs_traffic(each) and (api := _api(each))}
     unseen = sorted(apis - ground.apis)
     if unseen:
@@ -108,6 +135,15 @@ def doubts(scenario: Scenario, ground: Ground) -> list[str]:
                     f"the rule {rule.name!r} is for the {what} {wanted}, of which nothing was seen{there}"
                 )
     return found
+
+
+def _acts(rule: RuleState) -> bool:
+    """Whether it changes what clients see; those of a scenario go off and on."""
+    return (rule.enabled or _of_scenario(rule)) and not rule.dry and not rule.over
+
+
+def _whose(rule: RuleState) -> str:
+    return "the rule file" if rule.origin == "file" else rule.made_by or "hand"
 
 
 def _rules(scenario: Scenario) -> Iterator[tuple[str, Rule]]:

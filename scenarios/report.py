@@ -16,7 +16,7 @@ from klamm.scenarios.samples import Counters, Sample, total
 from klamm.settings.printable import printable
 
 BUSIEST = 6  # APIs in the live table
-MET, NOT_MET = "met", "not met"
+MET, NOT_MET, NOT_REACHED, BROKEN_OFF = "met", "not met", "not reached", "broken off"
 
 
 def as_json(report: Report, started_at: float) -> dict[str, Any]:
@@ -29,7 +29,7 @@ def as_json(report: Report, started_at: float) -> dict[str, Any]:
         "speed": report.speed,
         "started_at": started_at,
         "complete": report.complete,
-        "verdict": MET if report.met else NOT_MET,
+        "verdict": BROKEN_OFF if not report.complete else MET if report.met else NOT_MET,
         "phases": [_phase(part) for part in report.phases],
         "expectations": list(_expectations(report.whole)),
         "samples": [_sample(before, after) for before, after in pairwise(report.whole.samples)],
@@ -47,8 +47,9 @@ def _phase(part: Played) -> dict[str, Any]:
 
 
 def _expectations(part: Played) -> Iterator[dict[str, Any]]:
+    """`met` is None where the expectation was not reached."""
     for expectation, judgement in part.judged():
-        met, measured = judgement or Judgement(False, "not reached")
+        met, measured = judgement or (None, NOT_REACHED)
         parameters = vars(expectation).items()
         written = {key: value for key, value in parameters if value not in (None, "*", 0)}
         yield {
@@ -91,10 +92,10 @@ def verdict(report: Report) -> str:
     judged = [judgement for part in _parts(report) for _, judgement in part.judged()]
     missed = sum(judgement is None or not judgement.met for judgement in judged)
     if not report.complete:
-        return f"{report.scenario.name}: broken off"
+        return f"{report.scenario.name}: {BROKEN_OFF}"
     if missed:
-        return f"{report.scenario.name}: not met, {missed} of {len(judged)} expectations"
-    return f"{report.scenario.name}: met, all {len(judged)} expectations"
+        return f"{report.scenario.name}: {missed} of {len(judged)} expectations {NOT_MET}"
+    return f"{report.scenario.name}: {MET}, all {len(judged)} expectations"
 
 
 def lines(report: Report) -> Iterator[str]:
@@ -102,8 +103,14 @@ def lines(report: Report) -> Iterator[str]:
     for part in _parts(report):
         yield part.name
         for expectation, judgement in part.judged():
-            met, measured = judgement or Judgement(False, "not reached")
-            yield f"  {MET if met else NOT_MET:<8} {expectation.text()}: {measured}"
+            yield f"  {_judged(expectation, judgement)}"
+
+
+def _judged(expectation: Expectation, judgement: Judgement | None) -> str:
+    if judgement is None:
+        return f"{NOT_REACHED}  {expectation.text()}"
+    word = MET if judgement.met else NOT_MET
+    return f"{word:<{len(NOT_REACHED)}}  {expectation.text()}: {judgement.measured}"
 
 
 def table(report: Report) -> RenderableType:

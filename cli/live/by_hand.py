@@ -10,10 +10,11 @@ from typing import Any
 
 from klamm.cli.live import prefixes
 from klamm.cli.live.asking import add_options, klamm
-from klamm.cli.live.missed import NEWEST, groups_of, missed, some
+from klamm.cli.live.missed import NEWEST, groups_of, missed
 from klamm.client import Klamm, Refused
 from klamm.client.types import Rule
 from klamm.decoders.text import printable
+from klamm.settings.listing import some
 from klamm.settings.yaml_line import flow
 
 LOOK_S = 0.5

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 
 from klamm.client.types import Exchange
 from klamm.rules.file.connecting import is_address
 from klamm.rules.glob import Glob
+from klamm.settings.listing import some
 from klamm.settings.nearest import nearest
 
 NEWEST = 1000  # exchanges, as many as klamm keeps
-SHOWN = 3  # names
-
-
-def some(names: Sequence[str]) -> str:
-    """The first of them, and how many more there are."""
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return ", ".join(names[:SHOWN]) + more
 
 
 def groups_of(exchanges: Iterable[Exchange]) -> set[str]:

@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 import time
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,7 @@ from klamm.settings.printable import printable
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from klamm.client import Klamm
+    from klamm.client import ApiError, Klamm
     from klamm.scenarios.model import Scenario
     from klamm.scenarios.run import Faults, Report
 
@@ -38,8 +38,9 @@ examples:
   klamm scenario check my-scenario.yaml
   klamm scenario run my-scenario.yaml --cluster eu --speed 10
 
-The exit code of run is 0 if all expectations were met, 1 if not, 2 if it could not be played; that of check 0
-if it can be played, 2 if not. Both ask the klamm of --admin HOST:PORT, or of KLAMM_ADMIN.
+The exit code of run is 0 if all expectations were met, 1 if not, 2 if it could not be played or was broken
+off; that of check 0 if it can be played, 2 if not. Both ask the klamm of --admin HOST:PORT, or of
+KLAMM_ADMIN.
 docs/scenarios.md describes the files.
 """
 
@@ -50,6 +51,7 @@ klamm scenario list
        klamm scenario run FILE|NAME [--set KEY=VALUE]... [--cluster GLOB] [--speed N] [--json FILE]"""
 
 MET, NOT_MET, CANNOT = 0, 1, 2
+CONFLICT = 409
 LINE_EVERY_S = 5.0
 LISTING = "klamm scenario list"
 
@@ -88,7 +90,7 @@ def _add_scenario(command: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """0 met, 1 not met, 2 cannot be played."""
+    """0 met, 1 not met, 2 cannot be played, or was broken off."""
     from klamm.scenarios import ready
 
     if arguments.command == "list":
@@ -135,7 +137,7 @@ def _play(arguments: argparse.Namespace) -> int:
             return CANNOT
         _played(scenario, to, Console(file=out), arguments.speed, reports)
     except ApiError as problem:
-        broken = where_from(problem, arguments)
+        broken = _clash(problem, scenario, to) or where_from(problem, arguments)
     except KeyboardInterrupt:
         broken = "interrupted"
     if not reports:
@@ -192,6 +194,17 @@ def _applies(scenario: Scenario, klamm: Klamm) -> bool:
         for doubt in doubts(scenario, ground):
             _cannot(f"warning: {doubt}")
     return not reasons
+
+
+def _clash(problem: ApiError, scenario: Scenario, klamm: Klamm) -> str:
+    """Whose rule has the same name, where klamm refused one of the scenario's for that; else ""."""
+    from klamm.client import ApiError
+    from klamm.scenarios.applying import clashes
+
+    if getattr(problem, "status", None) == CONFLICT:
+        with suppress(ApiError):
+            return next(clashes(scenario, klamm.rules()), "")
+    return ""
 
 
 def _played(scenario: Scenario, klamm: Faults, console: Console, speed: float, reports: list[Report]) -> None:

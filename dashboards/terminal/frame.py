@@ -33,9 +33,10 @@ WIDE_BANDS: tuple[tuple[tuple[Draw, ...], int], ...] = (
     ((sections.errors, sections.software, sections.problems), 4),
 )
 NARROW_SHARES = {1: (1,), 2: (5, 4)}
-WIDE_SHARES = {2: (5, 3), 3: (5, 2, 2)}
+WIDE_SHARES = {2: (5, 3), 3: (2, 1, 1)}
 
 FOOTNOTE = "latencies of clients, topics and brokers leave out long polls (Fetch, JoinGroup, SyncGroup)"
+WIDE_FOOTNOTE = f"total and connections count since klamm began; {FOOTNOTE}"
 
 
 def frame(
@@ -71,9 +72,8 @@ class _Frame:
         hint = f"{self.page}  Ctrl-C ends" if wide else "Ctrl-C ends"
         head = list(head_of(self.window, self.current, width, bars, hint.strip()))
         airy = height >= ROOMY
-        foot = Text(
-            self.notice or FOOTNOTE, ALARM if self.notice else FAINT, no_wrap=True, overflow="ellipsis"
-        )
+        note = self.notice or (WIDE_FOOTNOTE if wide else FOOTNOTE)
+        foot = Text(note, ALARM if self.notice else FAINT, no_wrap=True, overflow="ellipsis")
         last = 1 if airy or self.notice else 0
         room = height - len(head) - last - len(bands) * (2 if airy else 1)
         rows = _shared(room, [(max(len(section.rows) for section in band), first) for band, first in bands])

@@ -169,9 +169,7 @@ def errors(window: Window, current: Counters) -> Section:
     for row in window.errors:
         line = Text(row.name, "red" if row.count else FAINT)
         line.append(f"  {row.api}", "" if row.count else FAINT)
-        whose = ", ".join(printable(name) for name in row.clients)
-        about = ", ".join(printable(name) for name in row.topics)
-        line.append(f"  {whose}" + (f" on {about}" if about else ""), FAINT)
+        line.append(f"  {printable(row.whose())}", FAINT)
         rows.append([line, _rate(row.count / window.seconds), _number(row.ever)])
     return Section(columns, rows or [_instead(columns, _unless_full(current))])
 
@@ -191,8 +189,8 @@ def problems(_: Window, current: Counters) -> Section:
 
 
 def software(_: Window, current: Counters) -> Section:
-    """The libraries that clients name, and how often one connected."""
-    columns = (Column("CLIENT SOFTWARE", None), Column("connected", 9))
+    """The libraries that clients name, and the connections of each since the start."""
+    columns = (Column("CLIENT SOFTWARE", None), Column("connections", 11))
     rows = [
         [_name(f"{row['name']} {row['version']}".strip()), _number(row["count"])]
         for row in sorted(current["software"], key=lambda row: (-row["count"], row["name"], row["version"]))

@@ -69,12 +69,10 @@ def summary(last: Counters) -> RenderableType:
         errors.add_column()
         errors.add_row(Text("Kafka error", HEADING), Text("times", HEADING), Text("whose", HEADING))
         for error in ever.errors:
-            whose = printable(", ".join(error.clients))
-            about = printable(", ".join(error.topics))
             errors.add_row(
                 Text(error.name, "red"),
                 Text(figures.count(error.ever)),
-                Text(f"{error.api} of {whose}" + (f" on {about}" if about else "")),
+                Text(f"{error.api} of {printable(error.whose())}"),
             )
         lines += [errors, Text()]
     p50 = _quantile(ever.own, own_bounds, 0.5)

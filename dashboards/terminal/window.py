@@ -11,10 +11,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from klamm.settings.listing import MOST, some
+
 Counters = Mapping[str, Any]  # the JSON object of /v1/counters
 
 WAITING = frozenset({"Fetch", "ShareFetch", "JoinGroup", "SyncGroup"})
-ERROR_PARTS = 3  # clients and topics named beside an error
 NO_CLIENT_ID = "(no client id)"
 
 
@@ -37,7 +38,9 @@ class Row:
 
 @dataclass(slots=True)
 class ErrorRow:
-    """One Kafka error of one API, and the clients that got it."""
+    """One Kafka error of one API, the clients that got it, and the topics that it is about, the most frequent
+    first.
+    """
 
     name: str
     api: str
@@ -45,6 +48,10 @@ class ErrorRow:
     ever: int = 0
     clients: list[str] = field(default_factory=list)
     topics: list[str] = field(default_factory=list)
+
+    def whose(self, most: int = MOST) -> str:
+        """At most so many of the clients and of the topics by name, and the number of the others."""
+        return some(self.clients, most) + (f" on {some(self.topics, most)}" if self.topics else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,8 +215,8 @@ def _errors(requests: Iterable[Mapping[str, Any]], topics: Iterable[Mapping[str,
                 row.count += topic["errors"].get(error, 0)
                 row.ever += times
     for key, row in rows.items():
-        row.clients = [name for name, _ in clients.get(key, Counter()).most_common(ERROR_PARTS)]
-        row.topics = [name for name, _ in named.get(key, Counter()).most_common(ERROR_PARTS)]
+        row.clients = [name for name, _ in clients.get(key, Counter()).most_common()]
+        row.topics = [name for name, _ in named.get(key, Counter()).most_common()]
     return sorted(rows.values(), key=lambda row: (-row.count, -row.ever, row.name, row.api))
 
 

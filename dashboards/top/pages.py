@@ -208,6 +208,7 @@ def _help() -> RenderableType:
     notes = (
         "Rates and latencies are of klamm's last six answers. Latencies of clients, topics and brokers",
         "leave out long polls (Fetch, ShareFetch, JoinGroup, SyncGroup).",
+        "Totals, and the connections of client software, count since klamm began.",
         "Exchanges are asked for while their table is shown, and at no other time.",
     )
     return Group(Text("KEYS", HEADING), table, Text(), *(Text(note, FAINT, no_wrap=False) for note in notes))

@@ -7,14 +7,19 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from rich.cells import cell_len
+
 from klamm.client.types import Exchange
 from klamm.dashboards.terminal import figures
 from klamm.dashboards.terminal.quantiles import Quantile, quantile
 from klamm.dashboards.terminal.sections import ALARM, FAINT, Column
-from klamm.dashboards.terminal.window import NO_CLIENT_ID, Row
+from klamm.dashboards.terminal.window import NO_CLIENT_ID, ErrorRow, Row
 from klamm.dashboards.top.data import Connections, Data, Seen
 from klamm.dashboards.top.state import API, BROKER, CLIENT, CONNECTION, ERROR, EXCHANGE, TOPIC, Order, State
 from klamm.decoders.text import printable
+from klamm.settings.listing import MOST
+
+WHOSE = 30  # cells of the column
 
 
 class Item(NamedTuple):
@@ -153,6 +158,12 @@ def rate(now: Connections, before: Connections, number: int, name: str) -> float
     return max(0.0, float(new - old)) / (now.at - before.at)
 
 
+def _whose(row: ErrorRow) -> str:
+    """As many names as there is room for, at least one."""
+    texts = [row.whose(most) for most in range(MOST, 0, -1)]
+    return next((text for text in texts if cell_len(printable(text)) <= WHOSE), texts[-1])
+
+
 def _errors(data: Data) -> list[Item]:
     return [
         Item(
@@ -160,7 +171,7 @@ def _errors(data: Data) -> list[Item]:
             {
                 "name": row.name,
                 "api": row.api,
-                "whose": ", ".join(row.clients) + (f" on {', '.join(row.topics)}" if row.topics else ""),
+                "whose": _whose(row),
                 "rate": row.count / data.window.seconds,
                 "ever": row.ever,
             },
@@ -238,7 +249,7 @@ TABLES: Mapping[str, Table] = {
         (
             _named("ERROR"),
             Field(Column("API", 18, left=True, rank=3), "api", str),
-            Field(Column("whose", 30, left=True, rank=1), "whose", printable, FAINT),
+            Field(Column("whose", WHOSE, left=True, rank=1), "whose", printable, FAINT),
             Field(Column("/s", 6, rank=2), "rate", figures.rate, ALARM),
             Field(Column("total", 9, rank=4), "ever", figures.count),
         ),

@@ -159,6 +159,16 @@ def answer(state: FakeState) -> dict[str, Any]:
     return read | {"version": "0.1.0", "pid": 1, "now": STARTED_AT + state.seconds}
 
 
+def of_many_clients(*names: str) -> FakeState:
+    """Each gets one error, and the first names more: NOT_COORDINATOR of Heartbeat on the topics a to e."""
+    state = FakeState()
+    for place, name in enumerate(names):
+        state.stats.of_requests("demo", "1", name, "Heartbeat", 4).errors[16] = len(names) - place
+    for topic in "abcde":
+        state.stats.of_topic("demo", topic, "Heartbeat").errors[16] = 1
+    return state
+
+
 def two_answers() -> tuple[dict[str, Any], dict[str, Any]]:
     """Five seconds apart, the first after 25 seconds."""
     state = FakeState()

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from klamm.dashboards.terminal.frame import frame
 from klamm.dashboards.terminal.window import Counters
-from tests.dashboards.fake_state import FakeState, answer, two_answers
+from tests.dashboards.fake_state import FakeState, answer, of_many_clients, two_answers
 
 SMALL = """\
 klamm 0.1.0   ● demo  2/3 brokers  127.0.0.1:19092          up 0:30  Ctrl-C ends
@@ -99,6 +99,19 @@ def test_a_narrow_terminal_drops_numbers_before_names(width: int, height: int) -
 def test_headings_of_a_tiny_terminal_are_whole(width: int, height: int) -> None:
     names = {line.split()[0] for line in lines(width, height, *two_answers())[3:]}
     assert {"API", "CLIENT", "TOPIC", "ERROR"} <= names
+
+
+@pytest.mark.parametrize("width", [120, 140])
+def test_the_connections_of_client_software_are_told_to_be_all_since_the_start(width: int) -> None:
+    drawn = lines(width, 50, *two_answers())
+    heading = next(line for line in drawn if line.startswith("ERROR "))
+    assert heading.split()[3:6] == ["CLIENT", "SOFTWARE", "connections"]
+    assert drawn[-1].startswith("total and connections count since klamm began; ")
+
+
+def test_an_error_that_many_clients_get_says_how_many_more_there_are() -> None:
+    drawn = lines(140, 24, None, answer(of_many_clients("a", "b", "c", "d")))
+    assert any("NOT_COORDINATOR  Heartbeat  a, b, c and 1 more on" in line for line in drawn)
 
 
 def test_what_does_not_fit_is_counted() -> None:

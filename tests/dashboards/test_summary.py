@@ -5,7 +5,7 @@ from io import StringIO
 from rich.console import Console
 
 from klamm.dashboards.terminal.summary import line, summary
-from tests.dashboards.fake_state import FakeState, answer, two_answers
+from tests.dashboards.fake_state import FakeState, answer, of_many_clients, two_answers
 
 SUMMARY = """\
 In 30 s klamm passed on 15,300 requests of 6 clients on 4 topics: 17.8 MB in, 28.9 MB out.
@@ -44,6 +44,12 @@ def test_a_moment_is_one_line() -> None:
 
 def test_the_summary_is_of_everything_since_the_start() -> None:
     assert printed(two_answers()[1]) == SUMMARY
+
+
+def test_the_summary_says_how_many_clients_of_an_error_it_does_not_name() -> None:
+    counters = answer(of_many_clients(*(f"app-{number}" for number in range(1, 10))))
+    text = "NOT_COORDINATOR     45  Heartbeat of app-1, app-2, app-3 and 6 more on a, b, c and 2 more\n"
+    assert text in printed(counters)
 
 
 def test_a_summary_of_nothing_is_no_error() -> None:

@@ -26,7 +26,7 @@ from klamm.dashboards.top.state import (
 )
 from klamm.dashboards.top.tables import natural, rows
 from klamm.rules.expressions import parse
-from tests.dashboards.fake_state import FakeState, answer, two_answers
+from tests.dashboards.fake_state import FakeState, answer, of_many_clients, two_answers
 
 HOSTILE = "\x1b]0;owned\x07[bold red]x[/]\u202e"
 
@@ -102,6 +102,22 @@ def test_a_broker_that_is_down_is_listed_without_traffic() -> None:
     assert any(
         line.startswith("3 ") and "DOWN" in line for line in lines(State(BROKER), Data(None, answer(state)))
     )
+
+
+@pytest.mark.parametrize(
+    ("clients", "whose"),
+    [
+        ("one two", "one, two on a, b, c and 2 more"),
+        ("four five", "four, five on a, b and 3 more"),
+        ("app-1 app-2 app-3 app-4", "app-1 and 3 more on a and 4 more"),
+        ("orders-service-of-the-shop b", "orders-service-of-the-shop and 1 more on a and 4 more"),
+    ],
+)
+def test_the_errors_name_as_many_clients_as_there_is_room_for_and_count_the_others(
+    clients: str, whose: str
+) -> None:
+    (error,) = rows(State(ERROR), Data(None, answer(of_many_clients(*clients.split()))))
+    assert error.values["whose"] == whose
 
 
 @pytest.mark.parametrize("size", [(80, 24), (100, 30), (200, 60), (60, 16), (40, 10)])

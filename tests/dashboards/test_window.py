@@ -1,7 +1,9 @@
 """Differences and sums of two answers of /v1/counters."""
 
 from klamm.dashboards.terminal.window import window
-from tests.dashboards.fake_state import FakeState, answer, two_answers
+from tests.dashboards.fake_state import FakeState, answer, of_many_clients, two_answers
+
+NINE = [f"app-{number}" for number in range(1, 10)]
 
 
 def test_a_window_counts_what_happened_between_two_answers() -> None:
@@ -56,6 +58,14 @@ def test_errors_name_their_api_clients_and_topics() -> None:
     absent = next(row for row in window(*two_answers()).errors if row.name == "UNKNOWN_TOPIC_OR_PARTITION")
     assert (absent.api, absent.count, absent.ever) == ("Metadata", 10, 60)
     assert (absent.clients, absent.topics) == (["reporting"], ["no-such-topic"])
+
+
+def test_an_error_says_how_many_clients_and_topics_it_does_not_name() -> None:
+    (error,) = window(None, answer(of_many_clients(*NINE))).errors
+    assert error.whose() == "app-1, app-2, app-3 and 6 more on a, b, c and 2 more"
+    assert error.whose(1) == "app-1 and 8 more on a and 4 more"
+    (error,) = window(None, answer(of_many_clients(*NINE[:3]))).errors
+    assert error.whose() == "app-1, app-2, app-3 on a, b, c and 2 more"
 
 
 def test_rows_keep_their_place_while_rates_waver() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from klamm.client.types import Rule
 from klamm.scenarios import ready
 from klamm.scenarios.applying import Ground, doubts, refusals
 from klamm.scenarios.model import Scenario, read_scenario
@@ -16,6 +17,13 @@ THREE = Ground(
     topics=frozenset({"orders"}),
 )
 TWO = THREE._replace(known={"a": frozenset({"1", "2"}), "b": frozenset({"2"})}, sasl={"a": False, "b": True})
+
+
+def there(name: str, made_by: str = "", **states: bool) -> Rule:
+    """A rule in force, by hand if somebody made it."""
+    state = {"enabled": True, "dry": False, "over": False, **states}
+    origin = "hand" if made_by else "file"
+    return Rule(name, origin, {}, matches=0, hits=0, failures=0, made_by=made_by, **state)
 
 
 def scenario(name: str, **given: str) -> Scenario:
@@ -86,8 +94,20 @@ def test_sasl_that_no_broker_asks_for_is_told() -> None:
         ),
         (
             written("{name: taken, down: true}"),
-            THREE._replace(rules=frozenset({"taken"})),
-            "there is a rule 'taken' already: end it with `klamm rules rm 'taken'`",
+            THREE._replace(rules=(there("taken", "ada (10.0.0.1)"),)),
+            "there is a rule 'taken' already, made by ada (10.0.0.1): "
+            "end the rule with `klamm rules rm taken`",
+        ),
+        (
+            written("{name: is taken, down: true}"),
+            THREE._replace(rules=(there("is taken", "scenario slow-broker (10.0.0.1)"),)),
+            "there is a rule 'is taken' already, made by scenario slow-broker (10.0.0.1), which may be "
+            "playing: wait until it has ended, or end the rule with `klamm rules rm 'is taken'`",
+        ),
+        (
+            written("{name: taken, down: true}"),
+            THREE._replace(rules=(there("taken"),)),
+            "klamm's rule file has a rule 'taken' already: one of them needs another name",
         ),
         (
             written("{down: true}"),
@@ -103,6 +123,28 @@ def test_sasl_that_no_broker_asks_for_is_told() -> None:
 )
 def test_what_cannot_apply_is_told(made: Scenario, ground: Ground, reason: str) -> None:
     assert refusals(made, ground) == [reason]
+
+
+def test_other_rules_in_force_are_a_doubt_and_no_refusal() -> None:
+    made = written("{down: true}")
+    rules = (
+        there("late"),
+        there("slow", "ada (10.0.0.1)"),
+        there("cut", "scenario flapping-network (10.0.0.1)", enabled=False),
+    )
+    ground = THREE._replace(rules=rules)
+    assert refusals(made, ground) == []
+    assert doubts(made, ground) == [
+        "other rules are in force: 'late' of the rule file, 'slow' of ada (10.0.0.1), "
+        "'cut' of scenario flapping-network (10.0.0.1); expectations may fail because of them"
+    ]
+    many = THREE._replace(rules=tuple(there(f"rule {number}") for number in range(9)))
+    assert "'rule 5' of the rule file and 3 more; " in doubts(made, many)[0]
+
+
+def test_rules_that_change_nothing_are_no_doubt() -> None:
+    rules = (there("off", enabled=False), there("dry", dry=True), there("over", "ada", over=True))
+    assert doubts(written("{down: true}"), THREE._replace(rules=rules)) == []
 
 
 def test_what_was_not_seen_yet_is_a_doubt_and_no_refusal() -> None:

@@ -3,6 +3,7 @@
 import json
 import re
 import sys
+import time
 from argparse import ArgumentParser
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -69,6 +70,7 @@ phases:
       - pause: {api: Produce, at_most: 1s, after: 2s}
 """
 
+SHORT = "phases:\n  - {name: short, for: 1s, expect: [{requests: {at_least: 0}}]}\n"
 
 MOCKED = ["undecodable"]  # librdkafka's mock cluster writes a byte too many behind answers to Metadata 13
 
@@ -123,7 +125,7 @@ def test_every_kind_of_expectation_is_not_met_in_a_run_that_deserves_it(klamm: K
     file.write_text(NOT_MET)
     outcome = run(klamm, str(file), 2.0, tmp_path / "report.json")
     assert outcome.code == 1
-    assert outcome.output.endswith("\nin-vain: not met, 8 of 8 expectations\n"), outcome.output
+    assert outcome.output.endswith("\nin-vain: 8 of 8 expectations not met\n"), outcome.output
     expectations = [each for phase in outcome.report["phases"] for each in phase["expectations"]]
     assert {each["kind"] for each in expectations} == set(KINDS)
     assert [each for each in expectations if each["met"]] == []
@@ -144,7 +146,75 @@ def test_a_rule_of_the_same_name_ends_the_run_with_2_and_leaves_that_rule(
         assert [rule.name for rule in client.rules()] == ["refused"]
     finally:
         client.remove_rule("refused")
-    assert "there is a rule 'refused' already" in capsys.readouterr().err
+    assert "there is a rule 'refused' already, made by " in capsys.readouterr().err
+
+
+def test_a_scenario_that_another_one_is_in_the_way_of_says_so(
+    klamm: Klamm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from klamm.client import Klamm as Client
+
+    text = "there is a rule 'refused' already, made by scenario refused (127.0.0.1), which may be playing: "
+    colleague = Client(klamm.admin, user="scenario refused")
+    rule = {"name": "refused", "api": "Produce", "topic": "nobodys", "delay": "1s"}
+    file = tmp_path / "refused.yaml"
+    file.write_text(MET)
+    command = ["scenario", "run", str(file), "--admin", klamm.admin, "--speed", "20"]
+    colleague.add_rule(rule)
+    try:
+        assert main(command) == 2
+    finally:
+        colleague.remove_rule("refused")
+    assert f"klamm scenario: refused cannot be played: {text}" in capsys.readouterr().err
+    sleep, added = time.sleep, list[object]()
+
+    def add_and_sleep(seconds: float) -> None:
+        if not added:
+            added.append(colleague.add_rule(rule))
+        sleep(seconds)
+
+    monkeypatch.setattr("klamm.cli.live.scenario.time.sleep", add_and_sleep)
+    try:
+        assert main(command) == 2
+    finally:
+        colleague.remove_rule("refused")
+    found = capsys.readouterr()
+    assert f"klamm scenario: {text}" in found.err
+    assert found.out.endswith("\nrefused: broken off\n")
+
+
+def test_rules_that_are_in_force_are_named_before_a_scenario_begins(
+    klamm: Klamm, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from klamm.client import Klamm as Client
+
+    client = Client(klamm.admin, user="ada")
+    client.add_rule({"name": "late", "api": "Produce", "topic": "nobodys", "delay": "1s"})
+    file = tmp_path / "short.yaml"
+    file.write_text(SHORT)
+    try:
+        assert main(["scenario", "run", str(file), "--admin", klamm.admin]) == 0
+    finally:
+        client.remove_rule("late")
+    others = "other rules are in force: 'late' of ada (127.0.0.1); expectations may fail because of them"
+    assert capsys.readouterr().err == f"klamm scenario: warning: {others}\n"
+
+
+def test_a_run_that_is_broken_off_ends_with_2_and_its_report_says_so(
+    klamm: Klamm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupt(_: float) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("klamm.cli.live.scenario.time.sleep", interrupt)
+    file, report = tmp_path / "short.yaml", tmp_path / "report.json"
+    file.write_text(SHORT)
+    assert main(["scenario", "run", str(file), "--admin", klamm.admin, "--json", str(report)]) == 2
+    found = capsys.readouterr()
+    assert found.out == "short\n  not reached  all requests: requests at least 0\n\nshort: broken off\n"
+    assert found.err == "klamm scenario: interrupted\n"
+    document = json.loads(report.read_text())
+    assert (document["verdict"], document["complete"]) == ("broken off", False)
 
 
 def test_the_klamm_of_the_environment_is_played_on(
@@ -152,7 +222,7 @@ def test_the_klamm_of_the_environment_is_played_on(
 ) -> None:
     monkeypatch.setenv("KLAMM_ADMIN", klamm.admin)
     file = tmp_path / "short.yaml"
-    file.write_text("phases:\n  - {name: short, for: 1s, expect: [{requests: {at_least: 0}}]}\n")
+    file.write_text(SHORT)
     assert main(["scenario", "run", str(file)]) == 0
     assert capsys.readouterr().out.endswith("\nshort: met, all 1 expectations\n")
 

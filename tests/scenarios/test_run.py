@@ -144,12 +144,12 @@ def test_an_expectation_that_is_not_met_decides_the_verdict() -> None:
     klamm = FakeKlamm(rate=0)
     report = played(klamm)
     assert not report.met
-    assert verdict(report) == "leaders: not met, 4 of 5 expectations"
+    assert verdict(report) == "leaders: 4 of 5 expectations not met"
     assert [line for line in lines(report) if line.startswith("  not met")] == [
-        "  not met  Produce: requests a second at least 1: 0 a second",
-        "  not met  Produce: a good answer within 1 s: no good answer",
-        "  not met  Produce: errors under 1%, after 5 s: no answers",
-        "  not met  Produce: requests a second at least 1: 0 a second",
+        "  not met      Produce: requests a second at least 1: 0 a second",
+        "  not met      Produce: a good answer within 1 s: no good answer",
+        "  not met      Produce: errors under 1%, after 5 s: no answers",
+        "  not met      Produce: requests a second at least 1: 0 a second",
     ]
 
 
@@ -170,6 +170,31 @@ def test_rules_are_taken_out_when_a_run_is_broken_off(problem: type[BaseExceptio
     assert not reports[0].met
     assert verdict(reports[0]) == "leaders: broken off"
     assert as_json(reports[0], 0.0)["complete"] is False
+
+
+def test_the_report_of_a_run_that_is_broken_off_says_so_and_what_it_did_not_reach() -> None:
+    klamm = FakeKlamm()
+    reports: list[Report] = []
+
+    def wait(seconds: float) -> None:
+        klamm.wait(seconds)
+        if klamm.now > 122:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        play(SCENARIO, klamm, klamm.clock, wait, begun=reports.append)
+    assert list(lines(reports[0]))[-5:] == [
+        "recovery",
+        "  met          Produce: a good answer within 1 s: after 0.25 s",
+        "  not reached  Produce: errors under 1%, after 5 s",
+        "whole",
+        "  met          Produce: requests a second at least 1: 10 a second",
+    ]
+    document = as_json(reports[0], 0.0)
+    assert (document["verdict"], document["complete"]) == ("broken off", False)
+    assert [phase["name"] for phase in document["phases"]] == ["steady", "moving", "recovery"]
+    _, late = document["phases"][2]["expectations"]
+    assert (late["met"], late["measured"]) == (None, "not reached")
 
 
 def test_the_rules_that_were_added_are_taken_out_when_the_next_is_refused() -> None:
