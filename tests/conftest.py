@@ -14,8 +14,8 @@ from tests import sampling, summary_lines
 from tests.brokers.kraft import Cluster, kraft_cluster
 
 # Files that share what takes long to start. Each room runs in one worker of pytest-xdist; they begin in this
-# order, the longest first. Rooms with a cluster are few: a worker that runs one starts the cluster once. A file
-# belongs to the first room that names it; a file that none names is a room of its own.
+# order, the longest first. Rooms with a cluster are few: a worker that runs one starts the cluster once. A
+# file belongs to the first room that names it; a file that none names is a room of its own.
 ROOMS = {
     "brokers": (
         "tests/e2e/captures/*",
