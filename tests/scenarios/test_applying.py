@@ -19,11 +19,9 @@ THREE = Ground(
 TWO = THREE._replace(known={"a": frozenset({"1", "2"}), "b": frozenset({"2"})}, sasl={"a": False, "b": True})
 
 
-def there(name: str, made_by: str = "", **states: bool) -> Rule:
+def there(name: str, made_by: str = "", enabled: bool = True, dry: bool = False, over: bool = False) -> Rule:
     """A rule in force, by hand if somebody made it."""
-    state = {"enabled": True, "dry": False, "over": False, **states}
-    origin = "hand" if made_by else "file"
-    return Rule(name, origin, {}, matches=0, hits=0, failures=0, made_by=made_by, **state)
+    return Rule(name, "hand" if made_by else "file", {}, enabled, dry, 0, 0, 0, over, made_by=made_by)
 
 
 def scenario(name: str, **given: str) -> Scenario:
