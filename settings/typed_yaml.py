@@ -293,8 +293,7 @@ class _Reading:
                 self.wrong(key_node, (*path, name), "unknown key" + _advice(name, hints))
         for key, f in zip(hints, _written(kind), strict=True):
             if key not in found and f.default is MISSING and f.default_factory is MISSING:
-                missing = f"the key {key} is missing; it is {self.shape(hints[key])}"
-                found[key] = self.wrong(node, path, missing)
+                found[key] = self.wrong(node, path, f"needs the key {key}, {self.shape(hints[key])}")
         names = zip(hints, _written(kind), strict=True)
         return kind(**{f.name: found[key] for key, f in names if key in found})
 

@@ -155,7 +155,7 @@ MISTAKES = {
     ),
     "a missing key": (
         "clusters:\n  - name: orders\n",
-        ["2:5: clusters[0]: the key bootstrap is missing; it is a list of HOST:PORT"],
+        ["2:5: clusters[0]: needs the key bootstrap, a list of HOST:PORT"],
     ),
     "a key that is no word": (ONE + "[a]: 1", ["2:1: a key must be a word, not a list"]),
     "a mapping instead of a list": (

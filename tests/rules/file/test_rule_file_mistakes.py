@@ -89,7 +89,7 @@ MISTAKES = {
     ),
     "a missing parameter": (
         "- {delay: {jitter: 5ms}}",
-        "2:13: rules[0].delay: the key time is missing; it is a duration such as 500ms",
+        "2:13: rules[0].delay: needs the key time, a duration such as 500ms",
     ),
     "two parameters in short": (
         "- {clamp: Fetch}",
