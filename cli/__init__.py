@@ -82,6 +82,7 @@ Clients then use bootstrap.servers=127.0.0.1:19092, and metrics are at http://12
 """
 
 
+INSTEAD = {"up": "; `klamm rules rm NAME` ends what `klamm down` began"}  # of words that others have as commands
 NEGATIVE = re.compile(r"-\.?\d")  # -1, and -5ms too, is no option
 WANTED: Mapping[Any, str] = {int: "a whole number", float: "a number"}
 PAGE = re.compile(r"docs/[\w-]+\.md")
@@ -229,7 +230,8 @@ def _unknown(word: str) -> int:
     elif word.startswith("-"):
         print(f"klamm: unknown option {word}{suggestion(word, ('--help', '--version'))}", file=sys.stderr)
     else:
-        print(f"klamm: unknown command {word!r}{suggestion(word, COMMANDS)}", file=sys.stderr)
+        hint = INSTEAD.get(word) or suggestion(word, COMMANDS)
+        print(f"klamm: unknown command {word!r}{hint}", file=sys.stderr)
     return USAGE
 
 

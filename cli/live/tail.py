@@ -13,7 +13,9 @@ from typing import Any
 import msgspec
 
 from klamm.cli.live.asking import add_options, klamm, telling
+from klamm.cli.saying import WrongWord
 from klamm.cli.tables import print_json
+from klamm.client import Refused
 from klamm.client.types import Body, Exchange, Line, Payload
 from klamm.decoders import API
 from klamm.decoders.error_codes import error_name
@@ -58,6 +60,13 @@ def _count(text: str) -> int:
 @telling
 def run(arguments: argparse.Namespace) -> int:
     """Runs until klamm ends, or Ctrl-C. 1 no klamm, 2 a wrong expression."""
+    try:
+        return _print(arguments)
+    except Refused as problem:  # the admin API names its parameter, which is no option here
+        raise WrongWord(str(problem).removeprefix("where: ")) from None
+
+
+def _print(arguments: argparse.Namespace) -> int:
     bodies = "values" if arguments.values else "raw" if arguments.hex else "none"
     colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
     printed = 0

@@ -44,7 +44,9 @@ def load(file: str) -> Config:
 
 def parse(file: str) -> Document:
     """The values of a file, each key by itself; relative paths in it start from its folder."""
-    return read_file(file, Config, scalars(FilePath(file).parent))
+    document = read_file(file, Config, scalars(FilePath(file).parent))
+    document.places.setdefault((), Place(file, 1, 1))  # an empty file has nothing with a place
+    return document
 
 
 def checked(config: Config, places: Mapping[Path, Place], mistakes: list[Mistake]) -> Config:

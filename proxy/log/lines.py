@@ -25,6 +25,7 @@ HIDDEN = re.compile(
 QUOTED = re.compile(r'[\s"=\[\],]|^$')
 
 DIM, BOLD, RED, YELLOW = "2", "1", "31", "33"
+IN_MESSAGE = {"changed": ("change", "by")}  # of an event: the fields that its message has
 LEVELS = {"info": "", "warning": YELLOW, "error": RED}
 
 
@@ -111,7 +112,7 @@ def _counted(codes: Iterable[int]) -> dict[str, int]:
 
 
 def console_line(entry: Entry, colour: bool) -> bytes:
-    """One line of text in local time."""
+    """One line of text in local time. Fields that the message has in full are not told again."""
     paint = _painted if colour else _plain
     time = datetime.fromtimestamp(entry.time).strftime("%H:%M:%S.%f")[:-3]
     if entry.kind == EXCHANGE:
@@ -121,6 +122,7 @@ def console_line(entry: Entry, colour: bool) -> bytes:
         words += [
             paint(f"{key}={quoted(value)}", DIM)
             for key, value in {"event": entry.kind, **entry.fields}.items()
+            if key not in IN_MESSAGE.get(entry.kind, ())
         ]
     return (" ".join([paint(time, DIM), *words]) + "\n").encode()
 

@@ -453,7 +453,8 @@ def test_a_mistake_is_named_with_its_line_column_key_and_what_to_do(folder: Path
 
 def test_an_empty_file_has_no_cluster(folder: Path) -> None:
     (only,) = mistakes_of(folder, "# nothing yet\n")
-    assert only.endswith("no cluster: say `klamm run kafka-1:9092`, or name its bootstrap under clusters")
+    reason = "no cluster: say `klamm run kafka-1:9092`, or name its bootstrap under clusters"
+    assert only == f"klamm.yaml:1:1: clusters: {reason}"
 
 
 def test_a_file_that_is_not_there_is_named(folder: Path) -> None:

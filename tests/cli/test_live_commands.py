@@ -315,7 +315,7 @@ def test_tail_prints_exchanges_as_lines_trees_bytes_and_json(it: Api, says: Says
         assert "error_code: 0 NONE" in marked
         assert json.loads(says("tail", "-n", "1", "--json")[1])["api"] == "Heartbeat"
     code, _, errors = says("tail", "gruop == 'x'")
-    assert (code, errors.startswith('klamm: where: unknown field "gruop" (column 1)')) == (2, True)
+    assert (code, errors.startswith('klamm: unknown field "gruop" (column 1)')) == (2, True)
 
 
 @pytest.mark.parametrize("command", [("rules", "list"), ("tail",), ("down",), ("scenario", "run")])

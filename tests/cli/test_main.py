@@ -95,6 +95,7 @@ def test_the_version_says_whether_the_session_is_compiled(capsys: pytest.Capture
     [
         (["rnu"], "klamm: unknown command 'rnu'; did you mean run?\n"),
         (["zebra"], "klamm: unknown command 'zebra'\n"),
+        (["up"], "klamm: unknown command 'up'; `klamm rules rm NAME` ends what `klamm down` began\n"),
         (["--vresion"], "klamm: unknown option --vresion; did you mean --version?\n"),
         (
             ["run", "--lisen=0.0.0.0:20000"],

@@ -129,6 +129,12 @@ def test_values_of_several_parts_are_yaml_on_a_console() -> None:
     assert line.endswith("sent={broker: 2, count: 3} brokers=[1, 2] ready=true rack=null\n")
 
 
+def test_what_the_message_of_a_change_has_is_not_told_again_on_a_console() -> None:
+    fields = {"change": "POST /v1/rules", "by": "ada (127.0.0.1)", "sent": {"drop": True}}
+    line = console("changed", fields, "POST /v1/rules by ada (127.0.0.1)")
+    assert line.endswith("POST /v1/rules by ada (127.0.0.1) event=changed sent={drop: true}\n")
+
+
 def test_an_event_on_a_console_ends_with_its_fields() -> None:
     line = console("bad_size", {"connection": 7, "api": "Fetch"}, "the client announces 9 GB")
     assert line == "warning the client announces 9 GB event=bad_size connection=7 api=Fetch\n"

@@ -203,7 +203,7 @@ def tail(it: Desk) -> None:
     (line,) = it.says("tail", "-n", "1", "--json", f'client_id == "{BILLING}"').lines
     assert json.loads(line)["client_id"] == BILLING
     assert it.says("tail", "acsk == 1").err.startswith(
-        'klamm: where: unknown field "acsk" (column 1); did you mean acks?'
+        'klamm: unknown field "acsk" (column 1); did you mean acks?'
     )
 
 
