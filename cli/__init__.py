@@ -82,7 +82,7 @@ Clients then use bootstrap.servers=127.0.0.1:19092, and metrics are at http://12
 """
 
 
-INSTEAD = {"up": "; `klamm rules rm NAME` ends what `klamm down` began"}  # of words that others have as commands
+INSTEAD = {"up": "; `klamm rules rm NAME` ends what `klamm down` began"}  # of words that are no commands
 NEGATIVE = re.compile(r"-\.?\d")  # -1, and -5ms too, is no option
 WANTED: Mapping[Any, str] = {int: "a whole number", float: "a number"}
 PAGE = re.compile(r"docs/[\w-]+\.md")

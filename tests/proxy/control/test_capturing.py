@@ -116,6 +116,20 @@ async def test_what_klamm_changed_is_there_in_both_forms(tmp_path: Path) -> None
 
 
 @on_uvloop
+async def test_an_answer_of_klamms_own_took_as_long_as_it_waited_and_no_time_live(tmp_path: Path) -> None:
+    async with api() as it:
+        await it.klamm.begin_capture(str(tmp_path))
+        await it.klamm.exchanges()  # they are kept from now on
+        await it.klamm.add_rule({"api": "Heartbeat", "delay": "30ms", "error": 27})
+        client = await it.edge.client(1)
+        await client.ask("Heartbeat", 4, BEAT)
+        (told,) = (await it.klamm.exchanges()).exchanges
+        assert (told.origin, told.latency_ms, told.response_delay_ms) == ("klamm", 0, 30)
+        request, answer = await ended(it, tmp_path)
+        assert (answer.time_ns - request.time_ns) / 1e6 >= 30
+
+
+@on_uvloop
 async def test_a_delayed_and_a_paused_frame_are_in_it_as_they_went(tmp_path: Path) -> None:
     async with api() as it:
         await it.klamm.begin_capture(str(tmp_path))
