@@ -115,7 +115,9 @@ class Parser(argparse.ArgumentParser):
         if "words" in found:  # of a command that takes any number of them, between its options too
             found.words += rest
         elif rest:
-            self.error(f"one word too many: {rest[0]!r}")
+            option = f"--{rest[0]}"
+            near = f"; did you mean {option}?" if option in self._options() else ""
+            self.error(f"one word too many: {rest[0]!r}{near}")
         return found, []
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:

@@ -300,6 +300,10 @@ def _stop(child: Child) -> None:
 
 
 def _address(text: str) -> Address:
+    first, mark, last = text.rpartition("-")
+    if mark and last.isdigit() and (number := first.rpartition(":")[2]).isdigit():
+        reason = f"the demo takes the ports from {number} on: write {first}"
+        raise argparse.ArgumentTypeError(reason)
     try:
         return address(text)
     except ValueError as wrong:

@@ -111,6 +111,16 @@ def test_the_version_says_whether_the_session_is_compiled(capsys: pytest.Capture
             "klamm rules check: unknown option --plugn; did you mean --plugin?\n"
             "see klamm rules check --help\n",
         ),
+        (
+            ["connections", "close", "9"],
+            "klamm connections: one word too many: 'close'; did you mean --close?\n"
+            "see klamm connections --help\n",
+        ),
+        (
+            ["demo", "--listen", "127.0.0.1:20000-20099"],
+            "klamm demo: argument --listen: the demo takes the ports from 20000 on: write 127.0.0.1:20000\n"
+            "see klamm demo --help\n",
+        ),
         (["run", "a:1", "b:2"], "klamm run: one word too many: 'b:2'\nsee klamm run --help\n"),
         (
             ["run", "a:1", "--admin"],
