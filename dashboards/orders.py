@@ -27,6 +27,7 @@ from klamm.rules.orders import (
     Twice,
 )
 from klamm.rules.subjects import at
+from klamm.settings.listing import some
 
 KINDS = 1000  # of words that are counted apart; the others are counted together
 PLACES = 3  # changed fields that are named
@@ -120,10 +121,9 @@ def _edit(frame: Frame, values: dict[str, Any]) -> tuple[str, str]:
     )
     if not names:
         return f"change nothing in the {frame.side}", ""
-    more = f" and {len(names) - PLACES} more" if len(names) > PLACES else ""
     first = found[0]
     example = f"{first.path}: {_value(first.path, first.before)} -> {_value(first.path, first.after)}"
-    return f"change {', '.join(names[:PLACES])}{more} of the {frame.side}", example
+    return f"change {some(names, PLACES)} of the {frame.side}", example
 
 
 def _value(path: str, value: Any) -> str:

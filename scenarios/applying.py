@@ -98,7 +98,7 @@ def clashes(scenario: Scenario, rules: Iterable[RuleState]) -> Iterator[str]:
 
 
 def _taken(rule: RuleState) -> str:
-    """Whose the rule of the same name is, and how it ends."""
+    """Tells who made the rule that has the name already, and how to end it."""
     if rule.origin == "file":
         return f"klamm's rule file has a rule {rule.name!r} already: one of them needs another name"
     made = f"there is a rule {rule.name!r} already, made by {_whose(rule)}"

@@ -116,18 +116,11 @@ def begin(path: Path, origin: Origin, open_file: Open = open_new) -> Growing:
     Before it is locked, another process may take it for one that a killed run left, and remove it.
     """
     while True:
-        raw = open_file(path)
+        segment = Growing(path, origin, raw := open_file(path))
         try:
             fcntl.flock(raw.fileno(), fcntl.LOCK_EX)
         except OSError:  # a file system without locks: left-over segments there cannot be sealed
-            return Growing(path, origin, raw)
-        if _is_at(path, raw):
-            return Growing(path, origin, raw)
-        raw.close()
-
-
-def _is_at(path: Path, raw: Raw) -> bool:
-    try:
-        return os.path.samestat(os.stat(path), os.fstat(raw.fileno()))
-    except FileNotFoundError:
-        return False
+            return segment
+        if segment.is_there():
+            return segment
+        segment.abandon()

@@ -42,26 +42,6 @@ class Memo(NamedTuple):
     errors: Counter[str]
 
 
-class Bodies:
-    """The frames in one column of a batch, by the places of its rows."""
-
-    def __init__(self, batch: pa.RecordBatch, frames: str, blanks: str) -> None:
-        import pyarrow.compute as pc
-
-        _, ends, self.data = batch[frames].buffers()
-        self.offsets = memoryview(ends).cast("B").cast("i")[batch[frames].offset :]
-        self.blanked = pc.list_value_length(batch[blanks]).to_pylist()
-        self._blanks = batch[blanks]
-
-    def size(self, place: int) -> int:
-        return self.offsets[place + 1] - self.offsets[place]
-
-    def blanks(self, place: int) -> list[tuple[int, int]]:
-        if not self.blanked[place]:
-            return []
-        return [(one["offset"], one["size"]) for one in self._blanks[place].as_py()]
-
-
 class ErrorCounts:
     """`errors`: by API key and version, then by name. `unread`: responses that klamm cannot read."""
 
@@ -82,20 +62,36 @@ class ErrorCounts:
 
         is_response = pc.and_(pc.equal(batch["kind"], "frame"), pc.equal(batch["side"], "response"))
         places = pc.indices_nonzero(pc.and_(is_response, pc.is_valid(batch["frame"])))
+        changed = pc.is_valid(batch["forwarded"].take(places))
+        yield from self._found(batch, places.filter(pc.invert(changed)), "frame", "blanks")
+        yield from self._found(batch, places.filter(changed), "forwarded", "forwarded_blanks")
+
+    def _found(
+        self, batch: pa.RecordBatch, places: pa.Array, frames: str, blanks: str
+    ) -> Iterator[tuple[int, Kind, Counter[str]]]:
+        """Those at these places, whose bytes are in the column `frames`."""
+        import pyarrow.compute as pc
+
+        if not len(places):
+            return
+        blank = pc.list_value_length(batch[blanks].take(places)).to_pylist()
         kinds = zip(
             *(batch[name].take(places).to_pylist() for name in ("api_key", "api_version")), strict=True
         )
-        sources = Bodies(batch, "frame", "blanks"), Bodies(batch, "forwarded", "forwarded_blanks")
-        was_changed = pc.is_valid(batch["forwarded"].take(places)).to_pylist()
-        for place, kind, changed in zip(places.to_pylist(), kinds, was_changed, strict=True):
-            source = sources[changed]
-            start, size, blanked = source.offsets[place], source.size(place), source.blanked[place]
-            for memo in () if blanked else self._memos.get((kind, size), ()):
-                if memo.unpack(source.data, start) == memo.constants:
+        _, ends, data = batch[frames].buffers()
+        offsets = memoryview(ends).cast("B").cast("i")[batch[frames].offset :]
+        memos = self._memos
+        for place, kind, blanked in zip(places.to_pylist(), kinds, blank, strict=True):
+            start, size = offsets[place], offsets[place + 1] - offsets[place]
+            for memo in () if blanked else memos.get((kind, size), ()):
+                if memo.unpack(data, start) == memo.constants:
                     errors = memo.errors
                     break
             else:
-                errors = self._read(kind, bytes(source.data[start : start + size]), source.blanks(place))
+                hidden = batch[blanks][place].as_py() if blanked else []
+                errors = self._read(
+                    kind, bytes(data[start : start + size]), [(one["offset"], one["size"]) for one in hidden]
+                )
             if errors:
                 yield place, kind, errors
 

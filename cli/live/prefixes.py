@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from klamm.cli.saying import WrongWord
 from klamm.decoders import API, ERRORS
+from klamm.settings.listing import some
 from klamm.settings.nearest import suggestion
 
 LISTED = 5
@@ -34,5 +35,4 @@ def _the_one(what: str, word: str, names: Mapping[str, str]) -> str:
     if not found:
         raise WrongWord(f"there is no {what} {word!r}{suggestion(word, names)}")
     listed = sorted(found)
-    more = f" and {len(listed) - LISTED} more" if len(listed) > LISTED else ""
-    raise WrongWord(f"{word!r} may be {', '.join(listed[:LISTED])}{more}: write more of it")
+    raise WrongWord(f"{word!r} may be {some(listed, LISTED)}: write more of it")

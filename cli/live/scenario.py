@@ -197,7 +197,7 @@ def _applies(scenario: Scenario, klamm: Klamm) -> bool:
 
 
 def _clash(problem: ApiError, scenario: Scenario, klamm: Klamm) -> str:
-    """Whose rule has the same name, where klamm refused one of the scenario's for that; else ""."""
+    """If klamm refused a rule because its name is taken: the rule that has it, and who made that; else ""."""
     from klamm.client import ApiError
     from klamm.scenarios.applying import clashes
 

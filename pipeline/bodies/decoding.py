@@ -60,8 +60,8 @@ class Decoding:
         if not len(places):
             return errors
         rows = frames.take(pa.array(places))
-        went = [rows[name] for name in (*STORED[: -len(SENT)], *SENT)]
-        told = sent.columns(rows_of(pa.RecordBatch.from_arrays(went, list(STORED))))["errors"]
+        went = pa.RecordBatch.from_pydict({name: rows[SENT.get(name, name)] for name in STORED})
+        told = sent.columns(rows_of(went))["errors"]
         order = np.arange(len(errors))
         order[places] = len(errors) + np.arange(len(places))
         return pa.concat_arrays([errors, array(told, KINDS["errors"])]).take(pa.array(order))

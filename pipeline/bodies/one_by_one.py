@@ -29,7 +29,7 @@ from klamm.rules.subjects import at
 ALIKE_BYTES, ALIKE = 512, 4096  # bodies of up to so many bytes are remembered, so many of them
 NAMED = Named._fields
 STORED = ("kind", "api_key", "api_version", "side", "frame", "blanks")  # of a segment's columns
-SENT = ("forwarded", "forwarded_blanks")  # of responses that klamm changed; their errors are told
+SENT = {"frame": "forwarded", "blanks": "forwarded_blanks"}  # the columns of what klamm sent in its place
 Stored = tuple[str, int, int, Side | None, bytes | None, Blanks]  # a row of them
 Read = Callable[[Api, int, Side, bytes, bool], Any]
 

@@ -61,7 +61,7 @@ class Asked:
         self._content = typed and BODY in schema.names and _has_content(schema.field(BODY).type)
         needed = {"time_ns", *also, *(source for name in schema.names for source in FROM.get(name, (name,)))}
         needed.update(STORED if self.decoded else ())
-        needed.update(SENT if "errors" in self.decoded else ())
+        needed.update(SENT.values() if "errors" in self.decoded else ())
         self.read = tuple(name for name in COLUMNS if name in needed)
 
     def decoding(self) -> Decoding:

@@ -26,6 +26,7 @@ from klamm.proxy.log.events import Level
 from klamm.rules.expressions import parse
 
 Begin = Callable[[], None]
+ENDS = {"capture_recovered": "capture_failed"}  # event -> the problem that is over with it
 ENDING_S = 10.0  # at most, to write the rows that wait when klamm stops
 
 
@@ -152,10 +153,8 @@ def _saying(log: EventLog) -> Callable[[str, str], None]:
     loop = asyncio.get_running_loop()
 
     def say(kind: str, message: str) -> None:
-        level: Level = "error"
-        ends = ""
-        if kind == "capture_recovered":
-            level, ends = "info", "capture_failed"
+        ends = ENDS.get(kind, "")
+        level: Level = "info" if ends else "error"
         loop.call_soon_threadsafe(lambda: log.event(kind, message, level, ends=ends))
 
     return say

@@ -115,6 +115,9 @@ def _count_faults(rule: Any) -> Iterator[Fault]:
         yield ("times",), f"nth has {len(rule.nth)} matches only: leave times out"
 
 
+NO_ERROR = "NONE is no error: clients take it as success, and what they sent reaches no broker"
+
+
 def doubts(rule: Any, steps: Steps, reach: Reach, wall_ns: int | None) -> Iterator[Fault]:
     """The doubts: allowed, and probably not meant."""
     named = [API[key] for pattern in rule.api if pattern.exact for key in sorted(pattern.keys)]
@@ -124,15 +127,12 @@ def doubts(rule: Any, steps: Steps, reach: Reach, wall_ns: int | None) -> Iterat
             yield path, told if action.rate else "0 bytes a second are no limit: write a rate such as 64kB"
         for key, kind in keys(action.__class__).items():
             code = getattr(action, key, None)
-            if kind is not ErrorCode or code is None:
+            if kind is not ErrorCode or code is None or action.name not in ("error", "deny"):
                 continue
-            if not code and action.name in ("error", "deny") and reach.side != "response":
-                yield (
-                    path,
-                    "NONE is no error: clients take it as success, and what they sent reaches no broker",
-                )
+            if not code and reach.side != "response":
+                yield path, NO_ERROR
             strange = [api.name for api in named if api in reach.apis and not documented(api, code)]
-            if strange and action.name in ("error", "deny"):
+            if strange:
                 error = ERRORS[code].name
                 whom = " and ".join(strange)
                 yield path, f"Kafka's documents do not name {error} for {whom}: clients may not know it"

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2b
 
 from klamm.decoders.text import printable, valid_text
+from klamm.settings.listing import some
 
 NAME = 80  # characters of a name in a text
 IDENTITY = 256  # characters of a name that is kept whole
@@ -76,9 +77,7 @@ def counted(number: int, one: str, many: str = "") -> str:
 
 def listed(parts: Sequence[str], most: int = PARTS) -> str:
     """With commas, and the number of those that are left out."""
-    if len(parts) <= most:
-        return ", ".join(parts)
-    return f"{', '.join(parts[:most])} and {len(parts) - most:,} more"
+    return some(parts, most)
 
 
 def numbers(values: Iterable[int]) -> str:
