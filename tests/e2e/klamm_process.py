@@ -64,6 +64,14 @@ class Klamm:
         """Counts of frames that klamm could not read or would not pass."""
         return [row for row in self.counters()["problems"] if row["kind"] not in self.foreseen]
 
+    def assert_no_problems(self) -> None:
+        """AssertionError where klamm counted one, with the lines of its log that tell of them."""
+        found = self.problems()
+        kinds = [f'"event":"{row["kind"]}"' for row in found]
+        log = self.process.log.read_text().splitlines()
+        told = [line for line in log if any(kind in line for kind in kinds)]
+        assert found == [], "\n".join(told) + "\n" + self.process.tail()
+
     def ready(self) -> bool:
         """Whether /readyz says so now."""
         try:

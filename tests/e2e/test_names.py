@@ -139,14 +139,16 @@ def ground(
     assert program is not None, "this test needs HAProxy (Debian package haproxy)"
     balancer = Process([program, "-db", "-f", str(folder / "haproxy.cfg")], folder / "haproxy.log")
     process = Process([str(COMMAND), "run", "--config", str(folder / "klamm.yaml")], folder / "klamm.log")
-    klamm = Klamm(process, inside.host, port, admin, ["no_server_name", "unknown_server_name"])
+    # kcat ends as soon as it has its list, in the midst of handshakes with brokers that it learnt of
+    foreseen = ["no_server_name", "unknown_server_name", "client_tls_failed"]
+    klamm = Klamm(process, inside.host, port, admin, foreseen)
     try:
         wait_for(klamm.ready, "klamm", [process])
         wait_for(
             lambda: socket.create_connection((inside.host, TOLD), 5).close() or True, "HAProxy", [balancer]
         )
         yield Ground(klamm, inside._replace(hosts=hosts), folder, {"orders": kafka, "billing": billing})
-        assert klamm.problems() == [], process.tail()
+        klamm.assert_no_problems()
     finally:
         balancer.stop()
         assert process.stop() == 0, process.tail()

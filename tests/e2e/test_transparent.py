@@ -68,7 +68,7 @@ def redirected(pod: Cluster, listener: str, folder: Path, *options: str) -> Iter
         else:
             klamm.wait_until_listening()
         yield klamm
-        assert klamm.problems() == [], process.tail()
+        klamm.assert_no_problems()
     finally:
         iptables("-D", *rule)
         assert process.stop() == 0, process.tail()

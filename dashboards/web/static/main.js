@@ -26,10 +26,9 @@ function link() {
 function remember(changes) {
   const { name, parameters } = link();
   for (const [key, value] of Object.entries(changes)) {
+    parameters.delete(key); // what changes comes last, so that a view's address has one order
     if (value) {
       parameters.set(key, value);
-    } else {
-      parameters.delete(key);
     }
   }
   const text = parameters.toString();

@@ -103,4 +103,4 @@ def test_nobody_is_refused_and_klamm_is_ready_all_the_time(
             over.set()
             asking.join()
         assert failures == []
-        assert klamm.problems() == []
+        klamm.assert_no_problems()
