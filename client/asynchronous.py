@@ -172,10 +172,12 @@ class AsyncKlamm:
 
     @asynccontextmanager
     async def live(
-        self, where: str | None = None, bodies: str = "none"
+        self, where: str | None = None, bodies: str = "none", rule: str | None = None
     ) -> AsyncIterator[AsyncIterator[Line]]:
-        """Exchanges as they happen, from when the context begins."""
-        async with self._reading(calls.live(where, bodies)) as answer:
+        """Exchanges as they happen, from when the context begins. `rule`: those on which a rule of this name
+        acted, or one of those that fit this glob.
+        """
+        async with self._reading(calls.live(where, bodies, rule)) as answer:
             yield self._lines(answer)
 
     async def ask(self, call: Call[T]) -> T:

@@ -161,9 +161,9 @@ def exchange(number: int, form: str = "values") -> Call[Exchange]:
     return Call("GET", f"/v1/exchanges/{number}" + _query(form=form), Exchange)
 
 
-def live(where: str | None = None, bodies: str = "none") -> Call[Line]:
+def live(where: str | None = None, bodies: str = "none", rule: str | None = None) -> Call[Line]:
     """Its answer is an endless stream of lines."""
-    return Call("GET", "/v1/live" + _query(where=where, bodies=bodies), Line)
+    return Call("GET", "/v1/live" + _query(where=where, bodies=bodies, rule=rule), Line)
 
 
 def counters() -> Call[dict[str, Any]]:

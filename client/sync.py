@@ -177,11 +177,13 @@ class Klamm:
         return self.ask(calls.openapi())
 
     @contextmanager
-    def live(self, where: str | None = None, bodies: str = "none") -> Iterator[Iterator[Line]]:
+    def live(
+        self, where: str | None = None, bodies: str = "none", rule: str | None = None
+    ) -> Iterator[Iterator[Line]]:
         """Exchanges as they happen: `with klamm.live() as lines: for line in lines: ...`. Inside, klamm tells
-        already.
+        already. `rule`: those on which a rule of this name acted, or one of those that fit this glob.
         """
-        with self._reading(calls.live(where, bodies)) as answer:
+        with self._reading(calls.live(where, bodies, rule)) as answer:
             yield self._lines(answer)
 
     def ask(self, call: Call[T]) -> T:

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from klamm.captures.captured import Captured, api_name
 from klamm.captures.frames import Framed
+from klamm.captures.own_changes import is_own
 from klamm.client.types import Body, Exchange
 from klamm.proxy.control.exchange import Seen, exchange_of
 from klamm.rules.frame import Frame
@@ -25,7 +26,7 @@ def as_exchange(one: Framed, read: Read | None = None) -> Exchange:
     Without its request, a response has 0 `request_bytes`; then the version may not be known, and is -1.
     """
     first, (request, response) = one.exchange.first, one.exchange
-    of = first.connection
+    of, changed = first.connection, _is_changed(one)
     fields: Mapping[str, Any] = {
         "api": api_name(first.api_key, first.side),
         "version": first.api_version,
@@ -35,18 +36,26 @@ def as_exchange(one: Framed, read: Read | None = None) -> Exchange:
         "connection": of.client if of else "",
         "connection_id": of.number if of else 0,
         "principal": of.principal if of else None,
-        "origin": "klamm" if response is not None and response.fate == "made" else "broker",
+        "origin": "klamm" if changed or (response is not None and response.fate == "made") else "broker",
         "request_bytes": 0 if request is None else request.size + SIZE,
         "response_bytes": None if response is None else response.size + SIZE,
         "latency_ns": one.exchange.latency_ns,
         "correlation_id": first.correlation_id,
-        "changed": False,  # by rules or for its addresses: a capture does not say
+        "changed": changed,
     }
     seen = Seen(one.exchange.last.time_ns / 1e9, fields, one.request, one.response)
     if read is None:
         return exchange_of(seen)
     halves = (request, one.request), (response, one.response)
     return exchange_of(seen, 0, *(_body(row, frame, read) for row, frame in halves))
+
+
+def _is_changed(one: Framed) -> bool:
+    """Whether klamm changed more of the answer than it does without a rule; not where this cannot be seen."""
+    row, frame = one.exchange.response, one.response
+    if row is None or row.fate != "rewritten" or frame is None:
+        return False
+    return is_own(frame) is False
 
 
 def as_object(one: Framed, read: Read | None = None) -> dict[str, Any]:

@@ -196,8 +196,8 @@ class Worker:
         found = route.call(self.control, Ask(cast(Any, None), name, body, query, who))
         return await found if asyncio.iscoroutine(found) else found
 
-    def _live(self, number: int, where: str | None, bodies: Bodies) -> None:
-        task = asyncio.get_running_loop().create_task(self._send_live(number, where, bodies))
+    def _live(self, number: int, where: str | None, bodies: Bodies, rule: str | None) -> None:
+        task = asyncio.get_running_loop().create_task(self._send_live(number, where, bodies, rule))
         task.add_done_callback(_raise_failure)
         self.live[number] = task
 
@@ -206,11 +206,11 @@ class Worker:
         if task is not None:
             task.cancel()
 
-    async def _send_live(self, number: int, where: str | None, bodies: Bodies) -> None:
+    async def _send_live(self, number: int, where: str | None, bodies: Bodies, rule: str | None) -> None:
         from klamm.proxy.admin.api.live import GATHER_S, Own
 
         made = None if where is None else await asyncio.to_thread(made_for_all, where)
-        source = Own(self.proxy.exchanges, made, bodies)
+        source = Own(self.proxy.exchanges, made, bodies, rule)
         try:
             while True:
                 lines = await source.lines()

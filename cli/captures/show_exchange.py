@@ -7,6 +7,7 @@ from typing import Any
 
 from klamm.captures.captured import WITHOUT_REQUEST, Blanks, Captured
 from klamm.captures.frames import Framed
+from klamm.captures.own_changes import is_own
 from klamm.captures.values import changes
 from klamm.cli.captures.show_records import Show, as_lines, describe
 from klamm.cli.decode.frames import FrameReader, Hints, Piece
@@ -23,6 +24,7 @@ from klamm.proxy.control.exchange import body
 from klamm.proxy.log.lines import DIM, YELLOW
 from klamm.rules.frame import Frame
 
+OFFERED_TOLD = {"ApiVersions": "versions limited"}
 FATES = {"rewritten": "rewritten", "withheld": "withheld by klamm", "made": "made by klamm"}
 
 
@@ -68,8 +70,18 @@ def _notes(one: Framed) -> Iterator[tuple[str, str]]:
         yield f"request {FATES[request.fate]}", YELLOW
     if response is None and request is not None and request.awaits:
         yield "no answer", YELLOW
-    elif response is not None and response.fate in ("rewritten", "withheld"):
-        yield f"response {FATES[response.fate]}", DIM if response.fate == "rewritten" else YELLOW
+    elif response is not None and response.fate == "withheld":
+        yield f"response {FATES[response.fate]}", YELLOW
+    elif response is not None and response.fate == "rewritten" and (words := _rewritten(one.response)):
+        yield words, DIM
+
+
+def _rewritten(response: Frame | None) -> str:
+    """What klamm changed without a rule; "" where its line says already that it changed more."""
+    own = None if response is None else is_own(response)
+    if response is None or own is None:
+        return "response rewritten"
+    return OFFERED_TOLD.get(response.api.name, "addresses replaced") if own else ""
 
 
 def _made(response: Captured | None) -> bool:

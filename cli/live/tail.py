@@ -34,6 +34,7 @@ examples:
   klamm tail
   klamm tail 'topic == "orders" and latency_ms > 100'
   klamm tail 'connection == 12'
+  klamm tail --rule 'slow-*'
   klamm tail -v 'api == Metadata'
 """
 
@@ -43,6 +44,7 @@ def add_parser(subparsers: Any) -> None:
     usage = "klamm tail [EXPR] [OPTION...]"
     parser = subparsers.add_parser("tail", usage=usage, description=DESCRIPTION, epilog=EXAMPLES)
     parser.add_argument("where", nargs="?", metavar="EXPR", help="which exchanges [all]")
+    parser.add_argument("--rule", metavar="NAME", help="those on which this rule acted; a glob: '*' is any")
     group = parser.add_mutually_exclusive_group()
     group.add_argument("-v", "--values", action="store_true", help="with their fields")
     group.add_argument("-x", "--hex", action="store_true", help="with their bytes, field by field")
@@ -70,7 +72,7 @@ def _print(arguments: argparse.Namespace) -> int:
     bodies = "values" if arguments.values else "raw" if arguments.hex else "none"
     colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
     printed = 0
-    with klamm(arguments).live(arguments.where, bodies) as lines:
+    with klamm(arguments).live(arguments.where, bodies, arguments.rule) as lines:
         for line in lines:
             if line.exchange is None:
                 _besides(line, arguments.json)

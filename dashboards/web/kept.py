@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import count
 
 from msgspec.structs import replace
@@ -45,6 +46,10 @@ class Kept:
         if key not in self.kept:
             raise Gone(f"exchange {key[:30]} is not kept any more: only the newest {self.most:,} are")
         return self.kept[key]
+
+    def some(self, keys: Iterable[str]) -> list[tuple[str, Exchange]]:
+        """Those of `keys` that are still kept."""
+        return [(key, self.kept[key]) for key in keys if key in self.kept]
 
     def _without_bodies(self, key: str) -> None:
         del self.bodied[key]

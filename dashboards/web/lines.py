@@ -43,6 +43,7 @@ class Row(Struct, frozen=True, omit_defaults=True):
     errors: dict[str, int] = field(default_factory=dict)
     undecodable: dict[str, str] = field(default_factory=dict)
     rules: list[str] = field(default_factory=list)
+    changed: bool = False
     cells: list[str] = field(default_factory=list)
 
 

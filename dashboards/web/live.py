@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import suppress
+
+from msgspec.structs import replace
 
 from klamm.client.asynchronous import AsyncKlamm
 from klamm.client.calls import Call
@@ -12,6 +15,7 @@ from klamm.client.failures import NoAnswer
 from klamm.client.types import Exchange, Line
 from klamm.dashboards.web.frames import frames_of
 from klamm.dashboards.web.kept import Kept
+from klamm.dashboards.web.lists import Lists
 from klamm.dashboards.web.noise import Hidden
 from klamm.dashboards.web.source import About, Found, Wish
 from klamm.dashboards.web.traffic.answers import Asked, Traffic
@@ -21,6 +25,7 @@ from klamm.rules.expressions.work import OFFLINE
 
 AGAIN_S = 1.0  # between two attempts to reach klamm
 GATHER_S = 0.05  # lines that come within it share a batch
+AT_ONCE = 1000  # exchanges of before that share a batch
 
 
 class Relayed(Call[tuple[int, bytes]]):
@@ -34,7 +39,7 @@ class Live:
     """The exchanges of a running klamm, as they happen. While it does not answer it is asked again."""
 
     def __init__(self, klamm: AsyncKlamm) -> None:
-        self.klamm, self.kept = klamm, Kept()
+        self.klamm, self.kept, self.lists = klamm, Kept(), Lists()
         self.counted = RunningTraffic(klamm)
 
     async def about(self) -> About:
@@ -46,14 +51,20 @@ class Live:
     async def found(self, wish: Wish) -> AsyncGenerator[Found, None]:
         hidden = Hidden(wish.hide)
         if wish.past:
-            yield await asyncio.to_thread(_past, list(self.kept.kept.items()), wish.where, hidden)
+            yield await asyncio.to_thread(_chosen, self.kept.some(self.kept.kept), wish.where, hidden)
             return
+        keys = self.lists.open(wish.of_list) if wish.of_list else deque()
+        before = [key for key in keys if int(key) > wish.after]
         while True:
             try:  # with bodies in any case: an exchange that is chosen later is shown with them
                 async with self.klamm.live(wish.where, "raw") as lines:
                     yield Found(state="live")
+                    for at in range(0, len(before), AT_ONCE):
+                        got = self.kept.some(before[at : at + AT_ONCE])
+                        yield replace(await asyncio.to_thread(_chosen, got, wish.where, hidden), again=True)
+                    before = []
                     async for gathered in _gathered(lines):
-                        yield self._found(gathered, hidden)
+                        yield self._found(gathered, hidden, keys)
             except NoAnswer as problem:
                 yield Found(problem=str(problem))
             await asyncio.sleep(AGAIN_S)
@@ -67,23 +78,26 @@ class Live:
     async def traffic(self, asked: Asked) -> Traffic:
         return await self.counted.traffic(asked)
 
-    def _found(self, lines: list[Line], hidden: Hidden) -> Found:
+    def _found(self, lines: list[Line], hidden: Hidden, keys: deque[str]) -> Found:
         told = (line.exchange for line in lines if line.exchange is not None)
         shown = [one for one in told if not (hidden.expressions and hidden.hides(*frames_of(one)))]
         exchanges = [(self.kept.add(one), one) for one in shown]
+        keys.extend(key for key, _ in exchanges)
         dropped, unjudged = (sum(getattr(line, name) for line in lines) for name in ("dropped", "unjudged"))
         return Found(exchanges, dropped=dropped, unjudged=unjudged, hidden=hidden.taken())
 
 
-def _past(kept: list[tuple[str, Exchange]], where: str | None, hidden: Hidden) -> Found:
+def _chosen(kept: list[tuple[str, Exchange]], where: str | None, hidden: Hidden) -> Found:
     """The exchanges for which the expression holds, as klamm judged them."""
     expression = None if where is None else parse(where, OFFLINE)
+    if expression is None and not hidden.expressions:
+        return Found(kept)
     found = []
     for key, one in kept:
         frames = frames_of(one)
         if (expression is None or expression.holds(*frames)) and not hidden.hides(*frames):
             found.append((key, one))
-    return Found(found, hidden=hidden.taken(), whole=True)
+    return Found(found, hidden=hidden.taken())
 
 
 async def _gathered(lines: AsyncIterator[Line]) -> AsyncIterator[list[Line]]:

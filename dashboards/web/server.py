@@ -35,6 +35,7 @@ from klamm.rules.expressions.names import EXCHANGE
 
 LINES = "application/jsonl"
 STREAMS = ("/v1/capture/archive",)  # of the admin API, which have routes of their own here
+NAME = 64  # the most characters of a list's name
 PAUSE_S = 5.0  # without a batch: an empty line then tells whether the page is still there
 TYPES = {
     ".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml",
@@ -190,7 +191,7 @@ async def _with_pauses(source: AsyncGenerator[Found, None]) -> AsyncGenerator[Fo
 
 
 def _wish(request: web.Request, where: str, bodies: bool) -> Wish:
-    """From the query of a stream: `where`, `since`, `until`, `hide`. Raises Refused."""
+    """From the query of a stream: `where`, `since`, `until`, `hide`, `list`, `after`. Raises Refused."""
     query = request.query
     asked = query.get("where", "").strip()
     both = f"({where}) and ({asked})" if where and asked else where or asked
@@ -203,7 +204,10 @@ def _wish(request: web.Request, where: str, bodies: bool) -> Wish:
         Hidden(hide)
     except UnknownNoise as wrong:
         raise Refused(422, str(wrong)) from None
-    return Wish(both or None, bodies, since, until, hide)
+    of_list, after = query.get("list", ""), query.get("after", "0")
+    if len(of_list) > NAME or not (after.isascii() and after.isdigit() and len(after) <= NAME):
+        raise Refused(422, f"list is a name of at most {NAME} characters, and after a key of an exchange")
+    return Wish(both or None, bodies, since, until, hide, of_list=of_list, after=int(after))
 
 
 def _columns(text: str) -> tuple[Column, ...]:

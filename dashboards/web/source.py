@@ -17,6 +17,8 @@ Kind = Literal["live", "capture"]
 class Wish(Struct, frozen=True, forbid_unknown_fields=True):
     """Which exchanges, and whether with their bodies. `since`, `until`: seconds since 1970, of captures.
     `hide`: names of kinds that are left out (noise.py). `past`: only exchanges that the source has already.
+    `of_list`: the name of a list (lists.py), which begins with what it has got, as far as its key is greater
+    than `after`; of a running klamm.
     """
 
     where: str | None = None
@@ -25,6 +27,8 @@ class Wish(Struct, frozen=True, forbid_unknown_fields=True):
     until: float | None = None
     hide: tuple[str, ...] = ()
     past: bool = False
+    of_list: str = ""
+    after: int = 0
 
 
 class Found(Struct, frozen=True):
@@ -32,7 +36,7 @@ class Found(Struct, frozen=True):
     has it. `state`: the task of the source now, and `problem`: the reason why nothing comes, for people;
     `dropped`: exchanges that came too fast; `unjudged`: frames on which the filter takes too much work;
     `hidden`: exchanges of kinds that are left out; `whole`: all of a capture was looked at; `more`: it has
-    more than a page shows.
+    more than a page shows; `again`: the list has got them before.
     """
 
     exchanges: list[tuple[str, Exchange]] = field(default_factory=list)
@@ -43,6 +47,7 @@ class Found(Struct, frozen=True):
     hidden: int = 0
     whole: bool = False
     more: bool = False
+    again: bool = False
 
 
 class About(Struct, frozen=True):

@@ -149,6 +149,8 @@ def _exchange_words(fields: Mapping[str, Any], paint: Callable[[str, str], str])
         yield paint(f"{side} does not decode: {printable(reason)}", YELLOW)
     if fields.get("origin") == "klamm":
         yield paint("(changed by klamm)" if fields.get("changed") else "(answered by klamm)", YELLOW)
+    if fields.get("rules"):
+        yield f"rules={quoted(','.join(fields['rules']))}"
 
 
 def _numbers(partitions: Iterable[int]) -> str:

@@ -25,7 +25,7 @@ from klamm.proxy.session.observing.counters import Stats
 from klamm.proxy.session.rewriting.topology import NodeKey
 from klamm.proxy.workers.captures import WorkersCaptures
 from klamm.proxy.workers.channel import Call
-from klamm.proxy.workers.live import LiveReader
+from klamm.proxy.workers.live import Asked, LiveReader
 from klamm.proxy.workers.messages import Boot, Groups, Learned, Lines, Part
 from klamm.proxy.workers.processes import Worker, Workers
 from klamm.proxy.workers.topologies import Learning, nodes_of, take_learned
@@ -121,7 +121,7 @@ class Lead:
         if self.captures.running is not None:
             worker.channel.tell("capture", self.captures.running.settings)
         for number, reader in self.readers.items():
-            worker.channel.tell("live", number, reader.where, reader.bodies)
+            worker.channel.tell("live", number, *reader.asked)
 
     def left(self, worker: Worker) -> None:
         """Its counters, as they were taken last, go on counting."""
@@ -213,7 +213,7 @@ class Lead:
 
     # Exchanges as they happen.
 
-    def live(self, where: str | None, bodies: str) -> LiveReader:
+    def live(self, *asked: *Asked) -> LiveReader:
         """Exchanges of all workers from now on."""
         number = next(self.numbers)
 
@@ -221,8 +221,8 @@ class Lead:
             del self.readers[number]
             self.workers.tell("live_end", number)
 
-        reader = self.readers[number] = LiveReader(where, bodies, ended)
-        self.workers.tell("live", number, where, bodies)
+        reader = self.readers[number] = LiveReader(asked, ended)
+        self.workers.tell("live", number, *asked)
         return reader
 
     async def _lines(self, worker: Worker, number: int, lines: Lines) -> bool:

@@ -9,14 +9,15 @@ from collections.abc import Callable
 
 from klamm.proxy.workers.messages import Lines
 
+Asked = tuple[str | None, str, str | None]  # where, bodies and rule, as in the request
 LOOK_S = 1.0  # the longest that a call of `lines` waits
 
 
 class LiveReader:
-    """`where` and `bodies` as in the request. Each worker waits until its lines are taken."""
+    """Each worker waits until its lines are taken."""
 
-    def __init__(self, where: str | None, bodies: str, ended: Callable[[], None]) -> None:
-        self.where, self.bodies, self.ended = where, bodies, ended
+    def __init__(self, asked: Asked, ended: Callable[[], None]) -> None:
+        self.asked, self.ended = asked, ended
         self.waiting: deque[tuple[Lines, asyncio.Future[bool]]] = deque()
         self.some = asyncio.Event()
         self.closed = False

@@ -17,7 +17,8 @@ from klamm.captures.storage.reading import Reading, read
 from klamm.captures.storage.segments import Origin
 from klamm.captures.storage.writing import write_file
 from klamm.cli import main
-from klamm.decoders import records
+from klamm.decoders import API, encode, records
+from klamm.decoders.headers import response_frame
 from klamm.decoders.records import Batch, Record
 from klamm.settings.extras import installing
 from tests.captures.rows import MS, START_NS, Talk, connection, in_time, lost, written
@@ -285,7 +286,7 @@ def test_what_klamm_did_and_what_is_missing_is_said(tmp_path: Path, says: Says) 
     path = str(written(tmp_path / "a.arrow", [*talk.rows, late.rows[1], lost(7)]))
     lines = says(path)[1].splitlines()
     assert lines[0] == "... 7 frames are missing here: the disk is slow"
-    assert lines[2] == f"{METADATA} response rewritten"
+    assert lines[2] == f"{METADATA} (changed by klamm)"
     assert lines[3].endswith("1.0ms (answered by klamm)")
     assert lines[4].endswith("-> 16B answer without its request")
     assert lines[5].endswith("no answer")
@@ -296,6 +297,38 @@ def test_what_klamm_did_and_what_is_missing_is_said(tmp_path: Path, says: Says) 
     assert (objects[3]["api"], objects[3]["request_missing"]) == ("Heartbeat", True)
 
 
+def test_what_klamm_changes_without_a_rule_is_told_apart(tmp_path: Path, says: Says) -> None:
+    def metadata(host: str, rack: str = "a", nodes: int = 2) -> dict[str, Any]:
+        brokers = [{"node_id": n, "host": f"{host}-{n}", "port": 9092, "rack": rack} for n in range(nodes)]
+        return {"brokers": brokers}
+
+    def offered(newest: int, error_code: int = 0) -> dict[str, Any]:
+        return {
+            "error_code": error_code,
+            "api_keys": [{"api_key": 3, "min_version": 0, "max_version": newest}],
+        }
+
+    came, talk = metadata("kafka"), Talk()
+    cases: list[tuple[str, int, dict[str, Any], dict[str, Any] | bytes, str]] = [
+        ("ApiVersions", 3, offered(99), offered(13), "versions limited"),
+        ("ApiVersions", 3, offered(99), offered(99, 31), "CLUSTER_AUTHORIZATION_FAILED (changed by klamm)"),
+        ("Metadata", 12, came, metadata("klamm"), "addresses replaced"),
+        ("Metadata", 12, came, metadata("klamm", nodes=1), "addresses replaced"),
+        ("Metadata", 12, came, metadata("klamm", "b"), "(changed by klamm)"),
+        ("Metadata", 12, came, {**came, "topics": [{"name": "tea"}]}, "(changed by klamm)"),
+        ("Metadata", 12, came, b"\x00", "response rewritten"),  # it cannot be read
+    ]
+    for api, version, one, other, note in cases:
+        body = other if isinstance(other, bytes) else encode(other, api, version, "response")
+        went = response_frame(API[api], version, len(talk.rows) // 2, body)[4:]
+        talk.exchange(api, version, {}, one, fate="rewritten", forwarded=went)
+        path = str(written(tmp_path / f"{len(talk.rows)}.arrow", talk.rows[-2:]))
+        line, object_ = says(path)[1].splitlines()[1], json.loads(says(path, "--json")[1])
+        assert line.rpartition("ms ")[2] == note
+        assert object_.get("changed", False) == ("changed" in note)
+        assert object_["origin"] == ("klamm" if "changed" in note else "broker")
+
+
 def test_an_error_that_klamm_put_into_an_answer_is_told_and_found(tmp_path: Path, says: Says) -> None:
     talk = Talk().heartbeat(error_code=27)
     talk.rows[-1] = talk.rows[-1]._replace(
@@ -303,7 +336,7 @@ def test_an_error_that_klamm_put_into_an_answer_is_told_and_found(tmp_path: Path
     )
     path = str(written(tmp_path / "a.arrow", talk.rows))
     line = says(path)[1].splitlines()[1]  # below the day
-    assert line.endswith("UNKNOWN_MEMBER_ID response rewritten")
+    assert line.endswith("UNKNOWN_MEMBER_ID (changed by klamm)")
     for where in ("error == UNKNOWN_MEMBER_ID", "error == REBALANCE_IN_PROGRESS"):
         assert says(path, where)[1].splitlines()[1] == line
     assert json.loads(says(path, "--json")[1].splitlines()[0])["errors"] == {"UNKNOWN_MEMBER_ID": 1}

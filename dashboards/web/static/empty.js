@@ -14,7 +14,7 @@ export function words({ live, asked, whole, refused, frozen }) {
 
 function waiting({ where, hide }) {
   const wanted = [where && "match the filter", hide && "are not hidden"].filter(Boolean).join(" and ");
-  return `Waiting for exchanges${wanted ? ` that ${wanted}` : ""}: only those from now on are shown, none from before the page was opened.`;
+  return `Waiting for exchanges${wanted ? ` that ${wanted}` : ""}: only those are shown that end while this page is open.`;
 }
 
 function none({ where, hide, since, until }) {

@@ -31,7 +31,7 @@ export async function details(key, { narrow, follow, close, neighbours, watch, o
     "div",
     {},
     el("div", { class: "bar" }, el("h2", { tabindex: "-1" }, named(exchange)), closing(close)),
-    el("div", { class: "overview" }, facts(found, trying.live), timing(key, exchange, { neighbours, watch, open, live: trying.live })),
+    el("div", { class: "overview" }, facts(found), timing(key, exchange, { neighbours, watch, open })),
     following(found.follow, narrow, follow),
     copying(path),
     failing(path, trying),
@@ -41,7 +41,7 @@ export async function details(key, { narrow, follow, close, neighbours, watch, o
 }
 
 /** The rows around an exchange may come after it. */
-function timing(key, exchange, { neighbours, watch, open, live }) {
+function timing(key, exchange, { neighbours, watch, open }) {
   const place = el("div");
   let shown = null;
   const look = () => {
@@ -49,7 +49,7 @@ function timing(key, exchange, { neighbours, watch, open, live }) {
     const keys = `${before?.key} ${after?.key}`;
     if (keys !== shown) {
       shown = keys;
-      place.replaceChildren(waterfall(exchange, { before, after }, live, open));
+      place.replaceChildren(waterfall(exchange, { before, after }, open));
     }
     return Boolean(after);
   };
@@ -61,7 +61,7 @@ function timing(key, exchange, { neighbours, watch, open, live }) {
 
 const closing = (close) => el("button", { class: "close", onclick: close, "aria-label": "close" }, "×");
 
-function facts({ exchange, meanings }, live) {
+function facts({ exchange, meanings }) {
   const errors = Object.entries(exchange.errors ?? {}).map(([name, count]) => (count > 1 ? `${name} x${count}` : name));
   const topics = Object.entries(exchange.topics ?? {}).map(([name, parts]) => (parts.length ? `${name} [${parts.join(", ")}]` : name));
   const words = {
@@ -74,7 +74,7 @@ function facts({ exchange, meanings }, live) {
     topics: topics.join(", "),
     group: exchange.group,
     took: exchange.latency_ms === null || exchange.latency_ms === undefined ? null : `${exchange.latency_ms.toFixed(3)} ms`,
-    "answered by": exchange.origin === "klamm" && !isOwn(exchange, live) ? "broker, changed by klamm" : exchange.origin,
+    "answered by": exchange.origin === "klamm" && !isOwn(exchange) ? "broker, changed by klamm" : exchange.origin,
     rules: (exchange.rules ?? []).join(", "),
     errors: errors.join(", "),
   };

@@ -7,6 +7,7 @@ import { words } from "./empty.js";
 import { details } from "./exchange.js";
 import { Exports } from "./exports.js";
 import { Filter } from "./filter.js";
+import { Got } from "./got.js";
 import { Hiding } from "./hiding.js";
 import { Histogram } from "./histogram.js";
 import { List } from "./list.js";
@@ -37,6 +38,7 @@ export class Exchanges {
     this.frozen = about.kind === "capture";
     this.lost = { ...NONE };
     this.seen = new Seen();
+    this.got = about.kind === "live" ? new Got() : null;
     this.filter = new Filter((text) => {
       this.remember({ where: text });
       this.restart();
@@ -64,7 +66,7 @@ export class Exchanges {
     this.list.onfollow = () => this._say();
     this.freezing = el("button", { onclick: () => this._freeze(!this.frozen), "aria-pressed": "false" }, "freeze");
     this.end = el("button", { onclick: () => this.list.toEnd() }, "to the newest");
-    this.clear = el("button", { onclick: () => this._clear() }, "clear");
+    this.clear = el("button", { onclick: () => this._forget() }, "clear");
     this.count = el("p", { class: "count", role: "status", "aria-live": "off" });
     this.empty = el("p", { class: "empty", role: "status" });
     this.detail = el("section", { class: "detail", "aria-label": "exchange", hidden: true });
@@ -121,14 +123,15 @@ export class Exchanges {
     this.asked = this.wanted();
     this.refused = false;
     this.filter.say("");
+    this.got?.clear();
     this._clear();
     this._read(this.running.signal);
   }
 
   /** Read until another filter is set. */
   _read(signal) {
-    const path = `/api/rows${query({ ...this.wanted(), fields: this.columns.ask() })}`;
-    return stream(() => path, signal, {
+    const wanted = { ...this.wanted(), fields: this.columns.ask() };
+    return stream(() => `/api/rows${query({ ...wanted, ...this.got?.asked() })}`, signal, {
       take: (batch) => this._take(batch),
       refused: (reason) => this._refuse(reason),
       away: (problem) => this.head({ problem }),
@@ -153,10 +156,11 @@ export class Exchanges {
     this.whole = this.whole || batch.whole;
     this.more = this.more || batch.more;
     const rows = batch.rows ?? [];
+    this.got?.add(rows, batch.again);
     this.acted.add(rows);
     this.seen.add(rows);
     rows.forEach(({ api }) => this.apis.add(api));
-    if (this.frozen) {
+    if (this.frozen && !batch.again) {
       this.waiting.push(...rows);
       this.waiting.splice(0, this.waiting.length - MOST);
     } else {
@@ -172,6 +176,11 @@ export class Exchanges {
     this._sayEmpty();
     const shown = this.rows.kept.length.toLocaleString();
     const told = this.refused ? [] : [`${shown} exchanges`];
+    const older = (this.got?.older ?? 0) - this.rows.first;
+    if (older > 0) {
+      told.push(`${older.toLocaleString()} of them from before`);
+    }
+    this.count.title = older > 0 ? "Of the exchanges from before this filter was set or the page was loaded, these are the ones that the list had got." : "";
     if (this.more) {
       told.push(`the first ${MOST.toLocaleString()} are shown: filter for the others`);
     }
@@ -208,6 +217,12 @@ export class Exchanges {
       this.list.draw();
     }
     this._say();
+  }
+
+  /** What was shown does not come again with another filter either. */
+  _forget() {
+    this.got.forget();
+    this._clear();
   }
 
   _clear() {

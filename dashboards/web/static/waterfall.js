@@ -4,11 +4,11 @@ import { clock, el } from "./page.js";
 
 const LEAST = 0.4; // percent of the width that a bar takes at least
 
-/** Did klamm answer in the broker's place? A running klamm does so at once; it also tells answers that it changed. */
-export const isOwn = ({ origin, latency_ms }, live) => origin === "klamm" && !(live && latency_ms);
+/** Did klamm answer in the broker's place? */
+export const isOwn = ({ origin, changed }) => origin === "klamm" && !changed;
 
 /** The phases of an exchange, in seconds since 1970. What is not known is left out. */
-export function phases(exchange, live) {
+export function phases(exchange) {
   const answered = exchange.time;
   const took = (exchange.latency_ms ?? 0) / 1000;
   const came = answered - took;
@@ -23,7 +23,7 @@ export function phases(exchange, live) {
   if (held) {
     found.push({ name: "held", title: "a rule held the request", from: came, to: came + held });
   }
-  if (isOwn(exchange, live)) {
+  if (isOwn(exchange)) {
     found.push({ name: "own", title: "klamm answered by itself", from: came + held, to: answered });
   } else {
     found.push({ name: "broker", title: "the broker, and the way to it and back", from: came + held, to: answered });
@@ -34,16 +34,15 @@ export function phases(exchange, live) {
   return found;
 }
 
-/** `neighbours`: {before, after}, rows of the list on the same connection, or nothing; `live`: of a running klamm;
- * `open(key)` shows one. */
-export function waterfall(exchange, neighbours, live, open) {
-  const own = phases(exchange, live);
+/** `neighbours`: {before, after}, rows of the list on the same connection, or nothing; `open(key)` shows one. */
+export function waterfall(exchange, neighbours, open) {
+  const own = phases(exchange);
   const lanes = [
     neighbours.before && { name: "before", row: neighbours.before },
     { name: "this", row: exchange, own },
     neighbours.after && { name: "after", row: neighbours.after },
   ].filter(Boolean);
-  const spans = lanes.map(({ row, own: mine }) => mine ?? phases(row, live));
+  const spans = lanes.map(({ row, own: mine }) => mine ?? phases(row));
   const [from, to] = scale(own, spans);
   const lane = ({ name, row }, index) =>
     el(

@@ -17,11 +17,12 @@ from klamm.client.types import Line
 from klamm.proxy.admin.api.exchanges import condition
 from klamm.proxy.admin.listening.json_bodies import encoded
 from klamm.proxy.admin.routes import Ask, Control, Route
-from klamm.proxy.control.exchange import Bodies, Seen, shown
+from klamm.proxy.control.exchange import Bodies, Seen, shown, treatments_of
 from klamm.proxy.control.listeners import Exchanges
 from klamm.proxy.control.rule_book import Refused
 from klamm.proxy.workers.messages import Lines
 from klamm.rules.expressions import Expression
+from klamm.rules.glob import Glob
 
 LINES = "application/jsonl"
 WAITING = 1000  # exchanges that wait for one reader; more are only counted
@@ -35,10 +36,13 @@ LOOK_S = 1.0  # between two checks whether the reader is still connected
 
 
 class Filter(Struct, frozen=True, forbid_unknown_fields=True):
-    """`where` is an expression as in rules; `bodies`: left out, as values, or raw."""
+    """`where` is an expression as in rules; `bodies`: left out, as values, or raw. `rule`: those exchanges on
+    which a rule of this name acted, or of one that fits this glob.
+    """
 
     where: str | None = None
     bodies: Bodies = "none"
+    rule: str | None = None
 
 
 class Reader:
@@ -88,8 +92,11 @@ class Source(Protocol):
 class Own:
     """The exchanges of this process."""
 
-    def __init__(self, exchanges: Exchanges, where: Expression | None, bodies: Bodies) -> None:
+    def __init__(
+        self, exchanges: Exchanges, where: Expression | None, bodies: Bodies, rule: str | None = None
+    ) -> None:
         self.exchanges, self.where, self.bodies = exchanges, where, bodies
+        self.rule = None if rule is None else Glob(rule)
         self.reader, self.unjudged = Reader(bodies != "none"), 0
         exchanges.open(self.reader, where)
 
@@ -101,7 +108,7 @@ class Own:
         found, dropped = self.reader.batch()
         unjudged = 0 if self.where is None else self.where.unjudged - self.unjudged
         self.unjudged += unjudged
-        lines = [line(one, self.bodies) for one in found]
+        lines = [line(one, self.bodies) for one in found if self.rule is None or _has_acted(self.rule, one)]
         return Lines(lines, dropped, unjudged, time.perf_counter() - began)
 
     def close(self) -> None:
@@ -124,7 +131,9 @@ async def _read(control: Control, ask: Ask) -> web.StreamResponse:
     listens = lead is None
     where = None if query.where is None else await condition(control, query.where, listens=listens)
     source: Source = (
-        Own(control.exchanges, where, query.bodies) if lead is None else lead.live(query.where, query.bodies)
+        Own(control.exchanges, where, query.bodies, query.rule)
+        if lead is None
+        else lead.live(query.where, query.bodies, query.rule)
     )
     try:
         response = web.StreamResponse(headers={"Content-Type": LINES, "Cache-Control": "no-store"})
@@ -152,6 +161,10 @@ def _told(found: Lines) -> Iterator[bytes]:
     for name in ("dropped", "unjudged"):
         if count := getattr(found, name):
             yield msgspec.json.encode({name: count})
+
+
+def _has_acted(rule: Glob, one: Seen) -> bool:
+    return any(rule(name) for each in treatments_of(one) if each is not None for name in each.rules)
 
 
 def line(one: Seen, bodies: Bodies) -> bytes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from typing import Any, cast
 
@@ -16,6 +16,7 @@ from klamm.client.asynchronous import AsyncKlamm
 from klamm.client.failures import NoAnswer
 from klamm.client.types import Exchange
 from klamm.dashboards.web.captured import Captures
+from klamm.dashboards.web.lists import Lists
 from klamm.dashboards.web.live import Live
 from klamm.dashboards.web.noise import NOISE
 from klamm.dashboards.web.server import start
@@ -25,6 +26,8 @@ from klamm.decoders.headers import response_frame
 from klamm.proxy.config import Address
 from tests.captures.rows import Talk, written
 from tests.dashboards.web.exchanges import heartbeat, produce, records
+from tests.fakes.waiting import on_uvloop
+from tests.proxy.admin.admin_api import api
 
 ONES = {"1": produce(records(b"tea"), rules=["late"], request_delay_ms=1.5), "2": heartbeat(27)}
 FAILING = {"api": "Produce", "error": "NOT_LEADER_OR_FOLLOWER"}
@@ -189,6 +192,47 @@ def test_a_running_klamm_gives_what_it_has_kept_and_ends() -> None:
     assert told(live, Wish("acks == -1", past=True)) == (["Produce"], 0)
     live.kept.add(heartbeat())
     assert told(live, Wish(past=True, hide=("heartbeats",))) == (["Produce", "Heartbeat"], 1)
+
+
+def test_the_newest_lists_of_pages_are_found_again_each_with_its_newest_keys() -> None:
+    lists = Lists(most=2, rows=3)
+    first = lists.open("first")
+    first.extend(["7", "8", "11", "12"])
+    assert list(lists.open("first")) == ["8", "11", "12"]
+    first.append("13")  # of a reader that is not gone yet
+    assert list(lists.open("first")) == ["8", "11", "12"]
+    lists.open("second")
+    lists.open("third")
+    assert not lists.open("first")
+
+
+@on_uvloop
+async def test_a_stream_of_a_list_begins_with_what_it_has_got_that_matches() -> None:
+    async def begun(live: Live, wish: Wish, count: int) -> list[Found]:
+        async with aclosing(live.found(wish)) as found:
+            return [await anext(found) for _ in range(count)]
+
+    async with api() as it:
+        live = Live(it.klamm)
+        live.lists.open("a").extend(live.kept.add(one) for one in (*ONES.values(), heartbeat()))
+        state, again = await begun(live, Wish(of_list="a"), 2)
+        assert (state.state, again.again) == ("live", True)
+        assert [one.api for _, one in again.exchanges] == ["Produce", "Heartbeat", "Heartbeat"]
+        _, again = await begun(live, Wish("api == Heartbeat", hide=("heartbeats",), of_list="a", after=1), 2)
+        assert ([key for key, _ in again.exchanges], again.hidden) == (["2"], 1)
+        _, again = await begun(live, Wish(of_list="a"), 2)
+        assert len(again.exchanges) == 3  # also those that the last filter left out
+
+
+@pytest.mark.asyncio
+async def test_the_name_of_a_list_and_its_first_key_are_checked() -> None:
+    source = Some()
+    async with served(source) as http:
+        await got(http, "/api/rows", list="a", after="12")
+        for wrong in ({"list": "a" * 65}, {"after": "-1"}, {"after": "x"}, {"after": ""}):
+            status, told = await got(http, "/api/rows", **wrong)
+            assert (status, "list is a name" in told["error"]) == (422, True)
+    assert [(wish.of_list, wish.after) for wish in source.wishes] == [("a", 12)]
 
 
 def test_a_capture_leaves_kinds_out_and_counts_them(tmp_path: Path) -> None:

@@ -90,7 +90,7 @@ def test_a_filter_that_cannot_be_read_is_explained_where_it_stands(page: Page) -
 
 
 def test_a_list_without_exchanges_says_which_ones_it_waits_for(page: Page, ground: Ground) -> None:
-    now = "only those from now on are shown, none from before the page was opened."
+    now = "only those are shown that end while this page is open."
     empty = page.locator(".empty")
     filtered(page, 'client_id == "nobody"')
     expect(empty).to_have_text(f"Waiting for exchanges that match the filter: {now}")
@@ -104,6 +104,37 @@ def test_a_list_without_exchanges_says_which_ones_it_waits_for(page: Page, groun
     filtered(page, f'client_id == "{SHOP}"')
     page.locator(of(SHOP, "Produce")).first.wait_for()
     expect(empty).to_have_text("")
+
+
+def counts(page: Page) -> dict[str, int]:
+    """The numbers beside the list, by the words that follow them."""
+    text = page.locator(".bar .count").first.inner_text()
+    found = (part.split(" ", 1) for part in text.split(" · ") if " " in part)
+    return {words: int(number.replace(",", "")) for number, words in found}
+
+
+def test_a_list_keeps_what_it_has_got_until_it_is_cleared(page: Page) -> None:
+    before = "of them from before"
+
+    def told(words: str, least: int) -> bool:
+        return counts(page).get(words, 0) >= least
+
+    page.locator(of(SHOP, "Produce")).nth(2).wait_for()
+    wait_for(lambda: told("exchanges", 50), "a list")
+    all_of_them = counts(page)["exchanges"]
+    filtered(page, f'client_id == "{SHOP}" and api == Produce')
+    wait_for(lambda: told(before, 3), "what matches")
+    assert counts(page)[before] < all_of_them
+    filtered(page, "")
+    wait_for(lambda: told(before, all_of_them), "all of the list")
+    page.reload()
+    wait_for(lambda: told(before, all_of_them), "the list of before the reload")
+    page.get_by_role("button", name="clear").click()
+    assert before not in counts(page)
+    page.locator(".row[data-api]").first.wait_for()
+    page.reload()
+    wait_for(lambda: told(before, 1), "the list since it was cleared")
+    assert counts(page)[before] < all_of_them
 
 
 def test_names_are_completed_while_one_types(page: Page) -> None:

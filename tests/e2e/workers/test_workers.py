@@ -138,6 +138,7 @@ def test_a_rule_that_waits_for_another_sees_its_hit_in_another_worker(klamm: Kla
 
 def test_live_and_kept_exchanges_are_of_all_workers(klamm: Klamm, admin: Admin) -> None:
     seen: set[int] = set()
+    ruled: list[list[str]] = []
     with ExitStack() as stack:
         ours = connections(klamm, 4, stack)
         admin.add_rule({"name": "late", "api": "Heartbeat", "delay": "1ms"})
@@ -145,9 +146,10 @@ def test_live_and_kept_exchanges_are_of_all_workers(klamm: Klamm, admin: Admin) 
         admin.exchanges(where='api == "Heartbeat"')  # from now on they are kept
 
         def read() -> None:
-            with admin.live(where='api == "Heartbeat"') as lines:
+            with admin.live(where='api == "Heartbeat"', rule="la*") as lines:
                 for line in lines:
-                    if line.exchange is not None and line.exchange.rules == ["late"]:
+                    if line.exchange is not None:
+                        ruled.append(line.exchange.rules)
                         seen.add(line.exchange.connection_id)
                     if len(seen) == 4:
                         return
@@ -161,6 +163,7 @@ def test_live_and_kept_exchanges_are_of_all_workers(klamm: Klamm, admin: Admin) 
             return not reader.is_alive()
 
         wait_for(all_seen, "an exchange of each connection")
+        assert all(rules == ["late"] for rules in ruled)
         kept = admin.exchanges(where='api == "Heartbeat"', limit=20).exchanges
         assert seen <= {each.connection_id for each in kept if each.rules == ["late"]}
         assert [each.time for each in kept] == sorted(each.time for each in kept)

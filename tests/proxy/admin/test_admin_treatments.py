@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from base64 import b64decode
+from contextlib import AsyncExitStack
 from typing import Any
 
 import pytest
@@ -53,6 +54,38 @@ async def test_the_rules_that_acted_and_their_delays_are_told(bodies: str) -> No
         found = await beat(it, bodies, LATE, TOLD)
         assert found.rules == ["late", "told"]
         assert (found.request_delay_ms, found.response_delay_ms) == (0.0, 20.0)
+
+
+@pytest.mark.parametrize("bodies", ["none", "raw"])
+@on_uvloop
+async def test_a_reader_may_wish_for_exchanges_of_a_rule(bodies: str) -> None:
+    async with api() as it:
+        await it.klamm.add_rule({**LATE, "nth": 2})
+        await it.klamm.add_rule({**TOLD, "nth": 3})
+        client = await it.edge.client()
+        found = {}
+        async with AsyncExitStack() as stack:
+            readers = {
+                (rule, where): await stack.enter_async_context(it.klamm.live(where, bodies, rule))
+                for rule in ("late", "[lt]*", "nobody")
+                for where in (None, "error_code == 0")
+            }
+            for _ in range(4):
+                await client.ask("Heartbeat", 3, BEAT)
+            await it.klamm.add_rule({"name": "nobody", "api": "Metadata", "delay": "1ms"})
+            await client.ask("Metadata", 9, {"topics": []})
+            for (rule, where), lines in readers.items():
+                if rule == "nobody" and where:
+                    continue  # the last request is none of those that it wishes for
+                count = 2 if rule == "[lt]*" else 1
+                found[rule, where] = [(await next_of(lines)).exchange for _ in range(count)]
+        assert {key: [one.rules for one in each if one] for key, each in found.items()} == {
+            ("late", None): [["late"]],
+            ("late", "error_code == 0"): [["late"]],
+            ("[lt]*", None): [["late"], ["told"]],
+            ("[lt]*", "error_code == 0"): [["late"], ["told"]],
+            ("nobody", None): [["nobody"]],
+        }
 
 
 @on_uvloop
@@ -209,8 +242,10 @@ async def test_the_log_tells_a_changed_answer_from_one_of_klamms_own() -> None:
     lines = [
         console_line(Entry(1.0, EXCHANGE, "info", "", to_builtins(one)), False) for one in (changed, own)
     ]
-    assert [b"(changed by klamm)" in line for line in lines] == [True, False]
-    assert [b"(answered by klamm)" in line for line in lines] == [False, True]
+    assert [line.rpartition(b"ms ")[2] for line in lines] == [
+        b"REBALANCE_IN_PROGRESS (changed by klamm) rules=told\n",
+        b"REBALANCE_IN_PROGRESS (answered by klamm) rules=own\n",
+    ]
 
 
 @on_uvloop
