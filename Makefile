@@ -29,8 +29,9 @@ test: test-packages .venv/test.installed .venv/gssapi.installed $(JARS) .go/reac
 test-compiled: .venv/compiled
 	@.venv/bin/python -m tools.run_tests compiled
 
-test-long: test-packages .venv/test.installed $(JARS) .go/reactions .go/compose-spec.json .js/package-lock.json  ## the tests that take minutes, and all cases of those that are sampled
+test-long: test-packages .venv/test.installed $(JARS) .go/reactions .go/compose-spec.json .js/package-lock.json .venv/compiled  ## the tests that take minutes, and all cases of those that are sampled
 	@.venv/bin/python -m pytest tests -q -m "long or sampled"
+	@KLAMM_SAMPLE= .venv/bin/python -m tools.run_tests compiled
 
 fuzz: .venv/fuzz.installed  ## any bytes at the decoders, ten minutes each
 	@.venv/bin/python -m tests.fuzz.fuzz_decode -max_total_time=600 -max_len=1000 -artifact_prefix=.fuzz/ .fuzz/decode

@@ -3,6 +3,9 @@
 `@pytest.mark.sampled(12)` lets 12 cases run where KLAMM_SAMPLE is set. They have as many values of each
 parameter as that allows; the same text chooses the same cases. Without KLAMM_SAMPLE all cases run, as they do
 in `make test-long`.
+
+The tests of the proxy are for both builds of the session, "python" and "compiled". Where KLAMM_BUILD names
+one too, half of their files run in it, and the other half in the other.
 """
 
 import os
@@ -11,6 +14,8 @@ from random import Random
 
 import pytest
 
+OF_BOTH = ("tests/proxy/", "tests/hostile/")
+BUILDS = ("python", "compiled")
 Case = Mapping[str, int]  # parameter -> the number of its value
 
 
@@ -20,7 +25,22 @@ def text() -> str:
 
 
 def left_out(items: Sequence[pytest.Function]) -> Iterator[pytest.Function]:
-    """The cases that do not run."""
+    """The tests that do not run."""
+    yield from _of_other_build(items)
+    yield from _cases(items)
+
+
+def _of_other_build(items: Sequence[pytest.Function]) -> Iterator[pytest.Function]:
+    """Tests with brokers run in one build only, so they stay."""
+    build = os.environ.get("KLAMM_BUILD", "")
+    for item in items if text() and build else ():
+        file = item.nodeid.partition("::")[0]
+        is_of_both = file.startswith(OF_BOTH) and item.get_closest_marker("brokers") is None
+        if is_of_both and Random(f"{text()} {file}").choice(BUILDS) != build:
+            yield item
+
+
+def _cases(items: Sequence[pytest.Function]) -> Iterator[pytest.Function]:
     cases: dict[str, list[pytest.Function]] = {}
     for item in items if text() else ():
         if item.get_closest_marker("sampled") is not None and hasattr(item, "callspec"):

@@ -4,8 +4,8 @@ A test that fails or crashes, and passes when it runs again with nothing beside 
 green, and a line names the test, so that it gets mended. What fails twice makes the run red. Each phase
 prints its seconds, its slowest tests, and the files whose tests took the most processor time.
 
-Of tests with many cases some run, chosen by the commit (tests/sampling.py). KLAMM_SAMPLE=TEXT chooses others,
-KLAMM_SAMPLE= all.
+Of tests with many cases some run, and tests of the proxy run on one of the two builds of the session, chosen
+by the commit (tests/sampling.py). KLAMM_SAMPLE=TEXT chooses others, KLAMM_SAMPLE= all on both.
 """
 
 import json
@@ -27,18 +27,23 @@ TESTS_FAILED = 1  # pytest's exit code; others say that it could not run them
 
 
 class Phase(NamedTuple):
-    """Tests that one call of pytest runs."""
+    """Tests that one call of pytest runs. `behind`: another phase, beside which it runs on the cores that
+    this one leaves; its output comes after that of the other.
+    """
 
     paths: tuple[str, ...]
     marks: str
     workers: int  # processes of pytest-xdist; 0 for none
     package: str = ""  # a folder with klamm in it; the tree itself unless told
+    behind: str = ""
 
 
 PHASES = {
     "alone": Phase(("tests/pipeline",), "not long and alone", 0),
+    "compiled": Phase(
+        ("tests/proxy", "tests/hostile"), "not long and not brokers", 2, ".venv/compiled", behind="alone"
+    ),
     "all": Phase(("tests",), "not long and not alone", 4),
-    "compiled": Phase(("tests/proxy", "tests/hostile"), "not long and not brokers", 4, ".venv/compiled"),
 }
 
 
@@ -48,14 +53,19 @@ def run_tests(phases: Mapping[str, Phase], root: Path = ROOT) -> int:
     os.environ.setdefault("KLAMM_SAMPLE", _commit(root))
     print(f"KLAMM_SAMPLE={os.environ['KLAMM_SAMPLE']}", flush=True)
     for name, phase in phases.items():
-        code = _pytest(root, name, phase, f"--durations={SLOWEST}", "-n", str(phase.workers))
-        if code not in (0, TESTS_FAILED) or (code and not _failed(root, name)):
-            return code
+        if phase.behind in phases:
+            continue
+        run = _start(root, name, phase, *_at_first(phase))
+        behind = {each: other for each, other in phases.items() if other.behind == name}
+        runs = [run, *(_start(root, *each, *_at_first(each[1]), is_behind=True) for each in behind.items())]
+        for name, code in [(each.phase, _end(each)) for each in runs]:
+            if code not in (0, TESTS_FAILED) or (code and not _failed(root, name)):
+                return code
     failed = {name: tests for name in phases if (tests := _failed(root, name))}
     for name in failed:
         print(f"\nphase {name}: what failed runs once more, alone", flush=True)
         options = ("--last-failed", "--last-failed-no-failures=none", f"--maxfail={GIVE_UP}")
-        code = _pytest(root, name, phases[name], *options)
+        code = _end(_start(root, name, phases[name], *options))
         if code or _failed(root, name):
             return code or TESTS_FAILED
     for name, tests in failed.items():
@@ -64,14 +74,43 @@ def run_tests(phases: Mapping[str, Phase], root: Path = ROOT) -> int:
     return 0
 
 
-def _pytest(root: Path, name: str, phase: Phase, *options: str) -> int:
-    command = [sys.executable, "-m", "pytest", *phase.paths, "-q", "-m", phase.marks]
+class Run(NamedTuple):
+    """A call of pytest. `output`: the file of its lines; None: they are printed as they come."""
+
+    phase: str
+    child: subprocess.Popen[bytes]
+    began: float
+    output: Path | None
+
+
+def _at_first(phase: Phase) -> tuple[str, ...]:
+    return f"--durations={SLOWEST}", "-n", str(phase.workers)
+
+
+def _start(root: Path, name: str, phase: Phase, *options: str, is_behind: bool = False) -> Run:
+    """`is_behind`: it takes only what others leave of the cores."""
+    command = ["nice", "-n", "19"] if is_behind else []
+    command += [sys.executable, "-m", "pytest", *phase.paths, "-q", "-m", phase.marks]
     command += [word for plugin in PLUGINS for word in ("-p", plugin)]
     command += ["--no-loadscope-reorder", "-o", f"cache_dir={CACHES}/{name}", *options]
     package = {"PYTHONPATH": phase.package} if phase.package else {}
+    env = {**os.environ, "KLAMM_BUILD": "compiled" if phase.package else "python", **package}
     began = time.monotonic()
-    code = subprocess.run(command, cwd=root, env={**os.environ, **package}, check=False).returncode
-    print(f"phase {name}: {time.monotonic() - began:.0f} s", flush=True)
+    if not is_behind:
+        return Run(name, subprocess.Popen(command, cwd=root, env=env), began, None)
+    output = root / CACHES / f"{name}.out"
+    output.parent.mkdir(parents=True, exist_ok=True)
+    with output.open("wb") as to:
+        child = subprocess.Popen(command, cwd=root, env=env, stdout=to, stderr=to)
+    return Run(name, child, began, output)
+
+
+def _end(run: Run) -> int:
+    """Waits for it; its exit code."""
+    code = run.child.wait()
+    if run.output is not None:
+        print(run.output.read_text(errors="replace"), flush=True)
+    print(f"phase {run.phase}: {time.monotonic() - run.began:.0f} s", flush=True)
     return code
 
 

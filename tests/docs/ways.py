@@ -77,6 +77,7 @@ SPARK = r"klamm analyze "
 BEFORE = {
     r"klamm intercept": "klamm pause Metadata --side response --times 1 --follow 0 && "
     'until [ "$(curl -s http://127.0.0.1:19091/v1/paused | jq length)" -gt 0 ]; do sleep 0.1; done',
+    r"klamm tail --rule": "klamm delay Produce 1ms --name slow-produce --follow 0",
 }
 
 # Options that make a command of the pages quicker.

@@ -24,6 +24,15 @@ def test_second_time():
     first, _ = not ran.exists(), ran.touch()
     assert not first
 """
+MEETS = """
+import time
+from pathlib import Path
+def test_meets():
+    folder = Path(__file__).parent.parent
+    (folder / "{own}.there").touch()
+    while not (folder / "{other}.there").exists():
+        time.sleep(0.01)
+"""
 CRASHES_AT_FIRST = """
 import os
 from pathlib import Path
@@ -81,6 +90,26 @@ def test_the_files_that_take_the_most_processor_time_are_told(
     told = {file: int(seconds) for seconds, _, file in (line.split() for line in lines[1:3])}
     assert list(told) == ["test_busy.py", "test_steady.py"]
     assert told["test_busy.py"] >= 2
+
+
+def test_a_phase_behind_another_runs_beside_it_and_is_told_after_it(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Each of the two tests waits until the other one runs."""
+    (tmp_path / "pytest.ini").write_text(PROJECT)
+    for name, other in (("front", "behind"), ("behind", "front")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / f"test_{name}.py").write_text(MEETS.format(own=name, other=other))
+    (tmp_path / "behind" / "test_moody.py").write_text(NOT_AT_FIRST)
+    phases = {
+        "front": Phase(("front",), "not long", 0),
+        "behind": Phase(("behind",), "not long", 0, behind="front"),
+    }
+    assert run_tests(phases, tmp_path) == 0
+    printed = capfd.readouterr().out
+    places = [printed.index(words) for words in ("phase front:", "1 failed, 1 passed", "phase behind:")]
+    assert places == sorted(places)
+    assert printed.splitlines()[-1] == "unsteady: behind/test_moody.py::test_second_time (phase behind)"
 
 
 def test_a_test_in_which_a_worker_crashed_is_named(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

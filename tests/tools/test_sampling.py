@@ -46,3 +46,25 @@ def test_cases_of_tests_with_the_marker_are_left_out_where_there_is_a_text(
     items.append(item("test_without_cases", 4))
     names = [one.nodeid.partition("[")[0] for one in sampling.left_out(items)]
     assert names == ["test_many"] * left_out
+
+
+def test_files_of_the_proxy_run_in_one_of_both_builds(monkeypatch: pytest.MonkeyPatch) -> None:
+    def run_in(build: str, text: str) -> set[str]:
+        monkeypatch.setenv("KLAMM_BUILD", build)
+        monkeypatch.setenv("KLAMM_SAMPLE", text)
+        return {one.nodeid for one in items} - {one.nodeid for one in sampling.left_out(items)}
+
+    files = [*(f"tests/proxy/test_{n}.py::test" for n in range(20)), "tests/hostile/test_many.py::test"]
+    items = [item(name, None) for name in (*files, "tests/rules/test_many.py::test")]
+    both = {item(name, None).nodeid for name in files}
+    of_python, compiled = (run_in(build, "abc") & both for build in sampling.BUILDS)
+    assert of_python | compiled == both
+    assert not of_python & compiled
+    assert min(len(of_python), len(compiled)) > 5
+    assert compiled == run_in("compiled", "abc") & both != run_in("compiled", "abd") & both
+    assert run_in("compiled", "abc") - both == run_in("python", "abc") - both != set()
+    for build, text in (("compiled", ""), ("", "abc")):
+        assert len(run_in(build, text)) == len(items)
+    with_brokers = item("tests/proxy/test_0.py::test_brokers", 0)
+    items[:] = [with_brokers]
+    assert run_in("python", "abc") == run_in("compiled", "abc") == {with_brokers.nodeid}
