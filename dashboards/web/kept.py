@@ -14,14 +14,16 @@ BODIES = 64 << 20  # bytes, as base64
 
 
 class Kept:
-    """Gives each exchange a key. The oldest lose their bodies first, and are forgotten in the end."""
+    """Gives each exchange a key: a number, from `first` on. The oldest lose their bodies first, and are
+    forgotten in the end.
+    """
 
-    def __init__(self, most: int = ROWS, most_bytes: int = BODIES) -> None:
+    def __init__(self, most: int = ROWS, most_bytes: int = BODIES, first: int = 1) -> None:
         self.most, self.most_bytes = most, most_bytes
         self.kept: dict[str, Exchange] = {}
         self.bodied: dict[str, int] = {}  # bytes of bodies, by key
         self.bytes = 0
-        self.numbers = count(1)
+        self.numbers = count(first)
 
     def add(self, one: Exchange) -> str:
         key = str(next(self.numbers))

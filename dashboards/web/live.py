@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import suppress
@@ -39,7 +40,8 @@ class Live:
     """The exchanges of a running klamm, as they happen. While it does not answer it is asked again."""
 
     def __init__(self, klamm: AsyncKlamm) -> None:
-        self.klamm, self.kept, self.lists = klamm, Kept(), Lists()
+        self.klamm, self.lists = klamm, Lists()
+        self.kept = Kept(first=time.time_ns())  # pages may know keys of a server that was here before
         self.counted = RunningTraffic(klamm)
 
     async def about(self) -> About:

@@ -11,7 +11,7 @@ import { Got } from "./got.js";
 import { Hiding } from "./hiding.js";
 import { Histogram } from "./histogram.js";
 import { List } from "./list.js";
-import { el, stream } from "./page.js";
+import { counted, el, stream } from "./page.js";
 import { asLink, ofLink, query } from "./period.js";
 import { MOST, Rows } from "./rows.js";
 import { Seen } from "./seen.js";
@@ -174,8 +174,7 @@ export class Exchanges {
   _say() {
     this.end.hidden = this.list.follow;
     this._sayEmpty();
-    const shown = this.rows.kept.length.toLocaleString();
-    const told = this.refused ? [] : [`${shown} exchanges`];
+    const told = this.refused ? [] : [counted(this.rows.kept.length, "exchange")];
     const older = (this.got?.older ?? 0) - this.rows.first;
     if (older > 0) {
       told.push(`${older.toLocaleString()} of them from before`);
@@ -194,7 +193,7 @@ export class Exchanges {
       told.push(`${this.lost.dropped.toLocaleString()} left out: they came too fast`);
     }
     if (this.lost.unjudged) {
-      told.push(`${this.lost.unjudged.toLocaleString()} frames left out: the filter takes too much work on them`);
+      told.push(`${counted(this.lost.unjudged, "frame")} left out: the filter takes too much work on them`);
     }
     this.count.textContent = told.join(" · ");
   }

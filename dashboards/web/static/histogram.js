@@ -2,7 +2,7 @@
 
 import { Brush } from "./brush.js";
 import { onOverview } from "./overview.js";
-import { el, size } from "./page.js";
+import { counted, el, size } from "./page.js";
 import { asField, day, exact, length, micros, moment, ofField, same } from "./period.js";
 
 const SVG = "http://www.w3.org/2000/svg";
@@ -208,12 +208,12 @@ export class Histogram {
     const sum = (name) => this.found[name].slice(from, to).reduce((total, value) => total + value, 0);
     const [exchanges, errors] = [sum("exchanges"), sum("errors")];
     const days = day(since) === day(until) ? "" : `${day(until)} `;
-    const counted = `${exchanges.toLocaleString()} exchange${exchanges === 1 ? "" : "s"}`;
+    const number = counted(exchanges, "exchange");
     if ((since - first) % step || (until - first) % step) {
-      return `${day(since)} ${exact(since)} to ${days}${exact(until)} (${length(until - since)}): up to ${counted}`;
+      return `${day(since)} ${exact(since)} to ${days}${exact(until)} (${length(until - since)}): up to ${number}`;
     }
     const failed = errors ? `, ${errors.toLocaleString()} with errors` : "";
-    return `${day(since)} ${moment(since, step)} to ${days}${moment(until, step)} (${length(until - since)}): ${counted}${failed}, ${size(sum("bytes"))}`;
+    return `${day(since)} ${moment(since, step)} to ${days}${moment(until, step)} (${length(until - since)}): ${number}${failed}, ${size(sum("bytes"))}`;
   }
 
   _write(text) {

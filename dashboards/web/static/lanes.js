@@ -4,12 +4,11 @@ import { details } from "./exchange.js";
 import { Filter } from "./filter.js";
 import { Legend } from "./legend.js";
 import { MOST } from "./marks.js";
-import { clock, el, stream } from "./page.js";
+import { clock, counted, el, stream } from "./page.js";
 import { Timeline } from "./timeline.js";
 
 const SETTLED_MS = 300; // after a move, until the address has it
 const OWN = ["where", "lane", "kind", "exchange", "from", "to", "since", "until"]; // parameters of a link
-const counted = (number, word) => `${number.toLocaleString()} ${word}${number === 1 ? "" : "s"}`;
 
 /** `view`: {name, kinds, nothing, ofLane, ofGroup}. `head` shows the state of the source; `remember` keeps
  * parameters in the link; `list`: the view of exchanges. */

@@ -85,6 +85,9 @@ const UNITS = ["B", "KiB", "MiB", "GiB"];
 /** The API and version of an exchange; an answer without its request has neither, and `api` says so. */
 export const named = ({ api, version }) => (version < 0 ? api : `${api} v${version}`);
 
+/** A number of something, such as "1 exchange". */
+export const counted = (number, word) => `${number.toLocaleString()} ${word}${number === 1 ? "" : "s"}`;
+
 export function size(bytes) {
   if (bytes === null || bytes === undefined) {
     return "";

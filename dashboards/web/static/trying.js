@@ -1,6 +1,6 @@
 // What a rule would have done to the exchanges of the list: rows are marked, and the sum stands above them.
 
-import { ask, el, told } from "./page.js";
+import { ask, counted, el, told } from "./page.js";
 import { asWish } from "./period.js";
 import { RuleForm } from "./ruleform.js";
 
@@ -58,13 +58,12 @@ export class Trying {
   }
 
   _say(found) {
-    const count = (number, word) => `${number.toLocaleString()} ${word}${number === 1 ? "" : "s"}`;
     const sum = found.selects.length
-      ? `The rule selects ${found.selects.length.toLocaleString()} of ${count(found.exchanges, "exchange")}, and would act on ${found.acts.length.toLocaleString()} of them.`
-      : `The rule selects none of ${count(found.exchanges, "exchange")}.`;
+      ? `The rule selects ${found.selects.length.toLocaleString()} of ${counted(found.exchanges, "exchange")}, and would act on ${found.acts.length.toLocaleString()} of them.`
+      : `The rule selects none of ${counted(found.exchanges, "exchange")}.`;
     const lines = [...found.would.map((text) => `It would ${text}.`), ...found.problems];
     if (found.unread) {
-      lines.push(`${count(found.unread, "exchange")} came without bodies: a rule that reads these cannot select them.`);
+      lines.push(`${counted(found.unread, "exchange")} came without bodies: a rule that reads these cannot select them.`);
     }
     this.told.replaceChildren(
       el("p", {}, sum),

@@ -215,13 +215,24 @@ async def test_a_stream_of_a_list_begins_with_what_it_has_got_that_matches() -> 
     async with api() as it:
         live = Live(it.klamm)
         live.lists.open("a").extend(live.kept.add(one) for one in (*ONES.values(), heartbeat()))
+        first, second, _ = live.kept.kept
         state, again = await begun(live, Wish(of_list="a"), 2)
         assert (state.state, again.again) == ("live", True)
         assert [one.api for _, one in again.exchanges] == ["Produce", "Heartbeat", "Heartbeat"]
-        _, again = await begun(live, Wish("api == Heartbeat", hide=("heartbeats",), of_list="a", after=1), 2)
-        assert ([key for key, _ in again.exchanges], again.hidden) == (["2"], 1)
+        _, again = await begun(
+            live, Wish("api == Heartbeat", hide=("heartbeats",), of_list="a", after=int(first)), 2
+        )
+        assert ([key for key, _ in again.exchanges], again.hidden) == ([second], 1)
         _, again = await begun(live, Wish(of_list="a"), 2)
         assert len(again.exchanges) == 3  # also those that the last filter left out
+
+
+def test_an_exchange_of_a_server_that_was_here_before_is_not_taken_for_another_one() -> None:
+    before = Live(AsyncKlamm("127.0.0.1:9")).kept.add(heartbeat())
+    now = Live(AsyncKlamm("127.0.0.1:9"))
+    now.kept.add(heartbeat())
+    with pytest.raises(Gone, match="not kept any more"):
+        now.kept.of(before)
 
 
 @pytest.mark.asyncio

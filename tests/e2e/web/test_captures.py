@@ -87,6 +87,11 @@ def ended(capture: Path, since: int, until: int) -> list[Exchange]:
     return [one for one in exchanges(read(capture)) if since <= one.last.time_ns < until]
 
 
+def counted_words(number: int) -> str:
+    """As it stands beside the list."""
+    return f"{number:,} exchange{'' if number == 1 else 's'}"
+
+
 def counted(page: Page) -> int:
     """The exchanges of the selected time, as the histogram has them."""
     found = re.search(r": (?:up to )?([\d,]+) exchange", words(page).inner_text())
@@ -112,7 +117,7 @@ def test_a_time_is_brushed_above_the_list_which_has_just_its_exchanges_then(grou
     with opened(ground.browser, f"{ground.recorded}/#exchanges") as page:
         expect(words(page)).to_have_text(COUNTED)
         everything = len(list(exchanges(read(ground.capture))))
-        expect(page.locator(".count")).to_have_text(f"{everything:,} exchanges")
+        expect(page.locator(".count")).to_have_text(counted_words(everything))
         box = page.locator(".plot").bounding_box()
         assert box is not None
         middle = box["y"] + box["height"] / 2
@@ -126,16 +131,16 @@ def test_a_time_is_brushed_above_the_list_which_has_just_its_exchanges_then(grou
         wanted = ended(ground.capture, *times(page))
         assert 0 < len(wanted) < everything
         assert counted(page) == len(wanted)
-        expect(page.locator(".count")).to_have_text(f"{len(wanted):,} exchanges")
+        expect(page.locator(".count")).to_have_text(counted_words(len(wanted)))
         address = page.url
         page.reload()
-        expect(page.locator(".count")).to_have_text(f"{len(wanted):,} exchanges")
+        expect(page.locator(".count")).to_have_text(counted_words(len(wanted)))
         filtered(page, f'client_id == "{SHOP}" and api == Produce')
         of_shop = [one for one in wanted if one.first.api_key == 0 and one.first.client_id == SHOP]
-        expect(page.locator(".count")).to_have_text(f"{len(of_shop):,} exchanges")
+        expect(page.locator(".count")).to_have_text(counted_words(len(of_shop)))
         page.goto(address)
         page.get_by_role("button", name="all times").click()
-        expect(page.locator(".count")).to_have_text(f"{everything:,} exchanges")
+        expect(page.locator(".count")).to_have_text(counted_words(everything))
         expect(page).to_have_url(re.compile("#exchanges$"))
 
 
@@ -159,7 +164,7 @@ def test_keys_select_a_time_too(page: Page) -> None:
     expect(plot).to_have_attribute("aria-valuetext", re.compile("to .* exchange"))
     count = counted(page)
     page.get_by_role("link", name="show the exchanges of this time").click()
-    expect(page.locator(".count")).to_have_text(f"{count:,} exchanges")
+    expect(page.locator(".count")).to_have_text(counted_words(count))
     page.get_by_role("link", name="captures").click()
     assert times(page) == (begin, end + step)
     plot.focus()
@@ -189,7 +194,7 @@ def test_times_are_typed_and_a_wrong_one_is_told(page: Page, ground: Ground) -> 
     count = counted(page)
     page.get_by_role("link", name="show the exchanges of this time").click()
     found = len(ended(ground.capture, begin, end))
-    expect(page.locator(".count")).to_have_text(f"{found:,} exchanges")
+    expect(page.locator(".count")).to_have_text(counted_words(found))
     assert 0 < found <= count
 
 
