@@ -1,4 +1,4 @@
-"""Finds the selectors of a rule by hand that fit none of the names that came while it had no hit."""
+"""Finds selectors that fit none of the names, such as those that came while a rule did nothing."""
 
 from __future__ import annotations
 

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from klamm.cli.live.asking import add_options, klamm, telling
+from klamm.cli.live.missed import missed
 from klamm.cli.saying import WrongWord
 from klamm.cli.tables import print_json
 from klamm.client import Refused
@@ -44,7 +45,7 @@ def add_parser(subparsers: Any) -> None:
     usage = "klamm tail [EXPR] [OPTION...]"
     parser = subparsers.add_parser("tail", usage=usage, description=DESCRIPTION, epilog=EXAMPLES)
     parser.add_argument("where", nargs="?", metavar="EXPR", help="which exchanges [all]")
-    parser.add_argument("--rule", metavar="NAME", help="those on which this rule acted; a glob: '*' is any")
+    parser.add_argument("--rule", metavar="GLOB,...", help="those on which these rules acted")
     group = parser.add_mutually_exclusive_group()
     group.add_argument("-v", "--values", action="store_true", help="with their fields")
     group.add_argument("-x", "--hex", action="store_true", help="with their bytes, field by field")
@@ -71,8 +72,12 @@ def run(arguments: argparse.Namespace) -> int:
 def _print(arguments: argparse.Namespace) -> int:
     bodies = "values" if arguments.values else "raw" if arguments.hex else "none"
     colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
-    printed = 0
-    with klamm(arguments).live(arguments.where, bodies, arguments.rule) as lines:
+    printed, api = 0, klamm(arguments)
+    if arguments.rule is not None:
+        there = [rule.name for rule in api.rules()]
+        for doubt in missed({"rule": arguments.rule}, {"rule": there}):
+            print(f"klamm: warning: {printable(doubt)}", file=sys.stderr, flush=True)
+    with api.live(arguments.where, bodies, arguments.rule) as lines:
         for line in lines:
             if line.exchange is None:
                 _besides(line, arguments.json)

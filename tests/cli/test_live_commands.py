@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -316,6 +318,19 @@ def test_tail_prints_exchanges_as_lines_trees_bytes_and_json(it: Api, says: Says
         assert json.loads(says("tail", "-n", "1", "--json")[1])["api"] == "Heartbeat"
     code, _, errors = says("tail", "gruop == 'x'")
     assert (code, errors.startswith('klamm: unknown field "gruop" (column 1)')) == (2, True)
+
+
+def test_tail_has_the_exchanges_of_a_rule_and_says_where_none_has_the_name(it: Api, says: Says) -> None:
+    assert says("rules", "add", "{name: late, api: Heartbeat, delay: 1ms}")[0] == 0
+    with Beating(it):
+        for wanted in ("la*", "other,late"):
+            _, line, errors = says("tail", "-n", "1", "--rule", wanted)
+            assert (line.endswith(" rules=late\n"), errors) == (True, "")
+    command = [sys.executable, "-m", "klamm.cli", "tail", "--rule", "latte", "--admin", it.klamm.admin]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as child:
+        assert child.stderr is not None
+        assert child.stderr.readline() == "klamm: warning: no rule latte, but late; did you mean late?\n"
+        child.terminate()
 
 
 @pytest.mark.parametrize("command", [("rules", "list"), ("tail",), ("down",), ("scenario", "run")])

@@ -229,13 +229,10 @@ export class Exchanges {
     this.waiting = [];
     this.lost = { ...NONE };
     this.whole = this.more = false;
-    this.list.chosen = null;
-    this.list.first = undefined;
-    this.list.element.scrollTop = 0;
     this.acted.clear();
     this.apis.clear();
     this.trying.clear();
-    this.list.draw();
+    this.list.anew(this.about.kind === "live");
     this._say();
   }
 

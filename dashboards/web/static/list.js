@@ -97,6 +97,16 @@ export class List {
     this.select(number);
   }
 
+  /** The rows are gone, and others come. */
+  anew(follow) {
+    this.chosen = null;
+    this.first = undefined;
+    this.own = this.element.scrollTop !== 0;
+    this.element.scrollTop = 0;
+    this.follow = follow;
+    this.draw();
+  }
+
   toEnd() {
     this.follow = true;
     this.draw();

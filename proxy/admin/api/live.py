@@ -37,7 +37,7 @@ LOOK_S = 1.0  # between two checks whether the reader is still connected
 
 class Filter(Struct, frozen=True, forbid_unknown_fields=True):
     """`where` is an expression as in rules; `bodies`: left out, as values, or raw. `rule`: those exchanges on
-    which a rule of this name acted, or of one that fits this glob.
+    which a rule of this name acted, or one that fits this glob; several names or globs have commas between.
     """
 
     where: str | None = None
@@ -96,7 +96,7 @@ class Own:
         self, exchanges: Exchanges, where: Expression | None, bodies: Bodies, rule: str | None = None
     ) -> None:
         self.exchanges, self.where, self.bodies = exchanges, where, bodies
-        self.rule = None if rule is None else Glob(rule)
+        self.rule = None if rule is None else Glob(*rule.split(","))
         self.reader, self.unjudged = Reader(bodies != "none"), 0
         exchanges.open(self.reader, where)
 

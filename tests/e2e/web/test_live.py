@@ -127,8 +127,12 @@ def test_a_list_keeps_what_it_has_got_until_it_is_cleared(page: Page) -> None:
     assert counts(page)[before] < all_of_them
     filtered(page, "")
     wait_for(lambda: told(before, all_of_them), "all of the list")
+    drawn(page)
+    expect(page.get_by_role("button", name="to the newest")).to_be_hidden()  # it still follows
     page.reload()
     wait_for(lambda: told(before, all_of_them), "the list of before the reload")
+    drawn(page)
+    expect(page.get_by_role("button", name="to the newest")).to_be_hidden()
     page.get_by_role("button", name="clear").click()
     assert before not in counts(page)
     page.locator(".row[data-api]").first.wait_for()
