@@ -1,5 +1,5 @@
-"""What klamm changes in answers without a rule: the addresses of brokers, and the versions that ApiVersions
-offers.
+"""Tells changes that klamm makes without a rule from others. It replaces the addresses of brokers, and limits
+the versions that ApiVersions offers.
 """
 
 from __future__ import annotations

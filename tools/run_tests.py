@@ -55,11 +55,14 @@ def run_tests(phases: Mapping[str, Phase], root: Path = ROOT) -> int:
     for name, phase in phases.items():
         if phase.behind in phases:
             continue
-        run = _start(root, name, phase, *_at_first(phase))
-        behind = {each: other for each, other in phases.items() if other.behind == name}
-        runs = [run, *(_start(root, *each, *_at_first(each[1]), is_behind=True) for each in behind.items())]
-        for name, code in [(each.phase, _end(each)) for each in runs]:
-            if code not in (0, TESTS_FAILED) or (code and not _failed(root, name)):
+        together = {name: phase} | {each: other for each, other in phases.items() if other.behind == name}
+        runs = [
+            _start(root, each, other, *_at_first(other), is_behind=each != name)
+            for each, other in together.items()
+        ]
+        codes = [_end(run) for run in runs]
+        for run, code in zip(runs, codes, strict=True):
+            if code not in (0, TESTS_FAILED) or (code and not _failed(root, run.phase)):
                 return code
     failed = {name: tests for name in phases if (tests := _failed(root, name))}
     for name in failed:

@@ -69,7 +69,7 @@ class ErrorCounts:
     def _found(
         self, batch: pa.RecordBatch, places: pa.Array, frames: str, blanks: str
     ) -> Iterator[tuple[int, Kind, Counter[str]]]:
-        """Those at these places, whose bytes are in the column `frames`."""
+        """The responses with errors in the rows `places`; their bytes are in the column `frames`."""
         import pyarrow.compute as pc
 
         if not len(places):

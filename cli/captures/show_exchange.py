@@ -7,7 +7,7 @@ from typing import Any
 
 from klamm.captures.captured import WITHOUT_REQUEST, Blanks, Captured
 from klamm.captures.frames import Framed
-from klamm.captures.own_changes import is_own
+from klamm.captures.own_changes import OFFERED, is_own
 from klamm.captures.values import changes
 from klamm.cli.captures.show_records import Show, as_lines, describe
 from klamm.cli.decode.frames import FrameReader, Hints, Piece
@@ -24,7 +24,6 @@ from klamm.proxy.control.exchange import body
 from klamm.proxy.log.lines import DIM, YELLOW
 from klamm.rules.frame import Frame
 
-OFFERED_TOLD = {"ApiVersions": "versions limited"}
 FATES = {"rewritten": "rewritten", "withheld": "withheld by klamm", "made": "made by klamm"}
 
 
@@ -77,11 +76,12 @@ def _notes(one: Framed) -> Iterator[tuple[str, str]]:
 
 
 def _rewritten(response: Frame | None) -> str:
-    """What klamm changed without a rule; "" where its line says already that it changed more."""
+    """Names the change that klamm made without a rule; "" for another, which the line tells already."""
     own = None if response is None else is_own(response)
     if response is None or own is None:
         return "response rewritten"
-    return OFFERED_TOLD.get(response.api.name, "addresses replaced") if own else ""
+    own_words = "versions limited" if response.api.name in OFFERED else "addresses replaced"
+    return own_words if own else ""
 
 
 def _made(response: Captured | None) -> bool:

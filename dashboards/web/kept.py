@@ -50,7 +50,7 @@ class Kept:
         return self.kept[key]
 
     def some(self, keys: Iterable[str]) -> list[tuple[str, Exchange]]:
-        """Those of `keys` that are still kept."""
+        """Each of `keys` whose exchange is still kept, with the exchange."""
         return [(key, self.kept[key]) for key in keys if key in self.kept]
 
     def _without_bodies(self, key: str) -> None:

@@ -65,12 +65,15 @@ class Klamm:
         return [row for row in self.counters()["problems"] if row["kind"] not in self.foreseen]
 
     def assert_no_problems(self) -> None:
-        """AssertionError where klamm counted one, with the lines of its log that tell of them."""
         found = self.problems()
-        kinds = [f'"event":"{row["kind"]}"' for row in found]
-        log = self.process.log.read_text().splitlines()
+        assert found == [], self.told_of(found)
+
+    def told_of(self, problems: list[Any]) -> str:
+        """The lines of its log about these problems, and the last lines."""
+        kinds = [f'"event":"{row["kind"]}"' for row in problems]
+        log = self.process.log.read_text(errors="replace").splitlines()
         told = [line for line in log if any(kind in line for kind in kinds)]
-        assert found == [], "\n".join(told) + "\n" + self.process.tail()
+        return "\n".join([*told, self.process.tail()])
 
     def ready(self) -> bool:
         """Whether /readyz says so now."""
@@ -140,5 +143,5 @@ def klamm_in_front_of(
         exit_code = process.stop(by=signal.SIGINT)
     text = log.read_text(errors="replace")
     assert "Traceback" not in text, text[-8000:]
-    assert problems == [], process.tail()
+    assert problems == [], klamm.told_of(problems)
     assert exit_code == 0, process.tail()

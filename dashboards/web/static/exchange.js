@@ -3,7 +3,7 @@
 import { copying } from "./copying.js";
 import { ask, clock, el, named, told } from "./page.js";
 import { side } from "./side.js";
-import { isOwn, waterfall } from "./waterfall.js";
+import { waterfall } from "./waterfall.js";
 
 /** `narrow` adds a condition to the filter, `follow` puts it in its place; `trying` makes forms of rules.
  * `neighbours(key, exchange)`: the rows before and after on its connection; `open(key)` shows another exchange;
@@ -74,7 +74,7 @@ function facts({ exchange, meanings }) {
     topics: topics.join(", "),
     group: exchange.group,
     took: exchange.latency_ms === null || exchange.latency_ms === undefined ? null : `${exchange.latency_ms.toFixed(3)} ms`,
-    "answered by": exchange.origin === "klamm" && !isOwn(exchange) ? "broker, changed by klamm" : exchange.origin,
+    "answered by": exchange.changed ? "broker, changed by klamm" : exchange.origin,
     rules: (exchange.rules ?? []).join(", "),
     errors: errors.join(", "),
   };

@@ -5,7 +5,7 @@ import { clock, el } from "./page.js";
 const LEAST = 0.4; // percent of the width that a bar takes at least
 
 /** Did klamm answer in the broker's place? */
-export const isOwn = ({ origin, changed }) => origin === "klamm" && !changed;
+const isOwn = ({ origin, changed }) => origin === "klamm" && !changed;
 
 /** The phases of an exchange, in seconds since 1970. What is not known is left out. */
 export function phases(exchange) {
