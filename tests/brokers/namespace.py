@@ -6,6 +6,7 @@ broker's own address fails by itself.
 
 import os
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +17,7 @@ import pytest
 from tests.brokers.processes import Process
 
 PREFIX = "klamm-test-"
+TOLD = 60_000  # characters of standard error, in a failure
 
 
 class Namespace(NamedTuple):
@@ -34,7 +36,9 @@ class Namespace(NamedTuple):
         return ["ip", "netns", "exec", self.name, *(mount if self.hosts else []), *arguments]
 
     def run(self, *arguments: str, timeout_s: float = 60.0, env: dict[str, str] | None = None) -> str:
-        """Run a command inside; its output. AssertionError, with all it wrote, where it fails or hangs."""
+        """Run a command inside; its output. AssertionError, with all it wrote, where it fails or hangs. What
+        it wrote to standard error is written there, too.
+        """
         try:
             done = subprocess.run(
                 ["setpriv", "--pdeathsig", "KILL", *self.command(*arguments)],
@@ -51,7 +55,8 @@ class Namespace(NamedTuple):
                 f"not done in {timeout_s:.0f} s: {arguments}\n{output.decode(errors='replace')}"
             ) from None
         if done.returncode:
-            raise AssertionError(f"exit {done.returncode}: {arguments}\n{done.stdout}\n{done.stderr[-8000:]}")
+            raise AssertionError(f"exit {done.returncode}: {arguments}\n{done.stdout}\n{done.stderr[-TOLD:]}")
+        sys.stderr.write(done.stderr)
         return done.stdout
 
     def start(self, log: Path, *arguments: str) -> Process:

@@ -43,7 +43,7 @@ DEFAULTS: Action = {
     "security": "PLAINTEXT",
     "seed": "seed",
     "size": 0,
-    "timeout_s": 90,
+    "timeout_s": 45,
     "token": None,
     "transactional_id": None,
     "unique": False,

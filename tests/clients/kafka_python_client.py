@@ -9,7 +9,11 @@ from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.errors import RebalanceInProgressError
 from kafka.net.sasl.oauth import AbstractTokenProvider
 from kafka.structs import OffsetAndMetadata
+from recent_log import RecentLog
 from records import digest, fingerprint, record
+
+LOG = RecentLog("kafka")
+LATE_S = 5.0  # after the time that an action has: it hangs
 
 
 class Token(AbstractTokenProvider):
@@ -83,6 +87,11 @@ def produce(bootstrap: str, action: Action) -> dict[str, Any]:
 
 def consume(bootstrap: str, action: Action) -> dict[str, Any]:
     """Read `count` records in a classic group, and commit."""
+    with LOG.told_of_failure(action["timeout_s"] + LATE_S):
+        return _consume(bootstrap, action)
+
+
+def _consume(bootstrap: str, action: Action) -> dict[str, Any]:
     consumer = KafkaConsumer(
         **_settings(bootstrap, action),
         group_id=action["group"],
@@ -101,6 +110,8 @@ def consume(bootstrap: str, action: Action) -> dict[str, Any]:
         for partition, batch in consumer.poll(timeout_ms=500).items():
             fingerprints += [fingerprint(item.topic, item.key, item.value, item.headers) for item in batch]
             offsets[partition] = OffsetAndMetadata(batch[-1].offset + 1, "", -1)
+    if not enough(action, fingerprints):
+        LOG.tell()
     _commit(consumer, offsets, deadline)
     consumer.close()
     result = {"count": len(fingerprints), "digest": digest(fingerprints)}

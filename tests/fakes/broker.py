@@ -108,7 +108,7 @@ class Connection(asyncio.Protocol):
 
     def answer(self, request: Request) -> None:
         """Sends the broker's answer to the request now."""
-        answer = self.broker.answers.get(request.name, _silent)(self, request)
+        answer = self.broker.answers.get(request.name, silent)(self, request)
         if isinstance(answer, dict):
             answer = framed(request, answer)
         if answer is not None:
@@ -212,8 +212,8 @@ class Broker:
         return [one for one in asks if any(r.name == name for r in one.requests)]
 
 
-def _silent(connection: Connection, request: Request) -> None:
-    return None
+def silent(connection: Connection, request: Request) -> None:
+    """An answer: none."""
 
 
 def closes(connection: Connection, request: Request) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
 from functools import partial
 from itertools import islice
 
-from klamm.proxy.cluster.conversation import API_VERSIONS, Conversation, Unanswered, Way, converse
+from klamm.proxy.cluster.conversation import API_VERSIONS, CLOSED, Conversation, Unanswered, Way, converse
 from klamm.proxy.cluster.own_requests.broker_watch import BrokerWatch
 from klamm.proxy.cluster.own_requests.contact import offered_by
 from klamm.proxy.cluster.own_requests.dialling import Dialler
@@ -17,6 +18,7 @@ from klamm.proxy.cluster.patience import within
 from klamm.proxy.config import Address
 
 PROBE_S = 2.0  # between two probes
+REFUSES_S = 0.5  # so long a server has to refuse what it does not know, before it is asked what it knows
 OTHERS_S = 1.0  # the node that answered last has so long, before others are asked too
 ANSWER_S = 2.5  # a cluster none of whose nodes has answered by then does not answer
 MOST = 32  # others; those that could not be reached lately come last
@@ -137,9 +139,9 @@ class Probe:
     async def _ask(self, address: Address) -> Conversation:
         """Raises Unanswered."""
         where, way = self.dialler.reachable(address), self.way
+        wants_sasl = way.credentials is not None or self.asks_sasl()
         if self.kept is not None and address == self.at:
             kept = self.kept
-            wants_sasl = way.credentials is not None or self.asks_sasl()
             again = _refused_by if wants_sasl else partial(offered_by, newest=way.api_versions)
             try:
                 async with asyncio.timeout(OTHERS_S):
@@ -147,13 +149,23 @@ class Probe:
                 return kept
             except OSError:  # a TimeoutError too: the broker may have begun anew, or ended an idle connection
                 kept.close()
-        return await in_time(where, way, _connect)
+        return await in_time(where, way, partial(_connect, wants_sasl=wants_sasl))
 
 
-async def _connect(address: Address, way: Way) -> Conversation:
+async def _connect(address: Address, way: Way, wants_sasl: bool) -> Conversation:
+    if wants_sasl:
+        with suppress(*CLOSED, TimeoutError):  # not every server refuses what it does not know
+            async with asyncio.timeout(REFUSES_S):
+                return await _asked(address, way, _refused_by)
+    return await _asked(address, way, partial(offered_by, newest=way.api_versions))
+
+
+async def _asked(
+    address: Address, way: Way, ask: Callable[[Conversation], Awaitable[object]]
+) -> Conversation:
     conversation = await converse(address, way)
     try:
-        await offered_by(conversation, way.api_versions)
+        await ask(conversation)
     except BaseException:
         conversation.close()
         raise
@@ -165,7 +177,8 @@ def _answered(asked: Asked) -> bool:
 
 
 async def _refused_by(conversation: Conversation) -> object:
-    """Before SASL a broker answers one request of a version that it knows, and logs an error and closes the
-    connection at the next one. Others it refuses, as often as they come.
+    """Before SASL a broker answers one request of a version that it knows. At the next one, of whatever
+    version, it logs an error and closes the connection. Until then it refuses unknown versions, as often as
+    they come.
     """
     return await conversation.exchange(API_VERSIONS, UNKNOWN, b"")

@@ -2,11 +2,13 @@
 
 import json
 import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from klamm.proxy.cluster.own_requests.probe import PROBE_S
 from tests.brokers.kraft import Cluster, kraft_cluster
 from tests.brokers.processes import wait_for
 from tests.e2e.klamm_process import Klamm, klamm_in_front_of
@@ -47,6 +49,7 @@ def test_behind_sasl_readyz_follows_brokers_that_freeze_die_and_come_back(
     broker = alone.brokers[1].process
     with klamm_in_front_of(bootstrap, "127.0.0.1", log, "--state", "none") as klamm:
         refused = _refused(alone)
+        time.sleep(3 * PROBE_S)  # the broker logs an error for each probe that is not as it wants it
         broker.child.send_signal(signal.SIGSTOP)
         try:
             wait_for(lambda: not klamm.ready(), "/readyz of a frozen cluster")

@@ -14,7 +14,7 @@ from klamm.decoders import API
 from klamm.proxy import config
 from klamm.proxy.cluster import cluster as edge_of_cluster
 from klamm.proxy.cluster.own_requests import probe
-from tests.fakes.broker import Broker, Cluster, Connection, Request, closes
+from tests.fakes.broker import Answer, Broker, Cluster, Connection, Request, closes, silent
 from tests.fakes.edge import Edge, cluster, edge
 from tests.fakes.waiting import eventually, on_uvloop
 
@@ -29,16 +29,15 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def wants_sasl(broker: Broker) -> None:
-    """It closes where klamm has to say first who it is, and where its API versions are asked for again."""
+    """As Kafka, it closes where klamm has to say first who it is, and on ApiVersions once it has answered one
+    of a version that it knows.
+    """
     known = broker.answers["ApiVersions"]
 
     def once(connection: Connection, request: Request) -> Any:
-        asked = [each for each in connection.requests if each.version in API[each.name].versions]
-        return (
-            closes(connection, request)
-            if len(asked) > 1 and asked[-1] is request
-            else known(connection, request)
-        )
+        before = [each for each in connection.requests if each is not request]
+        told = any(each.version in API[each.name].versions for each in before)
+        return closes(connection, request) if told else known(connection, request)
 
     broker.answers["ApiVersions"] = once
     broker.answers["Metadata"] = closes
@@ -151,6 +150,28 @@ async def test_behind_sasl_too_one_connection_stays_open_for_all_probes() -> Non
             [connection] = open_at(broker)
             assert {each.name for each in connection.requests} == {"ApiVersions"}
             assert klamm.proxied.state().ready
+
+
+@pytest.mark.parametrize("refuses", [closes, silent])
+@on_uvloop
+async def test_a_server_behind_sasl_that_refuses_no_unknown_version_is_probed_all_the_same(
+    refuses: Answer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(probe, "OTHERS_S", 0.1)
+    monkeypatch.setattr(probe, "REFUSES_S", 0.05)
+    async with Broker(Cluster(), 1).listening() as broker:
+        wants_sasl(broker)
+        once = broker.answers["ApiVersions"]
+
+        def knows_no_other(connection: Connection, request: Request) -> Any:
+            unknown = request.version not in API[request.name].versions
+            return (refuses if unknown else once)(connection, request)
+
+        broker.answers["ApiVersions"] = knows_no_other
+        async with edge(broker) as klamm:
+            await probes(klamm, 10)
+            assert klamm.proxied.state().ready
+            assert klamm.log.of("unreachable") == []
 
 
 @on_uvloop
