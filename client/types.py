@@ -165,6 +165,8 @@ class Exchange(Struct, frozen=True, omit_defaults=True):
     `connection_id` is the `id` of the Connection; `principal` is that of the client's certificate. `rules`
     have acted on it; they held the request and the response for so long. `undecodable` tells of each side
     whose body does not end as its layout does the place and the reason, where klamm has the bodies at hand.
+    `fates` names the sides that rules changed (`rewritten`), that klamm did not send on (`withheld`) and that
+    it made itself (`made`).
     """
 
     time: float
@@ -189,6 +191,7 @@ class Exchange(Struct, frozen=True, omit_defaults=True):
     errors: dict[str, int] = field(default_factory=dict)
     undecodable: dict[str, str] = field(default_factory=dict)
     rules: list[str] = field(default_factory=list)
+    fates: dict[str, Literal["rewritten", "withheld", "made"]] = field(default_factory=dict)
     request_delay_ms: float = 0.0
     response_delay_ms: float = 0.0
     request: Body | None = None

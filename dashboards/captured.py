@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from msgspec import to_builtins
@@ -10,9 +10,9 @@ from msgspec.structs import replace
 
 from klamm.captures.captured import Captured, api_name
 from klamm.captures.frames import Framed
-from klamm.captures.own_changes import is_own
 from klamm.client.types import Body, Exchange
-from klamm.proxy.control.exchange import Seen, exchange_of
+from klamm.dashboards.own_changes import is_own
+from klamm.proxy.control.exchange import Fate, Seen, exchange_of
 from klamm.rules.frame import Frame
 
 SIZE = 4  # bytes of the size field, which frames are kept without
@@ -26,7 +26,8 @@ def as_exchange(one: Framed, read: Read | None = None) -> Exchange:
     Without its request, a response has 0 `request_bytes`; then the version may not be known, and is -1.
     """
     first, (request, response) = one.exchange.first, one.exchange
-    of, changed = first.connection, _is_changed(one)
+    of, own = first.connection, _is_own(one)
+    changed = own is False
     fields: Mapping[str, Any] = {
         "api": api_name(first.api_key, first.side),
         "version": first.api_version,
@@ -42,6 +43,7 @@ def as_exchange(one: Framed, read: Read | None = None) -> Exchange:
         "latency_ns": one.exchange.latency_ns,
         "correlation_id": first.correlation_id,
         "changed": changed,
+        "fates": _fates(one.exchange, own),
     }
     seen = Seen(one.exchange.last.time_ns / 1e9, fields, one.request, one.response)
     if read is None:
@@ -50,12 +52,23 @@ def as_exchange(one: Framed, read: Read | None = None) -> Exchange:
     return exchange_of(seen, 0, *(_body(row, frame, read) for row, frame in halves))
 
 
-def _is_changed(one: Framed) -> bool:
-    """Whether klamm changed more of the answer than it does without a rule; not where this cannot be seen."""
+def _is_own(one: Framed) -> bool | None:
+    """Whether klamm changed the answer as it does without a rule; None where it did not, or where this
+    cannot be seen.
+    """
     row, frame = one.exchange.response, one.response
-    if row is None or row.fate != "rewritten" or frame is None:
-        return False
-    return is_own(frame) is False
+    return None if row is None or row.fate != "rewritten" or frame is None else is_own(frame)
+
+
+def _fates(rows: Iterable[Captured | None], own: bool | None) -> dict[str, Fate]:
+    """What became of both sides, but for what klamm does without a rule."""
+    fates: dict[str, Fate] = {}
+    for row in rows:
+        if row is None or row.side is None or row.fate == "passed":
+            continue
+        if not (own and row.side == "response"):
+            fates[row.side] = row.fate
+    return fates
 
 
 def as_object(one: Framed, read: Read | None = None) -> dict[str, Any]:
@@ -63,9 +76,6 @@ def as_object(one: Framed, read: Read | None = None) -> dict[str, Any]:
     would tell is None.
     """
     found: dict[str, Any] = to_builtins(as_exchange(one, read))
-    fates = {row.side: row.fate for row in one.exchange if row is not None and row.fate != "passed"}
-    if fates:
-        found["fates"] = fates
     if one.exchange.request is None:
         found["request_missing"], found["request_bytes"] = True, None
         if found["version"] < 0:

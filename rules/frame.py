@@ -14,15 +14,15 @@ from klamm.decoders.text import TopicName, nameless
 
 class Treatment:
     """The record of rules on a frame: the names of those that acted, and the time for which they held it.
-    `withheld`: nothing of it went on.
+    `changed`: it went on with another body. `withheld`: nothing of it went on.
     """
 
-    __slots__ = ("delay_ns", "rules", "withheld")
+    __slots__ = ("changed", "delay_ns", "rules", "withheld")
 
     def __init__(self) -> None:
         self.rules: list[str] = []
         self.delay_ns = 0
-        self.withheld = False
+        self.changed = self.withheld = False
 
 
 # One subject of a frame, by its known keys: "topic", "topic_id", "partition", "group".

@@ -50,11 +50,13 @@ class Answer(NamedTuple):
 
 class OnAnswer(NamedTuple):
     """When the answer to this request comes, this function gives the orders for it. Without `needs_request`
-    the answer may have no `request`: then its bytes are not kept until the answer comes.
+    the answer may have no `request`: then its bytes are not kept until the answer comes. `never` is called
+    where rules see to it that no answer comes.
     """
 
     act: Callable[[Frame], Iterable[Order]]
     needs_request: bool = True
+    never: Callable[[], None] | None = None
 
 
 class Afterwards(NamedTuple):

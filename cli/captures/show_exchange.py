@@ -7,7 +7,6 @@ from typing import Any
 
 from klamm.captures.captured import WITHOUT_REQUEST, Blanks, Captured
 from klamm.captures.frames import Framed
-from klamm.captures.own_changes import OFFERED, is_own
 from klamm.captures.values import changes
 from klamm.cli.captures.show_records import Show, as_lines, describe
 from klamm.cli.decode.frames import FrameReader, Hints, Piece
@@ -16,6 +15,7 @@ from klamm.cli.live.tail import text as as_in_tail
 from klamm.client.types import Body
 from klamm.dashboards import captured
 from klamm.dashboards.captured import SIZE, Read, as_exchange
+from klamm.dashboards.own_changes import is_own
 from klamm.decoders import API
 from klamm.decoders.shown.records import Opened, Wrong
 from klamm.decoders.spans import Span
@@ -23,8 +23,7 @@ from klamm.decoders.text import printable
 from klamm.proxy.control.exchange import body
 from klamm.proxy.log.lines import DIM, YELLOW
 from klamm.rules.frame import Frame
-
-FATES = {"rewritten": "rewritten", "withheld": "withheld by klamm", "made": "made by klamm"}
+from klamm.rules.plan import API_VERSIONS
 
 
 def as_text(one: Framed, colour: bool, bodies: str) -> Iterator[str]:
@@ -62,15 +61,10 @@ def reader(bodies: str, show: Show | None) -> Read | None:
 def _notes(one: Framed) -> Iterator[tuple[str, str]]:
     """Remarks about it, with a style."""
     request, response = one.exchange
-    if request is None:
-        if one.exchange.first.api_key >= 0:
-            yield WITHOUT_REQUEST, YELLOW
-    elif request.fate != "passed" and not (request.fate == "withheld" and _made(response)):
-        yield f"request {FATES[request.fate]}", YELLOW
+    if request is None and one.exchange.first.api_key >= 0:
+        yield WITHOUT_REQUEST, YELLOW
     if response is None and request is not None and request.awaits:
         yield "no answer", YELLOW
-    elif response is not None and response.fate == "withheld":
-        yield f"response {FATES[response.fate]}", YELLOW
     elif response is not None and response.fate == "rewritten" and (words := _rewritten(one.response)):
         yield words, DIM
 
@@ -80,13 +74,8 @@ def _rewritten(response: Frame | None) -> str:
     own = None if response is None else is_own(response)
     if response is None or own is None:
         return "response rewritten"
-    own_words = "versions limited" if response.api.name in OFFERED else "addresses replaced"
+    own_words = "versions limited" if response.api.key == API_VERSIONS else "addresses replaced"
     return own_words if own else ""
-
-
-def _made(response: Captured | None) -> bool:
-    """Did klamm answer in the broker's place? Its line implies that the broker got no request."""
-    return response is not None and response.fate == "made"
 
 
 def _changed(one: Framed) -> Iterator[str]:

@@ -17,7 +17,7 @@ from klamm.decoders.error_codes import error_name
 from klamm.decoders.oddity import odd_end
 from klamm.decoders.schema import SECRET, Api, Side, marked
 from klamm.decoders.shown.inside import GROUP_APIS, Inside, look_inside
-from klamm.rules.expressions import Expression
+from klamm.rules.expressions import SIDES, Expression
 from klamm.rules.frame import Frame, Treatment
 from klamm.rules.json_form import to_json
 from klamm.rules.subjects import subjects
@@ -25,6 +25,7 @@ from klamm.rules.subjects import subjects
 TOPIC_BYTES = 200  # of a topic or an error in the fields of an exchange
 Treatments = tuple[Treatment | None, Treatment | None]
 Bodies = Literal["none", "values", "raw"]
+Fate = Literal["rewritten", "withheld", "made"]
 
 
 class Seen(NamedTuple):
@@ -95,7 +96,11 @@ def exchange_of(
     fields, treatments = one.fields, treatments_of(one)
     latency_ns, more = fields.get("latency_ns"), _read(one)
     changed = fields.get("changed", one.response is not None and one.response.told is not one.response)
-    delays_ms = [0.0 if each is None else round(each.delay_ns / 1e6, 3) for each in treatments]
+    held = {
+        f"{side}_delay_ms": round(each.delay_ns / 1e6, 3)
+        for side, each in zip(SIDES, treatments, strict=True)
+        if each is not None and each.delay_ns
+    }
     errors: dict[str, int] = {}
     for _, code in more.get("errors", fields.get("errors", ())):
         errors[error_name(code)] = errors.get(error_name(code), 0) + 1
@@ -122,11 +127,24 @@ def exchange_of(
         errors=errors,
         undecodable=_undecodable(one),
         rules=list(dict.fromkeys(name for each in treatments if each is not None for name in each.rules)),
-        request_delay_ms=delays_ms[0],
-        response_delay_ms=delays_ms[1],
+        fates=fields.get("fates") or _fates(fields["origin"] == "klamm", changed, treatments),
         request=request,
         response=response,
+        **held,
     )
+
+
+def _fates(made: bool, changed: bool, treatments: Treatments) -> dict[str, Fate]:
+    """What became of the request and of the response, where they did not go on as they came."""
+    fates: dict[str, Fate] = {}
+    for side, treatment in zip(SIDES, treatments, strict=True):
+        if treatment is not None and treatment.withheld:
+            fates[side] = "withheld"
+        elif treatment is not None and treatment.changed:
+            fates[side] = "rewritten"
+    if made and not changed:
+        fates["response"] = "made"
+    return fates
 
 
 def shown(one: Seen, number: int = 0, bodies: Bodies = "none") -> Exchange:

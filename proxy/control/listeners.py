@@ -66,7 +66,11 @@ class ShowTo:
 
             return (Afterwards(changed),)
 
-        return (OnAnswer(answered),)
+        def never() -> None:
+            if wanted:
+                self.listener.take(seen(request, None))
+
+        return (OnAnswer(answered, never=never),)
 
     def _tests(self, frame: Frame) -> tuple[Test | None, Test | None]:
         """The tests of a request of this API version and of its answer; None: `where` cannot decide it."""

@@ -98,8 +98,8 @@ def exchange_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
     errors = fields.pop("errors", None) or {}
     if not isinstance(errors, Mapping):
         errors = _counted(code for _, code in errors if code)
-    if "latency_ns" in fields:
-        fields["latency_ms"] = round(fields.pop("latency_ns") / 1e6, 3)
+    if (ns := fields.pop("latency_ns", None)) is not None:
+        fields["latency_ms"] = round(ns / 1e6, 3)
     return {**fields, "errors": errors} if errors else fields
 
 
@@ -147,10 +147,22 @@ def _exchange_words(fields: Mapping[str, Any], paint: Callable[[str, str], str])
         yield paint(name if count == 1 else f"{name} x{count}", RED)
     for side, reason in fields.get("undecodable", {}).items():
         yield paint(f"{side} does not decode: {printable(reason)}", YELLOW)
+    yield from (paint(words, YELLOW) for words in _fates(fields.get("fates", {})))
     if fields.get("origin") == "klamm":
         yield paint("(changed by klamm)" if fields.get("changed") else "(answered by klamm)", YELLOW)
     if fields.get("rules"):
         yield f"rules={quoted(','.join(fields['rules']))}"
+
+
+def _fates(fates: Mapping[str, str]) -> Iterable[str]:
+    """In words, but for those of an answer that the origin tells, and for a request that klamm answered."""
+    for side, fate in fates.items():
+        if side == "response":
+            told = fate != "withheld"
+        else:
+            told = fate == "withheld" and fates.get("response") == "made"
+        if not told:
+            yield f"{side} {fate} by klamm"
 
 
 def _numbers(partitions: Iterable[int]) -> str:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
+from klamm.decoders import DecodeError
 from klamm.proxy.session.memory import ApiMemory
 from klamm.rules.frame import Frame
-from klamm.rules.orders import Order
+from klamm.rules.orders import Edit, Order
+from klamm.rules.plan import PRODUCE
 from klamm.rules.state import CountedRule
 
 Act = Callable[[Frame], Iterable[Order]]
@@ -48,3 +50,13 @@ class Concern(NamedTuple):
     learns: bool
     by_header: bool
     unreadable: CountedRule | None = None
+
+
+def is_answered(orders: list[Order], frame: Frame, answered: bool) -> bool:
+    """Does the broker answer the request it gets? As the client's (`answered`) unless rules edit acks."""
+    if frame.api.key != PRODUCE or not any(isinstance(order, Edit) for order in orders):
+        return answered
+    try:
+        return bool(frame.values["acks"] != 0)
+    except DecodeError:
+        return answered

@@ -353,11 +353,6 @@ class Requests:
         self.instead, awaited = orders
         connection.ends(self.instead)
         count_requests(memory, 1, size)
-        if memory.summary.listeners and not memory.summary.answered:
-            unanswered = PendingRequests(
-                memory, memory.summary, now, correlation, size - 4, frame=rules.shown
-            )
-            connection.exchange(memory, unanswered, correlation, NO_ERRORS, None, None)
         for requests in awaited:
             if requests.memory is None:
                 self.instead += connection.due(requests)

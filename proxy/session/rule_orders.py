@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from klamm.decoders import API, DecodeError, decode, encode
+from klamm.decoders import API, decode, encode
 from klamm.decoders.framing import SIZE
 from klamm.proxy.session import effects
-from klamm.proxy.session.asked import Act, Acts, AnswerOrders, Asked, Concern
+from klamm.proxy.session.asked import Act, Acts, AnswerOrders, Asked, Concern, is_answered
 from klamm.proxy.session.connection import Connection
 from klamm.proxy.session.effects import Effect, Piece, To
 from klamm.proxy.session.framed import body_offset, sized
@@ -15,6 +15,7 @@ from klamm.proxy.session.line import PausedPlace
 from klamm.proxy.session.memory import NO_PATTERN, ApiMemory
 from klamm.proxy.session.paused import Paused
 from klamm.proxy.session.pending import PendingRequests
+from klamm.proxy.session.unanswered import tell_at_once
 from klamm.rules.engine import Engine, Gate, Look
 from klamm.rules.errors.answers import error_answer
 from klamm.rules.frame import Frame, Peer
@@ -164,7 +165,7 @@ class RuleOrders:
             self.connection.work += len(body)
             self.connection.unruled(memory.plan, "request", len(head) + len(body), MOST_RULED)
             return None
-        frame, answered = self.frame(memory, "request", len(head), body, now), memory.summary.answered
+        frame = self.frame(memory, "request", len(head), body, now)
         self.gate.unjudged = ""
         orders = self.gate.orders(frame, look or (), now)
         if self.gate.unjudged and self.connection.unjudged(memory.plan, "request", self.gate.unjudged):
@@ -173,8 +174,26 @@ class RuleOrders:
         if not orders:
             return None
         self.shown = frame.copy(body) if memory.summary.bodies else None
-        pieces: list[Piece | Effect] = []
         self._mute_channel(orders, now)
+        pieces, runs, heard = self._carry_out(orders, memory, frame, head, body, correlation, now)
+        if not heard:
+            size = len(head) - 4 + len(body)
+            run = PendingRequests(memory, memory.summary, now, correlation, size, frame=self.shown)
+            tell_at_once(self.connection, run, orders, frame.treatment)
+        return pieces, runs
+
+    def _carry_out(
+        self,
+        orders: list[Order],
+        memory: ApiMemory,
+        frame: Frame,
+        head: bytes,
+        body: bytes,
+        correlation: int,
+        now: int,
+    ) -> tuple[list[Piece | Effect], list[PendingRequests], bool]:
+        """As `request`, and whether the client gets an answer of the broker's or of klamm's."""
+        answered, pieces = memory.summary.answered, list[Piece | Effect]()
         acts: list[Act] = []
         runs: list[PendingRequests] = []
         times, needed = 1, memory.concerns[1] is not None
@@ -191,19 +210,20 @@ class RuleOrders:
                     frame.treatment.withheld = True
                     if values is not None and answered:
                         runs.append(self.made(memory, values, correlation, tuple(acts), frame, now))
-                    return pieces, runs
+                    return pieces, runs, bool(runs)
                 case Drop():
                     frame.treatment.withheld = True
                     if answered:
                         never: tuple[Piece | Effect, ...] = (effects.Hold("client", FOREVER),)
                         runs.append(PendingRequests(None, memory.summary, now, correlation, 0, never))
-                    return pieces, runs
+                    return pieces, runs, False
                 case _:
                     done = self._carry(order, pieces, "request", head, frame)
                     if done:
-                        return pieces, runs
+                        return pieces, runs, False
         asked = Asked(memory, head, body, correlation, tuple(acts), needed, now)
-        return self._send(asked, frame, orders, times, pieces)
+        pieces, runs = self._send(asked, frame, orders, times, pieces)
+        return pieces, runs, answered
 
     def _send(
         self, asked: Asked, frame: Frame, orders: list[Order], times: int, pieces: list[Piece | Effect]
@@ -211,7 +231,8 @@ class RuleOrders:
         """Send a request as the orders have changed it: once or twice, now or after a person's decision."""
         memory, head, body, correlation, acts, needed, now = asked
         whole, answered = sized(head, frame.body), memory.summary.answered
-        awaits, pause, held = _is_answered(orders, frame, answered), pause_of(orders), None
+        frame.treatment.changed = frame.body != body
+        awaits, pause, held = is_answered(orders, frame, answered), pause_of(orders), None
         if pause is None:
             pieces += [whole] * times
         else:
@@ -266,6 +287,7 @@ class RuleOrders:
         if all(isinstance(order, Afterwards) for order in orders):
             return None
         self.connection.treatment = frame.treatment
+        frame.treatment.changed = frame.body != whole
         if (edited := edited_by(orders)) is not None:
             before = self.frame(memory, "response", start, whole, now).values
             self.changed_errors = self.connection.edited(memory, before, edited)
@@ -310,6 +332,7 @@ class RuleOrders:
                 pieces.append(effects.Hold("client", FOREVER))
                 return True
             case Silence(close_after_ns):
+                frame.treatment.withheld = True
                 pieces.append(effects.Silence(close_after_ns))
                 return True
             case Shape():
@@ -369,13 +392,3 @@ class RuleOrders:
         frame = Frame(API[plan.key], plan.version, side, body, memory.client_id, self.peer, now, request)
         frame.names, frame.header_bytes = self.gate.name_of, header_bytes
         return frame
-
-
-def _is_answered(orders: list[Order], frame: Frame, answered: bool) -> bool:
-    """Does the broker answer the request it gets? As the client's (`answered`) unless rules edit acks."""
-    if frame.api.key != PRODUCE or not any(isinstance(order, Edit) for order in orders):
-        return answered
-    try:
-        return bool(frame.values["acks"] != 0)
-    except DecodeError:
-        return answered

@@ -1,4 +1,4 @@
-"""The line of the log about a broker that ends the connection instead of answering."""
+"""Requests without an answer: those that rules keep from it, and those of a connection that a broker ends."""
 
 from __future__ import annotations
 
@@ -6,7 +6,11 @@ from typing import Any
 
 from klamm.proxy.session.connection import Connection
 from klamm.proxy.session.memory import ApiMemory
+from klamm.proxy.session.observing.summaries import NO_ERRORS
+from klamm.proxy.session.pending import PendingRequests
 from klamm.proxy.session.rewriting.api_versions import range_of
+from klamm.rules.frame import Treatment
+from klamm.rules.orders import OnAnswer, Order
 from klamm.rules.plan import Plan
 
 NEVER_ANSWERED = (
@@ -32,8 +36,8 @@ REFUSED = "Kafka does so where it refuses the credentials of a client that begin
 
 
 def tell(connection: Connection, how: str, waiting: list[tuple[ApiMemory, int]], token: bool) -> None:
-    """Count and log it. `how`: "closed" or "reset"; `waiting`: as of Session.unanswered; `token`: does a SASL
-    token wait for its answer?
+    """Count and log that the broker ended the connection. `how`: "closed" or "reset"; `waiting`: as of
+    Session.unanswered; `token`: does a SASL token wait for its answer?
     """
     fields: dict[str, Any] | None = None
     if waiting:
@@ -53,6 +57,19 @@ def tell(connection: Connection, how: str, waiting: list[tuple[ApiMemory, int]],
         return
     line = f"the broker {how} the connection instead of answering {what}: {why}"
     connection.problem("closed_unanswered", api, line, fields)
+
+
+def tell_at_once(
+    connection: Connection, run: PendingRequests, orders: list[Order], treatment: Treatment
+) -> None:
+    """Give a request to which the client gets no answer to the log and to listeners."""
+    for order in orders:
+        if isinstance(order, OnAnswer) and order.never is not None:
+            order.never()
+    memory = run.memory
+    if memory is not None and (memory.plan.logged or run.summary.listeners):
+        run.summary = run.summary.treated(treatment)
+        connection.exchange(memory, run, run.first, NO_ERRORS, None, None)
 
 
 def _outside(connection: Connection, plan: Plan) -> str:

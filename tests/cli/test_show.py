@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from klamm.captures.captured import Captured
+from klamm.captures.captured import Captured, Fate
 from klamm.captures.storage.leftovers import CUT
 from klamm.captures.storage.reading import Reading, read
 from klamm.captures.storage.segments import Origin
@@ -297,6 +297,22 @@ def test_what_klamm_did_and_what_is_missing_is_said(tmp_path: Path, says: Says) 
     assert (objects[3]["api"], objects[3]["request_missing"]) == ("Heartbeat", True)
 
 
+@pytest.mark.parametrize(
+    ("side", "fate"), [("request", "rewritten"), ("request", "withheld"), ("response", "withheld")]
+)
+def test_what_became_of_a_frame_is_told_as_by_klamm_tail(
+    side: str, fate: Fate, tmp_path: Path, says: Says
+) -> None:
+    talk = Talk().heartbeat()
+    at = -2 if side == "request" else -1
+    talk.rows[at] = talk.rows[at]._replace(fate=fate, forwarded=talk.rows[at].frame)
+    path = str(written(tmp_path / "a.arrow", talk.rows))
+    assert says(path)[1].splitlines()[1].endswith(f"ms {side} {fate} by klamm")
+    object_ = json.loads(says(path, "--json")[1].splitlines()[0])
+    assert object_["fates"] == {side: fate}
+    assert not [name for name in object_ if name.endswith("delay_ms")]  # nobody knows them
+
+
 def test_what_klamm_changes_without_a_rule_is_told_apart(tmp_path: Path, says: Says) -> None:
     def metadata(host: str, rack: str = "a", nodes: int = 2) -> dict[str, Any]:
         brokers = [{"node_id": n, "host": f"{host}-{n}", "port": 9092, "rack": rack} for n in range(nodes)]
@@ -311,6 +327,7 @@ def test_what_klamm_changes_without_a_rule_is_told_apart(tmp_path: Path, says: S
     came, talk = metadata("kafka"), Talk()
     cases: list[tuple[str, int, dict[str, Any], dict[str, Any] | bytes, str]] = [
         ("ApiVersions", 3, offered(99), offered(13), "versions limited"),
+        ("ApiVersions", 3, offered(99), offered(9), "(changed by klamm)"),
         ("ApiVersions", 3, offered(99), offered(99, 31), "CLUSTER_AUTHORIZATION_FAILED (changed by klamm)"),
         ("Metadata", 12, came, metadata("klamm"), "addresses replaced"),
         ("Metadata", 12, came, metadata("klamm", nodes=1), "addresses replaced"),

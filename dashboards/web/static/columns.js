@@ -1,5 +1,6 @@
 // The columns of the list: klamm's own, and fields of bodies. The link of the page keeps them.
 
+import { fates } from "./fates.js";
 import { ask, clock, el, named, size, told } from "./page.js";
 
 const errors = (row) =>
@@ -9,7 +10,7 @@ const errors = (row) =>
   ].join(" ");
 
 /** The names of the errors come first: a narrow column cuts the end. */
-const outcome = (row) => [errors(row), row.origin === "klamm" ? "by klamm" : ""].filter(Boolean).join(" ");
+const outcome = (row) => [errors(row), ...fates(row)].filter(Boolean).join(" ");
 
 /** By name: `least` width in rem, `grow` its share of the room that is left. */
 export const OWN = {

@@ -1,6 +1,7 @@
 // One exchange: what is known of it, its bodies, and what can be done from there.
 
 import { copying } from "./copying.js";
+import { fates } from "./fates.js";
 import { ask, clock, el, named, told } from "./page.js";
 import { side } from "./side.js";
 import { waterfall } from "./waterfall.js";
@@ -75,6 +76,7 @@ function facts({ exchange, meanings }) {
     group: exchange.group,
     took: exchange.latency_ms === null || exchange.latency_ms === undefined ? null : `${exchange.latency_ms.toFixed(3)} ms`,
     "answered by": exchange.changed ? "broker, changed by klamm" : exchange.origin,
+    klamm: fates(exchange).filter((words) => words !== "by klamm").join(", "),
     rules: (exchange.rules ?? []).join(", "),
     errors: errors.join(", "),
   };

@@ -6,6 +6,7 @@ import { Comparing } from "./comparing.js";
 import { words } from "./empty.js";
 import { details } from "./exchange.js";
 import { Exports } from "./exports.js";
+import { fates } from "./fates.js";
 import { Filter } from "./filter.js";
 import { Got } from "./got.js";
 import { Hiding } from "./hiding.js";
@@ -20,7 +21,7 @@ import { Trying } from "./trying.js";
 const NONE = { dropped: 0, unjudged: 0, hidden: 0 };
 
 function outcome(row) {
-  if (row.origin === "klamm") {
+  if (fates(row).length) {
     return "by-klamm";
   }
   return Object.keys({ ...row.errors, ...row.undecodable }).length ? "failed" : "";

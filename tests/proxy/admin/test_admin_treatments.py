@@ -283,3 +283,62 @@ async def test_a_request_that_klamm_answers_itself_is_withheld() -> None:
         assert found.response is not None
         assert (found.rules, found.origin) == (["refused"], "klamm")
         assert (found.request.withheld, found.response.withheld) == (True, False)
+
+
+FATES: dict[str, tuple[dict[str, Any], dict[str, str], str]] = {
+    "a request that is dropped": (
+        {"drop": True},
+        {"request": "withheld"},
+        "request withheld by klamm rules=x",
+    ),
+    "a request that ends the connection": (
+        {"disconnect": {"when": "before"}},
+        {"request": "withheld"},
+        "request withheld by klamm rules=x",
+    ),
+    "a request into nothing": (
+        {"blackhole": True},
+        {"request": "withheld"},
+        "request withheld by klamm rules=x",
+    ),
+    "a request that is changed": (
+        {"set": {"generation_id": 9}},
+        {"request": "rewritten"},
+        "request rewritten by klamm rules=x",
+    ),
+    "an answer that is dropped": (
+        {"drop": True, "side": "response"},
+        {"response": "withheld"},
+        "response withheld by klamm rules=x",
+    ),
+    "an answer that is changed": (
+        {"set": {"throttle_time_ms": 5}, "side": "response", "versions": "1+"},
+        {"response": "rewritten"},
+        "(changed by klamm) rules=x",
+    ),
+    "an answer of klamm's own": (
+        {"error": "REBALANCE_IN_PROGRESS"},
+        {"request": "withheld", "response": "made"},
+        "REBALANCE_IN_PROGRESS (answered by klamm) rules=x",
+    ),
+    "nothing but a delay": ({"delay": "1ms"}, {}, "ms rules=x"),
+}
+
+
+@pytest.mark.parametrize("where", [None, "version == 3", 'group_id == "g"'])
+@pytest.mark.parametrize("bodies", ["none", "raw"])
+@pytest.mark.parametrize("case", FATES)
+@on_uvloop
+async def test_what_became_of_an_exchange_is_told(case: str, bodies: str, where: str | None) -> None:
+    rule, fates, line = FATES[case]
+    async with api() as it:
+        await it.klamm.add_rule({"name": "x", "api": "Heartbeat", **rule})
+        client = await it.edge.client()
+        async with it.klamm.live(where, bodies, "x") as lines:
+            client.send("Heartbeat", 3, BEAT)
+            found = (await next_of(lines)).exchange
+        assert found is not None
+        assert (found.rules, found.fates) == (["x"], fates)
+        assert (found.response_bytes is None) == (list(fates.items()) == [("request", "withheld")])
+        entry = Entry(found.time, EXCHANGE, "info", "", to_builtins(found))
+        assert console_line(entry, False).decode().rstrip().endswith(line)

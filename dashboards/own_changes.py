@@ -9,10 +9,11 @@ from typing import Any
 
 from klamm.decoders import DecodeError, UnknownApi
 from klamm.decoders.schema import HOST, NODE_ID, PORT, Field, members
+from klamm.proxy.session.rewriting.api_versions import clamped
 from klamm.rules.frame import Frame
+from klamm.rules.plan import API_VERSIONS
 
 ADDRESSES = frozenset({NODE_ID, HOST, PORT})
-OFFERED = {"ApiVersions": "api_keys"}
 
 
 def is_own(frame: Frame) -> bool | None:
@@ -21,10 +22,11 @@ def is_own(frame: Frame) -> bool | None:
     """
     if frame.sent is None:
         return None
-    api = frame.api
-    fields = [f for f in api.fields(frame.side) if f.name != OFFERED.get(api.name)]
+    if frame.api.key == API_VERSIONS:
+        limited = (clamped(frame.body, frame.version, unknown) for unknown in (False, True))
+        return frame.sent.body in limited
     try:
-        return _are_same(fields, frame.values, frame.sent.values)
+        return _are_same(frame.api.fields(frame.side), frame.values, frame.sent.values)
     except (DecodeError, UnknownApi):
         return None
 
