@@ -6,8 +6,8 @@ import argparse
 import os
 import sys
 from base64 import b64decode
-from collections.abc import Iterator, Mapping
-from itertools import dropwhile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, dropwhile
 from typing import Any
 
 import msgspec
@@ -24,6 +24,7 @@ from klamm.decoders.headers import answered_version, request_frame, response_fra
 from klamm.decoders.shown.records import below
 from klamm.decoders.text import printable
 from klamm.proxy.log.lines import EXCHANGE, Entry, console_line
+from klamm.settings.listing import named
 
 DESCRIPTION = """\
 Print a line for each request and its answer that go through klamm. EXPR chooses, as `where` in rules:
@@ -45,7 +46,9 @@ def add_parser(subparsers: Any) -> None:
     usage = "klamm tail [EXPR] [OPTION...]"
     parser = subparsers.add_parser("tail", usage=usage, description=DESCRIPTION, epilog=EXAMPLES)
     parser.add_argument("where", nargs="?", metavar="EXPR", help="which exchanges [all]")
-    parser.add_argument("--rule", metavar="GLOB,...", help="those on which these rules acted")
+    parser.add_argument(
+        "--rule", action="append", metavar="GLOB,...", help="those on which one of these rules acted"
+    )
     group = parser.add_mutually_exclusive_group()
     group.add_argument("-v", "--values", action="store_true", help="with their fields")
     group.add_argument("-x", "--hex", action="store_true", help="with their bytes, field by field")
@@ -73,11 +76,11 @@ def _print(arguments: argparse.Namespace) -> int:
     bodies = "values" if arguments.values else "raw" if arguments.hex else "none"
     colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
     printed, api = 0, klamm(arguments)
-    if arguments.rule is not None:
-        there = [rule.name for rule in api.rules()]
-        for doubt in missed({"rule": arguments.rule}, {"rule": there}):
+    rules = None if arguments.rule is None else ",".join(arguments.rule)
+    if rules is not None:
+        for doubt in _doubts(rules, [rule.name for rule in api.rules()]):
             print(f"klamm: warning: {printable(doubt)}", file=sys.stderr, flush=True)
-    with api.live(arguments.where, bodies, arguments.rule) as lines:
+    with api.live(arguments.where, bodies, rules) as lines:
         for line in lines:
             if line.exchange is None:
                 _besides(line, arguments.json)
@@ -91,6 +94,12 @@ def _print(arguments: argparse.Namespace) -> int:
             if printed == arguments.count:
                 break
     return 0
+
+
+def _doubts(rules: str, there: Sequence[str]) -> Iterable[str]:
+    """Each glob that no rule fits; where there are none of these, that no rule fits all of them together."""
+    each = [missed({"rule": glob.removeprefix("!")}, {"rule": there}) for glob in named(rules)]
+    return dict.fromkeys(chain(*each)) or missed({"rule": rules}, {"rule": there})
 
 
 def text(one: Exchange, colour: bool, in_hex: bool) -> Iterator[str]:

@@ -23,6 +23,7 @@ from klamm.proxy.control.rule_book import Refused
 from klamm.proxy.workers.messages import Lines
 from klamm.rules.expressions import Expression
 from klamm.rules.glob import Glob
+from klamm.settings.listing import named
 
 LINES = "application/jsonl"
 WAITING = 1000  # exchanges that wait for one reader; more are only counted
@@ -96,7 +97,7 @@ class Own:
         self, exchanges: Exchanges, where: Expression | None, bodies: Bodies, rule: str | None = None
     ) -> None:
         self.exchanges, self.where, self.bodies = exchanges, where, bodies
-        self.rule = None if rule is None else Glob(*rule.split(","))
+        self.rule = None if rule is None else Glob(*named(rule))
         self.reader, self.unjudged = Reader(bodies != "none"), 0
         exchanges.open(self.reader, where)
 
