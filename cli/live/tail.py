@@ -47,7 +47,11 @@ def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser("tail", usage=usage, description=DESCRIPTION, epilog=EXAMPLES)
     parser.add_argument("where", nargs="?", metavar="EXPR", help="which exchanges [all]")
     parser.add_argument(
-        "--rule", action="append", metavar="GLOB,...", help="those on which one of these rules acted"
+        "--rule",
+        action="append",
+        metavar="GLOB,...",
+        type=_globs,
+        help="those on which one of these rules acted",
     )
     group = parser.add_mutually_exclusive_group()
     group.add_argument("-v", "--values", action="store_true", help="with their fields")
@@ -61,6 +65,12 @@ def _count(text: str) -> int:
     if not (text.isascii() and text.isdigit() and int(text)):
         raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 on")
     return int(text)
+
+
+def _globs(text: str) -> str:
+    if not named(text):
+        raise argparse.ArgumentTypeError(f"{text!r} names no rule: write --rule 'NAME,GLOB', or leave it out")
+    return text
 
 
 @telling

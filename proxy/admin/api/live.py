@@ -45,6 +45,12 @@ class Filter(Struct, frozen=True, forbid_unknown_fields=True):
     bodies: Bodies = "none"
     rule: str | None = None
 
+    def __post_init__(self) -> None:
+        if self.rule is not None and not named(self.rule):
+            raise ValueError(
+                f"rule: {self.rule!r} names no rule: write rule=NAME, or a glob, or leave it out"
+            )
+
 
 class Reader:
     """A listener: the exchanges that wait for one reader."""
