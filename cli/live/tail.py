@@ -16,7 +16,7 @@ from klamm.cli.live.asking import add_options, klamm, telling
 from klamm.cli.live.missed import missed
 from klamm.cli.saying import WrongWord
 from klamm.cli.tables import print_json
-from klamm.client import Refused
+from klamm.client import NoAnswer, Refused
 from klamm.client.types import Body, Exchange, Line, Payload
 from klamm.decoders import API
 from klamm.decoders.error_codes import error_name
@@ -39,6 +39,7 @@ examples:
   klamm tail --rule 'slow-*'
   klamm tail -v 'api == Metadata'
 """
+ENDED = "klamm at {admin} has ended, or this command read nothing for 30 s: run it again once klamm answers"
 
 
 def add_parser(subparsers: Any) -> None:
@@ -75,7 +76,9 @@ def _globs(text: str) -> str:
 
 @telling
 def run(arguments: argparse.Namespace) -> int:
-    """Runs until klamm ends, or Ctrl-C. 1 no klamm, 2 a wrong expression."""
+    """Runs until Ctrl-C. 0 it has all exchanges that it was to print, 1 no klamm, or klamm has ended, 2 wrong
+    usage.
+    """
     try:
         return _print(arguments)
     except Refused as problem:  # the admin API names its parameter, which is no option here
@@ -91,7 +94,7 @@ def _print(arguments: argparse.Namespace) -> int:
         for doubt in _doubts(rules, [rule.name for rule in api.rules()]):
             print(f"klamm: warning: {printable(doubt)}", file=sys.stderr, flush=True)
     with api.live(arguments.where, bodies, rules) as lines:
-        for line in lines:
+        for line in _unended(lines, api.admin):
             if line.exchange is None:
                 _besides(line, arguments.json)
                 continue
@@ -104,6 +107,15 @@ def _print(arguments: argparse.Namespace) -> int:
             if printed == arguments.count:
                 break
     return 0
+
+
+def _unended(lines: Iterator[Line], admin: str) -> Iterator[Line]:
+    """Raises NoAnswer where klamm ends them, also in the midst of one."""
+    try:
+        yield from lines
+    except NoAnswer as cut:
+        raise NoAnswer(ENDED.format(admin=admin)) from cut
+    raise NoAnswer(ENDED.format(admin=admin))
 
 
 def _doubts(rules: str, there: Sequence[str]) -> Iterable[str]:
