@@ -234,7 +234,7 @@ class Klamm:
         while True:
             with self._failing():
                 line = answer.readline()
-            if not line:
+            if not line.endswith(b"\n"):  # the end, maybe in the midst of a line
                 return
             yield decode(line)
 

@@ -22,6 +22,7 @@ from klamm.pipeline.spark import SparkMissing
 from klamm.pipeline.sql import sql
 from klamm.rules.expressions import Expression, ExpressionError
 from klamm.settings.extras import installing
+from klamm.settings.listing import named
 from klamm.settings.nearest import suggestion
 
 if TYPE_CHECKING:
@@ -135,7 +136,7 @@ def _detectors(text: str | None) -> Sequence[Detector]:
     if text is None:
         return DETECTORS
     by_name = {one.name: one for one in DETECTORS}
-    names = list(dict.fromkeys(word.strip() for word in text.split(",") if word.strip()))
+    names = list(dict.fromkeys(named(text)))
     if not names:
         raise WrongWord("--only needs the name of a detector")
     for name in names:

@@ -12,6 +12,7 @@ from klamm.cli.captures.capture_files import captures, reading, report_problems,
 from klamm.cli.saying import WrongWord
 from klamm.cli.tables import print_json, print_table
 from klamm.decoders.text import printable
+from klamm.settings.listing import named
 from klamm.settings.nearest import suggestion
 
 DESCRIPTION = """\
@@ -78,7 +79,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _ignored(text: str) -> set[str]:
-    words = {word.strip() for word in text.split(",") if word.strip()}
+    words = set(named(text))
     for word in sorted(words.difference(IGNORED)):
         raise WrongWord(
             f"--ignore {word}: there is no such thing{suggestion(word, IGNORED)}; {', '.join(IGNORED)}"

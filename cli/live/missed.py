@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from klamm.client.types import Exchange
 from klamm.rules.file.connecting import is_address
 from klamm.rules.glob import Glob
-from klamm.settings.listing import some
+from klamm.settings.listing import named, some
 from klamm.settings.nearest import nearest
 
 NEWEST = 1000  # exchanges, as many as klamm keeps
@@ -23,9 +23,10 @@ def missed(selectors: Mapping[str, str], came: Mapping[str, Iterable[str]]) -> I
     key of their selector.
     """
     for key, names in came.items():
-        patterns = [part.strip() for part in selectors.get(key, "").split(",") if part.strip()]
+        patterns = named(selectors.get(key, ""))
         there = sorted(set(names) - {""})
-        if not patterns or any(map(is_address, patterns)) or any(map(Glob(*patterns), there)):
+        by_address = key == "client" and any(map(is_address, patterns))
+        if not patterns or by_address or any(map(Glob(*patterns), there)):
             continue
         near = next(filter(None, (nearest(each, there) for each in patterns if each[0] != "!")), None)
         guess = f"; did you mean {near}?" if near else ""

@@ -6,8 +6,8 @@ import argparse
 import os
 import sys
 from base64 import b64decode
-from collections.abc import Iterator, Mapping
-from itertools import dropwhile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, dropwhile
 from typing import Any
 
 import msgspec
@@ -16,7 +16,7 @@ from klamm.cli.live.asking import add_options, klamm, telling
 from klamm.cli.live.missed import missed
 from klamm.cli.saying import WrongWord
 from klamm.cli.tables import print_json
-from klamm.client import Refused
+from klamm.client import NoAnswer, Refused
 from klamm.client.types import Body, Exchange, Line, Payload
 from klamm.decoders import API
 from klamm.decoders.error_codes import error_name
@@ -24,6 +24,7 @@ from klamm.decoders.headers import answered_version, request_frame, response_fra
 from klamm.decoders.shown.records import below
 from klamm.decoders.text import printable
 from klamm.proxy.log.lines import EXCHANGE, Entry, console_line
+from klamm.settings.listing import named
 
 DESCRIPTION = """\
 Print a line for each request and its answer that go through klamm. EXPR chooses, as `where` in rules:
@@ -38,6 +39,7 @@ examples:
   klamm tail --rule 'slow-*'
   klamm tail -v 'api == Metadata'
 """
+ENDED = "klamm at {admin} has ended, or this command read nothing for 30 s: run it again once klamm answers"
 
 
 def add_parser(subparsers: Any) -> None:
@@ -45,7 +47,13 @@ def add_parser(subparsers: Any) -> None:
     usage = "klamm tail [EXPR] [OPTION...]"
     parser = subparsers.add_parser("tail", usage=usage, description=DESCRIPTION, epilog=EXAMPLES)
     parser.add_argument("where", nargs="?", metavar="EXPR", help="which exchanges [all]")
-    parser.add_argument("--rule", metavar="GLOB,...", help="those on which these rules acted")
+    parser.add_argument(
+        "--rule",
+        action="append",
+        metavar="GLOB,...",
+        type=_globs,
+        help="those on which one of these rules acted",
+    )
     group = parser.add_mutually_exclusive_group()
     group.add_argument("-v", "--values", action="store_true", help="with their fields")
     group.add_argument("-x", "--hex", action="store_true", help="with their bytes, field by field")
@@ -60,9 +68,17 @@ def _count(text: str) -> int:
     return int(text)
 
 
+def _globs(text: str) -> str:
+    if not named(text):
+        raise argparse.ArgumentTypeError(f"{text!r} names no rule: write --rule 'NAME,GLOB', or leave it out")
+    return text
+
+
 @telling
 def run(arguments: argparse.Namespace) -> int:
-    """Runs until klamm ends, or Ctrl-C. 1 no klamm, 2 a wrong expression."""
+    """Runs until Ctrl-C. 0 it has all exchanges that it was to print, 1 no klamm, or klamm has ended, 2 wrong
+    usage.
+    """
     try:
         return _print(arguments)
     except Refused as problem:  # the admin API names its parameter, which is no option here
@@ -73,12 +89,12 @@ def _print(arguments: argparse.Namespace) -> int:
     bodies = "values" if arguments.values else "raw" if arguments.hex else "none"
     colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
     printed, api = 0, klamm(arguments)
-    if arguments.rule is not None:
-        there = [rule.name for rule in api.rules()]
-        for doubt in missed({"rule": arguments.rule}, {"rule": there}):
+    rules = None if arguments.rule is None else ",".join(arguments.rule)
+    if rules is not None:
+        for doubt in _doubts(rules, [rule.name for rule in api.rules()]):
             print(f"klamm: warning: {printable(doubt)}", file=sys.stderr, flush=True)
-    with api.live(arguments.where, bodies, arguments.rule) as lines:
-        for line in lines:
+    with api.live(arguments.where, bodies, rules) as lines:
+        for line in _unended(lines, api.admin):
             if line.exchange is None:
                 _besides(line, arguments.json)
                 continue
@@ -91,6 +107,21 @@ def _print(arguments: argparse.Namespace) -> int:
             if printed == arguments.count:
                 break
     return 0
+
+
+def _unended(lines: Iterator[Line], admin: str) -> Iterator[Line]:
+    """Raises NoAnswer where klamm ends them, also in the midst of one."""
+    try:
+        yield from lines
+    except NoAnswer as cut:
+        raise NoAnswer(ENDED.format(admin=admin)) from cut
+    raise NoAnswer(ENDED.format(admin=admin))
+
+
+def _doubts(rules: str, there: Sequence[str]) -> Iterable[str]:
+    """Each glob that no rule fits; where there are none of these, that no rule fits all of them together."""
+    each = [missed({"rule": glob.removeprefix("!")}, {"rule": there}) for glob in named(rules)]
+    return dict.fromkeys(chain(*each)) or missed({"rule": rules}, {"rule": there})
 
 
 def text(one: Exchange, colour: bool, in_hex: bool) -> Iterator[str]:

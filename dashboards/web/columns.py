@@ -14,6 +14,7 @@ from klamm.decoders.compile import Path
 from klamm.decoders.error_codes import error_name
 from klamm.decoders.schema import ERROR, RECORDS, SECRET, Api, Field, Side, all_fields, members
 from klamm.decoders.text import uuid_text
+from klamm.settings.listing import named
 from klamm.settings.nearest import suggestion
 from klamm.settings.printable import printable
 
@@ -39,7 +40,7 @@ class Column(NamedTuple):
 
 def columns(text: str) -> tuple[Column, ...]:
     """The columns of `request.acks,response.error_code`. Raises UnknownField."""
-    names = [name.strip() for name in text.split(",") if name.strip()]
+    names = named(text)
     if len(names) > MOST:
         raise UnknownField(f"{len(names)} columns of fields are too many: the most is {MOST}")
     return tuple(_column(name) for name in names)

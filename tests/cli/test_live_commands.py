@@ -320,17 +320,30 @@ def test_tail_prints_exchanges_as_lines_trees_bytes_and_json(it: Api, says: Says
     assert (code, errors.startswith('klamm: unknown field "gruop" (column 1)')) == (2, True)
 
 
+RULES = {  # what is warned of, by the options
+    ("--rule", "la*"): (),
+    ("--rule", "other*, late"): ("other*, but late",),
+    ("--rule", "late", "--rule", "fade*"): ("fade*, but late",),
+    ("--rule", "fade*,latte", "--rule", "late"): ("fade*, but late", "latte, but late; did you mean late?"),
+    ("--rule", "la*,!latte"): ("latte, but late; did you mean late?",),
+}
+
+NO_RULE = {"latte": "latte, but late; did you mean late?", "la*, !late": "la* or !late, but late"}
+
+
 def test_tail_has_the_exchanges_of_a_rule_and_says_where_none_has_the_name(it: Api, says: Says) -> None:
     assert says("rules", "add", "{name: late, api: Heartbeat, delay: 1ms}")[0] == 0
     with Beating(it):
-        for wanted in ("la*", "other,late"):
-            _, line, errors = says("tail", "-n", "1", "--rule", wanted)
-            assert (line.endswith(" rules=late\n"), errors) == (True, "")
-    command = [sys.executable, "-m", "klamm.cli", "tail", "--rule", "latte", "--admin", it.klamm.admin]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as child:
-        assert child.stderr is not None
-        assert child.stderr.readline() == "klamm: warning: no rule latte, but late; did you mean late?\n"
-        child.terminate()
+        for wanted, none in RULES.items():
+            code, line, errors = says("tail", "-n", "1", *wanted)
+            warnings = [f"klamm: warning: no rule {each}" for each in none]
+            assert (code, line.endswith(" rules=late\n"), errors.splitlines()) == (0, True, warnings)
+    for rules, warning in NO_RULE.items():
+        command = [sys.executable, "-m", "klamm.cli", "tail", "--rule", rules, "--admin", it.klamm.admin]
+        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as child:
+            assert child.stderr is not None
+            assert child.stderr.readline() == f"klamm: warning: no rule {warning}\n"
+            child.terminate()
 
 
 @pytest.mark.parametrize("command", [("rules", "list"), ("tail",), ("down",), ("scenario", "run")])

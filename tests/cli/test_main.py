@@ -183,6 +183,16 @@ def test_the_version_says_whether_the_session_is_compiled(capsys: pytest.Capture
             "klamm tail: argument --count/-n: '-3' is not a number from 1 on\nsee klamm tail --help\n",
         ),
         (
+            ["tail", "--rule", ""],
+            "klamm tail: argument --rule: '' names no rule: write --rule 'NAME,GLOB', or leave it out\n"
+            "see klamm tail --help\n",
+        ),
+        (
+            ["tail", "--rule", "slow", "--rule", " ,"],
+            "klamm tail: argument --rule: ' ,' names no rule: write --rule 'NAME,GLOB', or leave it out\n"
+            "see klamm tail --help\n",
+        ),
+        (
             ["demo", "--seconds", "soon"],
             "klamm demo: argument --seconds: 'soon' is not a number of seconds: write 30\n"
             "see klamm demo --help\n",

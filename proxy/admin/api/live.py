@@ -23,6 +23,7 @@ from klamm.proxy.control.rule_book import Refused
 from klamm.proxy.workers.messages import Lines
 from klamm.rules.expressions import Expression
 from klamm.rules.glob import Glob
+from klamm.settings.listing import named
 
 LINES = "application/jsonl"
 WAITING = 1000  # exchanges that wait for one reader; more are only counted
@@ -43,6 +44,12 @@ class Filter(Struct, frozen=True, forbid_unknown_fields=True):
     where: str | None = None
     bodies: Bodies = "none"
     rule: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.rule is not None and not named(self.rule):
+            raise ValueError(
+                f"rule: {self.rule!r} names no rule: write rule=NAME, or a glob, or leave it out"
+            )
 
 
 class Reader:
@@ -96,7 +103,7 @@ class Own:
         self, exchanges: Exchanges, where: Expression | None, bodies: Bodies, rule: str | None = None
     ) -> None:
         self.exchanges, self.where, self.bodies = exchanges, where, bodies
-        self.rule = None if rule is None else Glob(*rule.split(","))
+        self.rule = None if rule is None else Glob(*named(rule))
         self.reader, self.unjudged = Reader(bodies != "none"), 0
         exchanges.open(self.reader, where)
 

@@ -119,6 +119,21 @@ async def test_a_filter_that_can_never_hold_is_refused(where: str) -> None:
         assert quiet(it)
 
 
+@pytest.mark.parametrize("rule", ["", ",", " , "])
+@on_uvloop
+async def test_a_wish_for_rules_without_a_name_is_refused(rule: str) -> None:
+    async with api() as it:
+        with pytest.raises(Refused) as no:
+            async with it.klamm.live(rule=rule):
+                pass
+        advice = "write rule=NAME, or a glob, or leave it out"
+        assert (no.value.status, no.value.reason) == (
+            400,
+            f"a wrong parameter: rule: {rule!r} names no rule: {advice}",
+        )
+        assert quiet(it)
+
+
 def test_a_slow_reader_is_told_how_many_it_lost() -> None:
     async def run() -> None:
         reader = Reader()

@@ -67,7 +67,7 @@ async def test_a_reader_may_wish_for_exchanges_of_a_rule(bodies: str) -> None:
         async with AsyncExitStack() as stack:
             readers = {
                 (rule, where): await stack.enter_async_context(it.klamm.live(where, bodies, rule))
-                for rule in ("late", "[lt]*", "nobody")
+                for rule in ("late", "nosuch, late", "[lt]*", "nobody")
                 for where in (None, "error_code == 0")
             }
             for _ in range(4):
@@ -82,6 +82,8 @@ async def test_a_reader_may_wish_for_exchanges_of_a_rule(bodies: str) -> None:
         assert {key: [one.rules for one in each if one] for key, each in found.items()} == {
             ("late", None): [["late"]],
             ("late", "error_code == 0"): [["late"]],
+            ("nosuch, late", None): [["late"]],
+            ("nosuch, late", "error_code == 0"): [["late"]],
             ("[lt]*", None): [["late"], ["told"]],
             ("[lt]*", "error_code == 0"): [["late"], ["told"]],
             ("nobody", None): [["nobody"]],
