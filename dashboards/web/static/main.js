@@ -7,6 +7,7 @@ import { groups } from "./groups.js";
 import { Lanes } from "./lanes.js";
 import { ask, clock, el, tell } from "./page.js";
 import { Paused } from "./paused.js";
+import { query } from "./period.js";
 import { producers } from "./producers.js";
 import { Rules } from "./rules.js";
 import { sessions } from "./sessions.js";
@@ -15,7 +16,7 @@ import { Traffic } from "./traffic.js";
 const source = document.getElementById("source");
 const place = document.getElementById("view");
 const tabs = document.getElementById("tabs");
-const ALONG = ["since", "until"];
+const views = {};
 
 function link() {
   const [name, query] = location.hash.slice(1).split("?");
@@ -36,12 +37,13 @@ function remember(changes) {
   lead();
 }
 
-/** The part of a capture's time that is looked at goes along from view to view. */
+/** The links to the views. The part of a capture's time that is looked at goes along; the list is shown as it is. */
 function lead() {
   const { parameters } = link();
-  const kept = new URLSearchParams([...parameters].filter(([name]) => ALONG.includes(name))).toString();
+  const along = Object.fromEntries(["since", "until"].map((name) => [name, parameters.get(name)]));
   for (const one of tabs.children) {
-    one.href = `#${one.textContent}${kept ? `?${kept}` : ""}`;
+    const name = one.textContent;
+    one.href = `#${name}${query({ ...views[name].address?.(), ...along })}`;
   }
 }
 
@@ -56,10 +58,10 @@ function head(about) {
 }
 
 /** Go to the list, and mark what the rule would have done to it. */
-const tryOut = (views) => async (rule) => {
+async function tryOut(rule) {
   location.hash = views.exchanges.link();
   await views.exchanges.trying.of(rule);
-};
+}
 
 async function main() {
   const about = await ask("/api/about");
@@ -67,12 +69,12 @@ async function main() {
   say({ state: "" });
   document.title = `klamm: ${about.name}`;
   const { apis, errors, noise } = await ask("/api/words");
-  const views = { exchanges: new Exchanges(about, say, remember, noise), traffic: new Traffic(about, remember) };
+  Object.assign(views, { exchanges: new Exchanges(about, say, remember, noise), traffic: new Traffic(about, remember) });
   for (const view of [groups, producers, sessions]) {
     views[view.name] = new Lanes(view, about, say, remember, views.exchanges);
   }
   if (about.kind === "live") {
-    Object.assign(views, { rules: new Rules(tryOut(views)), paused: new Paused(), clusters: new Clusters() });
+    Object.assign(views, { rules: new Rules(tryOut), paused: new Paused(), clusters: new Clusters() });
   }
   views.captures = captures(about, remember, views.exchanges);
   for (const [id, names] of Object.entries({ apis, errors })) {
@@ -107,7 +109,7 @@ async function main() {
         shown.search.focus();
         return;
       }
-      location.hash = "exchanges";
+      location.hash = views.exchanges.link();
       views.exchanges.filter.input.focus();
     }
   });
