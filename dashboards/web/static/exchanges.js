@@ -40,8 +40,8 @@ export class Exchanges {
     this.lost = { ...NONE };
     this.seen = new Seen();
     this.got = about.kind === "live" ? new Got() : null;
-    this.filter = new Filter(() => {
-      this._remember();
+    this.filter = new Filter((text) => {
+      this._remember(text !== this.asked.where && !this.refused); // the next filter takes the place of a wrong one
       this.restart();
     }, this.seen);
     this.hiding = new Hiding(() => {
@@ -115,8 +115,8 @@ export class Exchanges {
     return `#exchanges${query(this.address())}`;
   }
 
-  _remember() {
-    this.remember(this.address());
+  _remember(entry = false) {
+    this.remember(this.address(), entry);
   }
 
   /** The exchanges that the list has: its filter, what is hidden and, of a capture, the time. */

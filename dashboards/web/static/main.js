@@ -23,8 +23,8 @@ function link() {
   return { name: name || "exchanges", parameters: new URLSearchParams(query ?? "") };
 }
 
-/** Keep these parameters in the address, so that it can be given to others. */
-function remember(changes) {
+/** Keep these parameters in the address, so that it can be given to others. `entry`: "back" leads to what it was. */
+function remember(changes, entry = false) {
   const { name, parameters } = link();
   for (const [key, value] of Object.entries(changes)) {
     parameters.delete(key); // what changes comes last, so that a view's address has one order
@@ -33,7 +33,12 @@ function remember(changes) {
     }
   }
   const text = parameters.toString();
-  history.replaceState(null, "", `#${name}${text ? `?${text}` : ""}`);
+  const address = `#${name}${text ? `?${text}` : ""}`;
+  if (entry) {
+    history.pushState(null, "", address);
+  } else {
+    history.replaceState(null, "", address);
+  }
   lead();
 }
 

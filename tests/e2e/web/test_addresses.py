@@ -1,4 +1,4 @@
-"""The address of the list says what is shown."""
+"""The address of the list says what is shown, and its filters are entries of the browser's history."""
 
 from collections.abc import Iterator
 
@@ -90,3 +90,34 @@ def test_a_filter_that_is_typed_is_in_force_when_it_is_applied(page: Page) -> No
     expect(rows(page)).to_have_count(4)
     field(page).press("Enter")
     expect(rows(page)).to_have_count(1)
+
+
+def test_back_and_forward_lead_from_filter_to_filter_with_its_list(page: Page) -> None:
+    def shows(text: str, count: int) -> None:
+        expect(field(page)).to_have_value(text)
+        expect(rows(page)).to_have_count(count)
+
+    filtered(page, "api == Produce")
+    shows("api == Produce", 1)
+    filtered(page, "api == Produce")  # once more the same
+    filtered(page, "")
+    shows("", 4)
+    rows(page).nth(1).click()  # no entry
+    page.get_by_label("ready filters").select_option("errors")
+    shows("error != NONE", 1)
+    filtered(page, "api = Fetch")  # a mistake, which the next filter takes the place of
+    expect(page.get_by_role("alert").filter(has_text="=")).to_be_visible()
+    filtered(page, "api in (Fetch, Produce)")
+    shows("api in (Fetch, Produce)", 2)
+    page.go_back()
+    shows("error != NONE", 1)
+    expect(page.locator(".detail")).to_be_visible()
+    page.go_back()
+    shows("", 4)
+    page.go_back()
+    shows("api == Produce", 1)
+    expect(page.locator(".detail")).to_be_hidden()
+    page.go_back()
+    shows("", 4)
+    page.go_forward()
+    shows("api == Produce", 1)
