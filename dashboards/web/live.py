@@ -37,7 +37,9 @@ class Relayed(Call[tuple[int, bytes]]):
 
 
 class Live:
-    """The exchanges of a running klamm, as they happen. While it does not answer it is asked again."""
+    """The exchanges of a running klamm, as they happen. While it does not answer it is asked again; a list
+    begins with what it has got before, in any case.
+    """
 
     def __init__(self, klamm: AsyncKlamm) -> None:
         self.klamm, self.lists = klamm, Lists()
@@ -56,19 +58,19 @@ class Live:
             yield await asyncio.to_thread(_chosen, self.kept.some(self.kept.kept), wish.where, hidden)
             return
         keys = self.lists.open(wish.of_list) if wish.of_list else deque()
-        before = [key for key in keys if int(key) > wish.after]
+        before = self._before([key for key in keys if int(key) > wish.after], wish.where, hidden)
         while True:
             try:  # with bodies in any case: an exchange that is chosen later is shown with them
                 async with self.klamm.live(wish.where, "raw") as lines:
                     yield Found(state="live")
-                    for at in range(0, len(before), AT_ONCE):
-                        got = self.kept.some(before[at : at + AT_ONCE])
-                        yield replace(await asyncio.to_thread(_chosen, got, wish.where, hidden), again=True)
-                    before = []
+                    async for again in before:
+                        yield again
                     async for gathered in _gathered(lines):
                         yield self._found(gathered, hidden, keys)
             except NoAnswer as problem:
                 yield Found(problem=str(problem))
+            async for again in before:  # where klamm was away from the beginning
+                yield again
             await asyncio.sleep(AGAIN_S)
 
     async def exchange(self, key: str) -> Exchange:
@@ -79,6 +81,11 @@ class Live:
 
     async def traffic(self, asked: Asked) -> Traffic:
         return await self.counted.traffic(asked)
+
+    async def _before(self, keys: list[str], where: str | None, hidden: Hidden) -> AsyncIterator[Found]:
+        for at in range(0, len(keys), AT_ONCE):
+            got = self.kept.some(keys[at : at + AT_ONCE])
+            yield replace(await asyncio.to_thread(_chosen, got, where, hidden), again=True)
 
     def _found(self, lines: list[Line], hidden: Hidden, keys: deque[str]) -> Found:
         told = (line.exchange for line in lines if line.exchange is not None)

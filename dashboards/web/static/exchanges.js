@@ -35,21 +35,22 @@ export class Exchanges {
     this.remember = remember;
     this.rows = new Rows();
     this.waiting = [];
+    this.shown = null; // the key of an exchange
     this.apis = new Set();
     this.frozen = about.kind === "capture";
     this.lost = { ...NONE };
     this.seen = new Seen();
     this.got = about.kind === "live" ? new Got() : null;
     this.filter = new Filter((text) => {
-      this.remember({ where: text });
+      this._remember(text !== this.asked.where && !this.refused); // the next filter takes the place of a wrong one
       this.restart();
     }, this.seen);
     this.hiding = new Hiding(() => {
-      this.remember({ hide: this.hiding.text });
+      this._remember();
       this.restart();
     });
     this.hiding.offer(noise);
-    this.times = about.kind === "capture" ? new Histogram({ small: true, changed: (period) => this._selected(period) }) : null;
+    this.times = about.kind === "capture" ? new Histogram({ small: true, changed: () => this._selected() }) : null;
     this.acted = new Acted();
     this.comparing = new Comparing();
     this.trying = new Trying({
@@ -86,25 +87,37 @@ export class Exchanges {
   }
 
   open(parameters) {
-    const where = parameters.get("where") ?? "";
+    const where = (parameters.get("where") ?? "").trim();
     const more = this.columns.open(parameters.get("columns") ?? "");
     const others = this.hiding.open(parameters.get("hide") ?? "");
     const otherTime = this.times?.open(ofLink(parameters));
-    if (!this.running || more || others || otherTime || where !== this.filter.text) {
+    if (!this.running || more || others || otherTime || where !== this.asked.where) {
       this.filter.show(where);
       this.restart();
     }
     this.list.show(this._columns());
     const key = parameters.get("exchange");
-    if (key && key !== this.shown) {
+    if (!key) {
+      this._hide();
+    } else if (key !== this.shown) {
       this.show(key);
     }
+    this._remember();
     this.list.draw();
+  }
+
+  /** What is shown, as the address has it. */
+  address() {
+    return { ...this.wanted(), columns: this.columns.text, exchange: this.shown };
   }
 
   /** The link to the list as it is. */
   link() {
-    return `#exchanges${query({ ...this.wanted(), columns: this.columns.text })}`;
+    return `#exchanges${query(this.address())}`;
+  }
+
+  _remember(entry = false) {
+    this.remember(this.address(), entry);
   }
 
   /** The exchanges that the list has: its filter, what is hidden and, of a capture, the time. */
@@ -112,8 +125,8 @@ export class Exchanges {
     return { where: this.filter.text, hide: this.hiding.text, ...asLink(this.times?.period) };
   }
 
-  _selected(period) {
-    this.remember(asLink(period));
+  _selected() {
+    this._remember();
     this.restart();
   }
 
@@ -245,11 +258,16 @@ export class Exchanges {
   }
 
   _arranged(more) {
-    this.remember({ columns: this.columns.text });
+    this._remember();
     if (more) {
       this.restart();
     }
     this.list.show(this._columns());
+  }
+
+  _hide() {
+    this.shown = null;
+    this._detail(false);
   }
 
   _detail(open) {
@@ -272,12 +290,11 @@ export class Exchanges {
   async show(key) {
     this.shown = key;
     this.look = null;
-    this.remember({ exchange: key });
+    this._remember();
     this._detail(true);
     const close = () => {
-      this.shown = null;
-      this._detail(false);
-      this.remember({ exchange: "" });
+      this._hide();
+      this._remember();
       this.list.element.focus();
     };
     const content = await details(key, {

@@ -20,11 +20,12 @@ const OPEN_TEXT = /"((?:[^"\\]|\\.)*)$/; // a text that is begun
 const COMPARED = /\b(\w+)\s*(?:[=!]=|(?:not\s+)?in\s*[[(](?:[^\])]*,)?)\s*$/; // a name, and what stands behind it
 const KINDS = { api: "apis", error: "errors" };
 
-/** `changed(text)` is called with each finished filter. `seen`: names of clients, topics and groups (seen.js). */
+/** `text` is the filter that is in force. `changed(text)` is called with each finished one. `seen`: names of clients, topics and groups (seen.js). */
 export class Filter {
   constructor(changed, seen = null) {
     this.changed = changed;
     this.seen = seen;
+    this.text = "";
     this.input = el("input", {
       id: "filter",
       type: "text",
@@ -58,13 +59,10 @@ export class Filter {
     this._load();
   }
 
-  get text() {
-    return this.input.value.trim();
-  }
-
-  /** Show the filter that is in force, in the field and in the preset box. */
+  /** This filter is in force: show it, in the field and in the preset box. */
   show(text) {
-    this.input.value = text;
+    this.text = text.trim();
+    this.input.value = this.text;
     this.presets.value = PRESETS.some((preset) => preset.text === this.text) ? this.text : OWN;
   }
 
@@ -75,7 +73,8 @@ export class Filter {
 
   /** Add a condition to what is there. */
   add(condition) {
-    this.set(this.text ? `(${this.text}) and ${condition}` : condition);
+    const there = this.input.value.trim();
+    this.set(there ? `(${there}) and ${condition}` : condition);
   }
 
   say(problem) {
@@ -96,7 +95,7 @@ export class Filter {
   _finish() {
     this._close();
     this.say("");
-    this.show(this.text);
+    this.show(this.input.value);
     this.changed(this.text);
   }
 

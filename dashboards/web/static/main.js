@@ -7,6 +7,7 @@ import { groups } from "./groups.js";
 import { Lanes } from "./lanes.js";
 import { ask, clock, el, tell } from "./page.js";
 import { Paused } from "./paused.js";
+import { query } from "./period.js";
 import { producers } from "./producers.js";
 import { Rules } from "./rules.js";
 import { sessions } from "./sessions.js";
@@ -15,15 +16,15 @@ import { Traffic } from "./traffic.js";
 const source = document.getElementById("source");
 const place = document.getElementById("view");
 const tabs = document.getElementById("tabs");
-const ALONG = ["since", "until"];
+const views = {};
 
 function link() {
   const [name, query] = location.hash.slice(1).split("?");
   return { name: name || "exchanges", parameters: new URLSearchParams(query ?? "") };
 }
 
-/** Keep these parameters in the address, so that it can be given to others. */
-function remember(changes) {
+/** Keep these parameters in the address, so that it can be given to others. `entry`: "back" leads to what it was. */
+function remember(changes, entry = false) {
   const { name, parameters } = link();
   for (const [key, value] of Object.entries(changes)) {
     parameters.delete(key); // what changes comes last, so that a view's address has one order
@@ -32,16 +33,22 @@ function remember(changes) {
     }
   }
   const text = parameters.toString();
-  history.replaceState(null, "", `#${name}${text ? `?${text}` : ""}`);
+  const address = `#${name}${text ? `?${text}` : ""}`;
+  if (entry) {
+    history.pushState(null, "", address);
+  } else {
+    history.replaceState(null, "", address);
+  }
   lead();
 }
 
-/** The part of a capture's time that is looked at goes along from view to view. */
+/** The links to the views. The part of a capture's time that is looked at goes along; the list is shown as it is. */
 function lead() {
   const { parameters } = link();
-  const kept = new URLSearchParams([...parameters].filter(([name]) => ALONG.includes(name))).toString();
+  const along = Object.fromEntries(["since", "until"].map((name) => [name, parameters.get(name)]));
   for (const one of tabs.children) {
-    one.href = `#${one.textContent}${kept ? `?${kept}` : ""}`;
+    const name = one.textContent;
+    one.href = `#${name}${query({ ...views[name].address?.(), ...along })}`;
   }
 }
 
@@ -56,10 +63,10 @@ function head(about) {
 }
 
 /** Go to the list, and mark what the rule would have done to it. */
-const tryOut = (views) => async (rule) => {
+async function tryOut(rule) {
   location.hash = views.exchanges.link();
   await views.exchanges.trying.of(rule);
-};
+}
 
 async function main() {
   const about = await ask("/api/about");
@@ -67,12 +74,12 @@ async function main() {
   say({ state: "" });
   document.title = `klamm: ${about.name}`;
   const { apis, errors, noise } = await ask("/api/words");
-  const views = { exchanges: new Exchanges(about, say, remember, noise), traffic: new Traffic(about, remember) };
+  Object.assign(views, { exchanges: new Exchanges(about, say, remember, noise), traffic: new Traffic(about, remember) });
   for (const view of [groups, producers, sessions]) {
     views[view.name] = new Lanes(view, about, say, remember, views.exchanges);
   }
   if (about.kind === "live") {
-    Object.assign(views, { rules: new Rules(tryOut(views)), paused: new Paused(), clusters: new Clusters() });
+    Object.assign(views, { rules: new Rules(tryOut), paused: new Paused(), clusters: new Clusters() });
   }
   views.captures = captures(about, remember, views.exchanges);
   for (const [id, names] of Object.entries({ apis, errors })) {
@@ -107,7 +114,7 @@ async function main() {
         shown.search.focus();
         return;
       }
-      location.hash = "exchanges";
+      location.hash = views.exchanges.link();
       views.exchanges.filter.input.focus();
     }
   });

@@ -24,6 +24,7 @@ from klamm.dashboards.web.source import Found, Gone, Source, Wish
 from klamm.decoders import API, encode
 from klamm.decoders.headers import response_frame
 from klamm.proxy.config import Address
+from tests.brokers.processes import free_ports
 from tests.captures.rows import Talk, written
 from tests.dashboards.web.exchanges import heartbeat, produce, records
 from tests.fakes.waiting import on_uvloop
@@ -206,12 +207,13 @@ def test_the_newest_lists_of_pages_are_found_again_each_with_its_newest_keys() -
     assert not lists.open("first")
 
 
+async def begun(live: Live, wish: Wish, count: int) -> list[Found]:
+    async with aclosing(live.found(wish)) as found:
+        return [await anext(found) for _ in range(count)]
+
+
 @on_uvloop
 async def test_a_stream_of_a_list_begins_with_what_it_has_got_that_matches() -> None:
-    async def begun(live: Live, wish: Wish, count: int) -> list[Found]:
-        async with aclosing(live.found(wish)) as found:
-            return [await anext(found) for _ in range(count)]
-
     async with api() as it:
         live = Live(it.klamm)
         live.lists.open("a").extend(live.kept.add(one) for one in (*ONES.values(), heartbeat()))
@@ -225,6 +227,19 @@ async def test_a_stream_of_a_list_begins_with_what_it_has_got_that_matches() -> 
         assert ([key for key, _ in again.exchanges], again.hidden) == ([second], 1)
         _, again = await begun(live, Wish(of_list="a"), 2)
         assert len(again.exchanges) == 3  # also those that the last filter left out
+
+
+@on_uvloop
+async def test_a_stream_of_a_list_has_what_it_has_got_once_while_klamm_is_away(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("klamm.dashboards.web.live.AGAIN_S", 0)
+    async with AsyncKlamm(f"127.0.0.1:{free_ports()}") as away:
+        live = Live(away)
+        live.lists.open("a").extend(live.kept.add(one) for one in ONES.values())
+        told, again, still = await begun(live, Wish("acks == -1", of_list="a"), 3)
+    assert ("no klamm answers" in told.problem, told.problem) == (True, still.problem)
+    assert (again.again, [one.api for _, one in again.exchanges]) == (True, ["Produce"])
 
 
 def test_an_exchange_of_a_server_that_was_here_before_is_not_taken_for_another_one() -> None:

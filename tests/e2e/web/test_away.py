@@ -13,6 +13,7 @@ from tests.e2e.klamm_process import COMMAND, Klamm
 from tests.e2e.web.inspector import PATIENCE_MS, chromium, filtered, inspector, opened
 
 pytestmark = pytest.mark.brokers
+expect.set_options(timeout=PATIENCE_MS)
 
 
 def test_an_open_page_says_that_klamm_is_away_and_goes_on_when_it_is_back(
@@ -44,11 +45,18 @@ def test_an_open_page_says_that_klamm_is_away_and_goes_on_when_it_is_back(
             wait_for(lambda: seen(1), "a row")
             klamm.process.child.send_signal(signal.SIGKILL)
             klamm.process.child.wait()
-            expect(page.locator("#source.away")).to_contain_text("no klamm answers", timeout=PATIENCE_MS)
+            expect(page.locator("#source.away")).to_contain_text("no klamm answers")
             shown = rows.count()
             assert shown >= 1
+            filtered(page, "api == Produce")
+            expect(rows).to_have_count(0)
+            filtered(page, "api == Metadata")
+            expect(rows).to_have_count(shown)
+            page.reload()
+            expect(rows).to_have_count(shown)
+            expect(page.locator("#source.away")).to_contain_text("no klamm answers")
             klamm = started(2)
-            expect(page.locator("#source")).to_have_text(f"klamm at {admin}", timeout=PATIENCE_MS)
+            expect(page.locator("#source")).to_have_text(f"klamm at {admin}")
             wait_for(lambda: seen(shown + 1), "one more row")
     finally:
         klamm.process.stop()
