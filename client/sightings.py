@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
+from klamm.client.fates import fate_words
 from klamm.client.faults import Names
 from klamm.client.types import Exchange
 
@@ -72,7 +73,7 @@ def line(exchange: Exchange) -> str:
     """The time, the request, both ends, its subjects, and the result."""
     topics = ",".join(f"{name}{indexes or ''}" for name, indexes in exchange.topics.items())
     errors = ",".join(f"{name} x{count}" for name, count in exchange.errors.items())
-    latency = "no answer due" if exchange.latency_ms is None else f"{exchange.latency_ms:.1f} ms"
+    latency = "no answer" if exchange.latency_ms is None else f"{exchange.latency_ms:.1f} ms"
     clock = f"{time.strftime('%H:%M:%S', time.localtime(exchange.time))}.{int(exchange.time % 1 * 1000):03}"
     parts = [
         clock,
@@ -84,6 +85,7 @@ def line(exchange: Exchange) -> str:
         errors or "ok",
         latency,
         exchange.origin == "klamm" and f"{'changed' if exchange.changed else 'answered'} by klamm",
+        *fate_words(exchange.fates),
     ]
     return "  ".join(part for part in parts if part)
 

@@ -158,6 +158,9 @@ class Body(Struct, frozen=True):
     payloads: dict[str, Payload] = {}
 
 
+Fate = Literal["rewritten", "withheld", "made"]
+
+
 class Exchange(Struct, frozen=True, omit_defaults=True):
     """A request and its response. `errors` counts names, as the client was told them; `origin` is the end
     that answered. Where rules `changed` a broker's answer the origin is klamm, and `response_bytes` are the
@@ -191,7 +194,7 @@ class Exchange(Struct, frozen=True, omit_defaults=True):
     errors: dict[str, int] = field(default_factory=dict)
     undecodable: dict[str, str] = field(default_factory=dict)
     rules: list[str] = field(default_factory=list)
-    fates: dict[str, Literal["rewritten", "withheld", "made"]] = field(default_factory=dict)
+    fates: dict[str, Fate] = field(default_factory=dict)
     request_delay_ms: float = 0.0
     response_delay_ms: float = 0.0
     request: Body | None = None

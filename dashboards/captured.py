@@ -10,9 +10,9 @@ from msgspec.structs import replace
 
 from klamm.captures.captured import Captured, api_name
 from klamm.captures.frames import Framed
-from klamm.client.types import Body, Exchange
+from klamm.client.types import Body, Exchange, Fate
 from klamm.dashboards.own_changes import is_own
-from klamm.proxy.control.exchange import Fate, Seen, exchange_of
+from klamm.proxy.control.exchange import Seen, exchange_of
 from klamm.rules.frame import Frame
 
 SIZE = 4  # bytes of the size field, which frames are kept without

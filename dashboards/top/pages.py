@@ -10,7 +10,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from klamm.client.types import Connection
+from klamm.client.types import Connection, Exchange
 from klamm.dashboards.terminal import figures, sections
 from klamm.dashboards.terminal.quantiles import quantile
 from klamm.dashboards.terminal.sections import ALARM, FAINT, HEADING, Draw
@@ -157,13 +157,19 @@ def _exchange(key: str, data: Data) -> RenderableType:
         ("transactional id", one.transactional_id or figures.NOTHING),
         ("topics", topics or figures.NOTHING),
         ("request", f"{one.request_bytes:,} bytes"),
-        ("response", "none expected" if one.response_bytes is None else f"{one.response_bytes:,} bytes"),
+        ("response", "none" if one.response_bytes is None else f"{one.response_bytes:,} bytes"),
         ("latency", figures.duration(None if one.latency_ms is None else one.latency_ms / 1000)),
         ("errors", outcome(one) or "none"),
-        ("answered by", "broker, changed by klamm" if one.changed else one.origin),
+        ("answered by", _answered_by(one)),
     ]
     hint = f"its fields and bytes, as more come: klamm tail -v 'connection == {one.connection_id}'"
     return Group(_title("exchange", f"{one.api} v{one.version}"), Text(), _facts(facts), Text(), _hint(hint))
+
+
+def _answered_by(one: Exchange) -> str:
+    if one.response_bytes is None:
+        return figures.NOTHING
+    return "broker, changed by klamm" if one.changed else one.origin
 
 
 def _overview(data: Data) -> RenderableType:

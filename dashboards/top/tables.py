@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from rich.cells import cell_len
 
+from klamm.client.fates import fate_words
 from klamm.client.types import Exchange
 from klamm.dashboards.terminal import figures
 from klamm.dashboards.terminal.quantiles import Quantile, quantile
@@ -202,9 +203,10 @@ def _exchange(seen: Seen) -> Item:
 
 
 def outcome(one: Exchange) -> str:
-    """Its errors, and whether klamm made the answer."""
+    """Its errors, whether klamm made the answer, and what it did to the request."""
     said = ", ".join(f"{times} {name}" if times > 1 else name for name, times in one.errors.items())
-    return f"{said} (by klamm)" if one.origin == "klamm" else said
+    by_klamm = ["(by klamm)"] if one.origin == "klamm" else []
+    return " ".join(filter(None, [said, *by_klamm, *fate_words(one.fates)]))
 
 
 TRAFFIC = (RATE, IN, OUT, P50, P99, ERRORS, EVER)

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from msgspec import Struct, field
 
-from klamm.client.types import Exchange
+from klamm.client.types import Exchange, Fate
 from klamm.dashboards.web.columns import Column, cells
 from klamm.dashboards.web.source import Found
 
@@ -44,6 +44,7 @@ class Row(Struct, frozen=True, omit_defaults=True):
     undecodable: dict[str, str] = field(default_factory=dict)
     rules: list[str] = field(default_factory=list)
     changed: bool = False
+    fates: dict[str, Fate] = field(default_factory=dict)
     cells: list[str] = field(default_factory=list)
 
 

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from klamm.client.types import Body, Exchange, Payload
+from klamm.client.types import Body, Exchange, Fate, Payload
 from klamm.decoders import DecodeError, UnknownApi, layout, spans
 from klamm.decoders.error_codes import error_name
 from klamm.decoders.oddity import odd_end
@@ -25,7 +25,6 @@ from klamm.rules.subjects import subjects
 TOPIC_BYTES = 200  # of a topic or an error in the fields of an exchange
 Treatments = tuple[Treatment | None, Treatment | None]
 Bodies = Literal["none", "values", "raw"]
-Fate = Literal["rewritten", "withheld", "made"]
 
 
 class Seen(NamedTuple):

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from klamm.client.fates import fate_words
 from klamm.decoders.error_codes import error_name
 from klamm.decoders.text import printable, valid_text
 from klamm.settings.yaml_line import flow
@@ -147,22 +148,11 @@ def _exchange_words(fields: Mapping[str, Any], paint: Callable[[str, str], str])
         yield paint(name if count == 1 else f"{name} x{count}", RED)
     for side, reason in fields.get("undecodable", {}).items():
         yield paint(f"{side} does not decode: {printable(reason)}", YELLOW)
-    yield from (paint(words, YELLOW) for words in _fates(fields.get("fates", {})))
+    yield from (paint(words, YELLOW) for words in fate_words(fields.get("fates", {})))
     if fields.get("origin") == "klamm":
         yield paint("(changed by klamm)" if fields.get("changed") else "(answered by klamm)", YELLOW)
     if fields.get("rules"):
         yield f"rules={quoted(','.join(fields['rules']))}"
-
-
-def _fates(fates: Mapping[str, str]) -> Iterable[str]:
-    """In words, but for those of an answer that the origin tells, and for a request that klamm answered."""
-    for side, fate in fates.items():
-        if side == "response":
-            told = fate != "withheld"
-        else:
-            told = fate == "withheld" and fates.get("response") == "made"
-        if not told:
-            yield f"{side} {fate} by klamm"
 
 
 def _numbers(partitions: Iterable[int]) -> str:

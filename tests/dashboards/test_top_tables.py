@@ -1,8 +1,10 @@
 """The tables and pages of `klamm top`, of invented traffic."""
 
 from io import StringIO
+from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from rich.console import Console
 
 from klamm.client.types import Connection, Exchange
@@ -24,7 +26,7 @@ from klamm.dashboards.top.state import (
     Order,
     State,
 )
-from klamm.dashboards.top.tables import natural, rows
+from klamm.dashboards.top.tables import natural, outcome, rows
 from klamm.rules.expressions import parse
 from tests.dashboards.fake_state import FakeState, answer, of_many_clients, two_answers
 
@@ -217,3 +219,18 @@ def test_connections_are_asked_for_while_they_are_shown() -> None:
 
 def test_a_client_without_an_id_has_an_expression() -> None:
     assert of_row(CLIENT, "(no client id)", False) == "client_id is None"
+
+
+@pytest.mark.parametrize(
+    ("told", "words"),
+    [
+        ({"fates": {"request": "withheld"}}, "request withheld by klamm"),
+        ({"fates": {"response": "withheld"}}, "response withheld by klamm"),
+        ({"fates": {"request": "withheld", "response": "made"}, "origin": "klamm"}, "(by klamm)"),
+        ({"fates": {"response": "rewritten"}, "origin": "klamm"}, "(by klamm)"),
+        ({}, ""),
+    ],
+)
+def test_what_klamm_did_to_an_exchange_is_told_beside_its_errors(told: dict[str, Any], words: str) -> None:
+    assert outcome(replace(exchange("a", {}), **told)) == words
+    assert outcome(replace(exchange("a", {"NONE_SUCH": 2}), **told)) == f"2 NONE_SUCH {words}".rstrip()

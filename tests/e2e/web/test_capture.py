@@ -61,6 +61,19 @@ def test_a_list_without_exchanges_says_why(browser: Browser, tmp_path: Path) -> 
         expect(empty).to_have_text("")
 
 
+def test_a_request_that_klamm_withheld_is_told_in_the_list_and_beside_it(
+    browser: Browser, tmp_path: Path
+) -> None:
+    talk = Talk().opened().heartbeat()
+    talk.rows[-2:] = [talk.rows[-2]._replace(fate="withheld")]
+    capture = written(tmp_path / "a.arrow", talk.rows)
+    with inspector(tmp_path / "web.log", str(capture)) as address, opened(browser, address) as page:
+        error = page.locator('.row.by-klamm > [data-column="error"]')
+        expect(error).to_have_text("request withheld")
+        error.click()
+        expect(page.locator(".facts dd.klamm")).to_have_text("request withheld")
+
+
 def test_a_capture_without_exchanges_says_so(browser: Browser, tmp_path: Path) -> None:
     capture = written(tmp_path / "a.arrow", Talk().opened().rows)
     with inspector(tmp_path / "web.log", str(capture)) as address, opened(browser, address) as page:
