@@ -192,10 +192,10 @@ class AsyncKlamm:
 
     @asynccontextmanager
     async def _reading(self, call: Call[Any]) -> AsyncIterator[aiohttp.ClientResponse]:
-        """Its answer, which may take any time."""
-        forever = aiohttp.ClientTimeout(total=None)
+        """Its answer, which may take any time once klamm is connected to."""
+        connecting = aiohttp.ClientTimeout(total=None, sock_connect=self._timeout.total)
         try:
-            answer = await self._http.request(call.method, call.path, timeout=forever)
+            answer = await self._http.request(call.method, call.path, timeout=connecting)
             if answer.status >= 400:
                 raise refusal(answer.status, await answer.read())
         except (OSError, aiohttp.ClientError) as problem:

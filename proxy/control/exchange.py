@@ -94,7 +94,7 @@ def exchange_of(
     """The exchange as the admin API gives it. Reads the bodies, if it has them, for topics and errors."""
     fields, treatments = one.fields, treatments_of(one)
     latency_ns, more = fields.get("latency_ns"), _read(one)
-    changed = fields.get("changed", one.response is not None and one.response.told is not one.response)
+    changed = _is_changed(one, treatments[1])
     held = {
         f"{side}_delay_ms": round(each.delay_ns / 1e6, 3)
         for side, each in zip(SIDES, treatments, strict=True)
@@ -133,13 +133,19 @@ def exchange_of(
     )
 
 
+def _is_changed(one: Seen, treatment: Treatment | None) -> bool:
+    """Whether rules, or a decision about a paused answer, changed the answer of the broker."""
+    edited = one.response is not None and one.response.told is not one.response
+    return one.fields.get("changed", edited) or (treatment is not None and treatment.changed)
+
+
 def _fates(made: bool, changed: bool, treatments: Treatments) -> dict[str, Fate]:
     """What became of the request and of the response, where they did not go on as they came."""
     fates: dict[str, Fate] = {}
     for side, treatment in zip(SIDES, treatments, strict=True):
         if treatment is not None and treatment.withheld:
             fates[side] = "withheld"
-        elif treatment is not None and treatment.changed:
+        elif changed if side == "response" else treatment is not None and treatment.changed:
             fates[side] = "rewritten"
     if made and not changed:
         fates["response"] = "made"

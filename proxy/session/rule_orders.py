@@ -288,7 +288,7 @@ class RuleOrders:
             return None
         self.connection.treatment = frame.treatment
         frame.treatment.changed = frame.body != whole
-        if (edited := edited_by(orders)) is not None:
+        if frame.treatment.changed and (edited := edited_by(orders)) is not None:
             before = self.frame(memory, "response", start, whole, now).values
             self.changed_errors = self.connection.edited(memory, before, edited)
         self._mute_channel(orders, now)

@@ -318,6 +318,11 @@ FATES: dict[str, tuple[dict[str, Any], dict[str, str], str]] = {
         {"response": "rewritten"},
         "(changed by klamm) rules=x",
     ),
+    "an answer that is corrupted": (
+        {"corrupt": {"what": "truncate", "size": 1}},
+        {"response": "rewritten"},
+        "(changed by klamm) rules=x",
+    ),
     "an answer of klamm's own": (
         {"error": "REBALANCE_IN_PROGRESS"},
         {"request": "withheld", "response": "made"},
@@ -341,6 +346,25 @@ async def test_what_became_of_an_exchange_is_told(case: str, bodies: str, where:
             found = (await next_of(lines)).exchange
         assert found is not None
         assert (found.rules, found.fates) == (["x"], fates)
+        assert found.changed == (fates == {"response": "rewritten"})
         assert (found.response_bytes is None) == (list(fates.items()) == [("request", "withheld")])
         entry = Entry(found.time, EXCHANGE, "info", "", to_builtins(found))
         assert console_line(entry, False).decode().rstrip().endswith(line)
+
+
+@on_uvloop
+async def test_an_answer_that_a_rule_left_as_it_was_is_not_told_as_changed() -> None:
+    async with api() as it:
+        await it.klamm.add_rule({"name": "old", "api": "Metadata", "stale_metadata": True})
+        client = await it.edge.client()
+        async with it.klamm.live(None, "none", "old") as lines:
+            for _ in range(2):
+                await client.ask("Metadata", 9, {"topics": []})
+                found = (await next_of(lines)).exchange
+                assert found is not None
+                assert (found.rules, found.changed, found.fates, found.origin) == (
+                    ["old"],
+                    False,
+                    {},
+                    "broker",
+                )
