@@ -203,7 +203,7 @@ def _exchange(seen: Seen) -> Item:
 
 
 def outcome(one: Exchange) -> str:
-    """Its errors, whether klamm made the answer, and what it did to the request."""
+    """Its errors, whether klamm made or changed the answer, and what else it did."""
     said = ", ".join(f"{times} {name}" if times > 1 else name for name, times in one.errors.items())
     by_klamm = ["(by klamm)"] if one.origin == "klamm" else []
     return " ".join(filter(None, [said, *by_klamm, *fate_words(one.fates)]))

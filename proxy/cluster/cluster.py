@@ -36,6 +36,7 @@ from klamm.proxy.cluster.problems import Problems
 from klamm.proxy.config import Address
 from klamm.proxy.control.audit.auditing import Auditing
 from klamm.proxy.control.capturing import Capturing
+from klamm.proxy.control.exchange import place
 from klamm.proxy.control.intercept import Intercept
 from klamm.proxy.edge.link import Link
 from klamm.proxy.edge.open_files import SPARE_LISTENERS, connections_possible
@@ -242,8 +243,7 @@ class Proxied:
             self.keep(self.memory.keep(self.topology))
 
     def exchange(self, link: Link, fields: dict[str, Any], listeners: Listeners) -> None:
-        fields["cluster"], fields["broker"] = self.settings.name, broker_label(link.target)
-        fields["connection"], fields["connection_id"] = str(Address(*link.client_address)), link.number
+        place(fields, link, self.settings.name)
         principals.name(link, fields)
         self.exchanged(fields, listeners)
 

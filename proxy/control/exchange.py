@@ -7,7 +7,7 @@ from base64 import b64encode
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import lru_cache
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
 
@@ -17,10 +17,15 @@ from klamm.decoders.error_codes import error_name
 from klamm.decoders.oddity import odd_end
 from klamm.decoders.schema import SECRET, Api, Side, marked
 from klamm.decoders.shown.inside import GROUP_APIS, Inside, look_inside
+from klamm.proxy.config import Address
+from klamm.proxy.session.rewriting.topology import broker_label
 from klamm.rules.expressions import SIDES, Expression
 from klamm.rules.frame import Frame, Treatment
 from klamm.rules.json_form import to_json
 from klamm.rules.subjects import subjects
+
+if TYPE_CHECKING:
+    from klamm.proxy.edge.link import Link
 
 TOPIC_BYTES = 200  # of a topic or an error in the fields of an exchange
 Treatments = tuple[Treatment | None, Treatment | None]
@@ -68,6 +73,18 @@ def seen(request: Frame, response: Frame | None) -> Seen:
     if request.peer.principal is not None:
         fields["principal"] = request.peer.principal
     return Seen(time.time(), fields, request, response)
+
+
+def place(fields: dict[str, Any], link: Link, cluster: str) -> None:
+    """Add where an exchange took place, and whether its answer waits behind one that never goes."""
+    line = link.lines.get("client")
+    fields |= {
+        "cluster": cluster,
+        "broker": broker_label(link.target),
+        "connection": str(Address(*link.client_address)),
+        "connection_id": link.number,
+        "withheld": line is not None and line.stuck() and fields["response_bytes"] is not None,
+    }
 
 
 def treatments_of(one: Seen) -> Treatments:
@@ -126,7 +143,7 @@ def exchange_of(
         errors=errors,
         undecodable=_undecodable(one),
         rules=list(dict.fromkeys(name for each in treatments if each is not None for name in each.rules)),
-        fates=fields.get("fates") or _fates(fields["origin"] == "klamm", changed, treatments),
+        fates=fields.get("fates") or _fates(fields, changed, treatments),
         request=request,
         response=response,
         **held,
@@ -139,15 +156,17 @@ def _is_changed(one: Seen, treatment: Treatment | None) -> bool:
     return one.fields.get("changed", edited) or (treatment is not None and treatment.changed)
 
 
-def _fates(made: bool, changed: bool, treatments: Treatments) -> dict[str, Fate]:
+def _fates(fields: Mapping[str, Any], changed: bool, treatments: Treatments) -> dict[str, Fate]:
     """What became of the request and of the response, where they did not go on as they came."""
+    request, response = treatments
     fates: dict[str, Fate] = {}
-    for side, treatment in zip(SIDES, treatments, strict=True):
-        if treatment is not None and treatment.withheld:
-            fates[side] = "withheld"
-        elif changed if side == "response" else treatment is not None and treatment.changed:
-            fates[side] = "rewritten"
-    if made and not changed:
+    if request is not None and (request.withheld or request.changed):
+        fates["request"] = "withheld" if request.withheld else "rewritten"
+    if fields.get("withheld") or (response is not None and response.withheld):
+        fates["response"] = "withheld"
+    elif changed:
+        fates["response"] = "rewritten"
+    elif fields["origin"] == "klamm":
         fates["response"] = "made"
     return fates
 

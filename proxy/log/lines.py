@@ -43,6 +43,7 @@ class Entry(NamedTuple):
 
 
 EXCHANGE = "exchange"
+UNLOGGED = ("treatments", "withheld")  # fields for listeners
 # The labels in a console line of an exchange, each with its field.
 NAMED = (
     ("client", "client_id"), ("principal", "principal"), ("broker", "broker"),
@@ -95,7 +96,7 @@ def exchange_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
 
     `errors` comes as such a dict or as (topic or None, code) pairs, latency as `latency_ms` or `latency_ns`.
     """
-    fields = {key: value for key, value in fields.items() if value != {} and key != "treatments"}
+    fields = {key: value for key, value in fields.items() if value != {} and key not in UNLOGGED}
     errors = fields.pop("errors", None) or {}
     if not isinstance(errors, Mapping):
         errors = _counted(code for _, code in errors if code)

@@ -368,3 +368,21 @@ async def test_an_answer_that_a_rule_left_as_it_was_is_not_told_as_changed() -> 
                     {},
                     "broker",
                 )
+
+
+@on_uvloop
+async def test_answers_that_wait_behind_one_that_never_goes_are_told_as_withheld() -> None:
+    async with api() as it:
+        await it.klamm.add_rule({"name": "x", "api": "Heartbeat", "drop": True, "side": "response"})
+        client = await it.edge.client()
+        async with it.klamm.live() as lines:
+            client.send("Heartbeat", 3, BEAT)
+            first = (await next_of(lines)).exchange
+            client.send("Metadata", 9, {"topics": []})
+            second = (await next_of(lines)).exchange
+        assert first is not None
+        assert second is not None
+        assert [(one.api, one.rules, one.fates) for one in (first, second)] == [
+            ("Heartbeat", ["x"], {"response": "withheld"}),
+            ("Metadata", [], {"response": "withheld"}),
+        ]
