@@ -1,4 +1,4 @@
-"""What klamm did to the sides of an exchange, in words."""
+"""Words for klamm's changes of an exchange, for people to read."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from collections.abc import Iterable, Mapping
 
 
 def fate_words(fates: Mapping[str, str]) -> Iterable[str]:
-    """Of `fates`; not of an answer where the origin tells it, and not of a request that klamm answered."""
+    """A phrase for each side in `fates` of an Exchange. There is none for an answer that klamm made or
+    rewrote, which the origin tells, and none for a request that klamm answered.
+    """
     for side, fate in fates.items():
         if side == "response":
             told = fate != "withheld"

@@ -61,7 +61,7 @@ def _is_own(one: Framed) -> bool | None:
 
 
 def _fates(rows: Iterable[Captured | None], own: bool | None) -> dict[str, Fate]:
-    """What became of both sides, but for what klamm does without a rule."""
+    """`fates` of an Exchange. A change that klamm makes without a rule is none (`own`)."""
     fates: dict[str, Fate] = {}
     for row in rows:
         if row is None or row.side is None or row.fate == "passed":

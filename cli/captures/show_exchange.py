@@ -12,10 +12,9 @@ from klamm.cli.captures.show_records import Show, as_lines, describe
 from klamm.cli.decode.frames import FrameReader, Hints, Piece
 from klamm.cli.decode.tree import View, lines
 from klamm.cli.live.tail import text as as_in_tail
-from klamm.client.types import Body
+from klamm.client.types import Body, Exchange
 from klamm.dashboards import captured
 from klamm.dashboards.captured import SIZE, Read, as_exchange
-from klamm.dashboards.own_changes import is_own
 from klamm.decoders import API
 from klamm.decoders.shown.records import Opened, Wrong
 from klamm.decoders.spans import Span
@@ -28,8 +27,9 @@ from klamm.rules.plan import API_VERSIONS
 
 def as_text(one: Framed, colour: bool, bodies: str) -> Iterator[str]:
     """Its line; below it fields for `bodies` "values", fields beside bytes for "raw"."""
-    first, *below = as_in_tail(as_exchange(one, reader(bodies, as_lines)), colour, False)
-    notes = (f"\x1b[{style}m{words}\x1b[0m" if colour else words for words, style in _notes(one))
+    exchange = as_exchange(one, reader(bodies, as_lines))
+    first, *below = as_in_tail(exchange, colour, False)
+    notes = (f"\x1b[{style}m{words}\x1b[0m" if colour else words for words, style in _notes(one, exchange))
     yield " ".join([first, *notes])
     if bodies == "raw":
         yield from _marked(one)
@@ -58,24 +58,22 @@ def reader(bodies: str, show: Show | None) -> Read | None:
     return read
 
 
-def _notes(one: Framed) -> Iterator[tuple[str, str]]:
+def _notes(one: Framed, exchange: Exchange) -> Iterator[tuple[str, str]]:
     """Remarks about it, with a style."""
     request, response = one.exchange
     if request is None and one.exchange.first.api_key >= 0:
         yield WITHOUT_REQUEST, YELLOW
     if response is None and request is not None and request.awaits:
         yield "no answer", YELLOW
-    elif response is not None and response.fate == "rewritten" and (words := _rewritten(one.response)):
-        yield words, DIM
+    elif response is not None and response.fate == "rewritten" and not exchange.changed:
+        yield _unruled(exchange), DIM
 
 
-def _rewritten(response: Frame | None) -> str:
-    """Names the change that klamm made without a rule; "" for another, which the line tells already."""
-    own = None if response is None else is_own(response)
-    if response is None or own is None:
+def _unruled(exchange: Exchange) -> str:
+    """Names a change of the answer that no rule made, as far as the bytes tell that."""
+    if "response" in exchange.fates:
         return "response rewritten"
-    own_words = "versions limited" if response.api.key == API_VERSIONS else "addresses replaced"
-    return own_words if own else ""
+    return "versions limited" if exchange.api == API[API_VERSIONS].name else "addresses replaced"
 
 
 def _changed(one: Framed) -> Iterator[str]:

@@ -157,7 +157,7 @@ def _is_changed(one: Seen, treatment: Treatment | None) -> bool:
 
 
 def _fates(fields: Mapping[str, Any], changed: bool, treatments: Treatments) -> dict[str, Fate]:
-    """What became of the request and of the response, where they did not go on as they came."""
+    """`fates` of an Exchange. `changed`: as of the Exchange."""
     request, response = treatments
     fates: dict[str, Fate] = {}
     if request is not None and (request.withheld or request.changed):

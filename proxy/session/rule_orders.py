@@ -177,9 +177,9 @@ class RuleOrders:
         self._mute_channel(orders, now)
         pieces, runs, heard = self._carry_out(orders, memory, frame, head, body, correlation, now)
         if not heard:
-            size = len(head) - 4 + len(body)
-            run = PendingRequests(memory, memory.summary, now, correlation, size, frame=self.shown)
-            tell_at_once(self.connection, run, orders, frame.treatment)
+            summary, size = memory.summary.treated(frame.treatment), len(head) - 4 + len(body)
+            run = PendingRequests(memory, summary, now, correlation, size, frame=self.shown)
+            tell_at_once(self.connection, run, orders)
         return pieces, runs
 
     def _carry_out(

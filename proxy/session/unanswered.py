@@ -9,7 +9,6 @@ from klamm.proxy.session.memory import ApiMemory
 from klamm.proxy.session.observing.summaries import NO_ERRORS
 from klamm.proxy.session.pending import PendingRequests
 from klamm.proxy.session.rewriting.api_versions import range_of
-from klamm.rules.frame import Treatment
 from klamm.rules.orders import OnAnswer, Order
 from klamm.rules.plan import Plan
 
@@ -59,16 +58,13 @@ def tell(connection: Connection, how: str, waiting: list[tuple[ApiMemory, int]],
     connection.problem("closed_unanswered", api, line, fields)
 
 
-def tell_at_once(
-    connection: Connection, run: PendingRequests, orders: list[Order], treatment: Treatment
-) -> None:
+def tell_at_once(connection: Connection, run: PendingRequests, orders: list[Order]) -> None:
     """Give a request to which the client gets no answer to the log and to listeners."""
     for order in orders:
         if isinstance(order, OnAnswer) and order.never is not None:
             order.never()
     memory = run.memory
     if memory is not None and (memory.plan.logged or run.summary.listeners):
-        run.summary = run.summary.treated(treatment)
         connection.exchange(memory, run, run.first, NO_ERRORS, None, None)
 
 

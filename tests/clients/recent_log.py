@@ -1,4 +1,4 @@
-"""What a library logged last, told where an action did not come to its end."""
+"""Keeps the newest log lines of a library, and prints them where an action fails or hangs."""
 
 import faulthandler
 import logging

@@ -10,7 +10,7 @@ const errors = (row) =>
   ].join(" ");
 
 /** The names of the errors come first: a narrow column cuts the end. */
-const outcome = (row) => [errors(row), ...fates(row)].filter(Boolean).join(" ");
+const outcome = (row) => [errors(row), row.origin === "klamm" ? "by klamm" : "", ...fates(row)].filter(Boolean).join(" ");
 
 /** By name: `least` width in rem, `grow` its share of the room that is left. */
 export const OWN = {

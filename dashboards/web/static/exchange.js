@@ -76,7 +76,7 @@ function facts({ exchange, meanings }) {
     group: exchange.group,
     took: exchange.latency_ms === null || exchange.latency_ms === undefined ? null : `${exchange.latency_ms.toFixed(3)} ms`,
     "answered by": exchange.changed ? "broker, changed by klamm" : exchange.origin,
-    klamm: fates(exchange).filter((words) => words !== "by klamm").join(", "),
+    klamm: fates(exchange).join(", "),
     rules: (exchange.rules ?? []).join(", "),
     errors: errors.join(", "),
   };

@@ -21,7 +21,7 @@ import { Trying } from "./trying.js";
 const NONE = { dropped: 0, unjudged: 0, hidden: 0 };
 
 function outcome(row) {
-  if (fates(row).length) {
+  if (row.origin === "klamm" || fates(row).length) {
     return "by-klamm";
   }
   return Object.keys({ ...row.errors, ...row.undecodable }).length ? "failed" : "";

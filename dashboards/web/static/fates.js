@@ -1,8 +1,7 @@
-// What klamm did to an exchange, in words.
+// Words for what klamm did to the request and the answer of an exchange.
 
-/** An answer that klamm made or changed is "by klamm"; the request that it answered needs no word of its own. */
-export function fates({ origin, fates: of = {} }) {
+/** None for an answer that it made or changed, which `origin` tells, and none for a request that it answered. */
+export function fates({ fates: of = {} }) {
   const told = ([side, fate]) => (side === "response" ? fate !== "withheld" : fate === "withheld" && of.response === "made");
-  const words = Object.entries(of).filter((one) => !told(one)).map((one) => one.join(" "));
-  return [...(origin === "klamm" ? ["by klamm"] : []), ...words];
+  return Object.entries(of).filter((one) => !told(one)).map((one) => one.join(" "));
 }

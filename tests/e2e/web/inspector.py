@@ -7,7 +7,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import Browser, ConsoleMessage, Dialog, Error, Page, Request, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    ConsoleMessage,
+    Dialog,
+    Error,
+    Locator,
+    Page,
+    Request,
+    sync_playwright,
+)
 
 from tests.brokers.processes import Process, free_ports, wait_for
 from tests.e2e.klamm_process import COMMAND, get
@@ -126,3 +135,8 @@ def filtered(page: Page, text: str) -> None:
 def drawn(page: Page) -> None:
     """Wait until the page has drawn what it knows: it does at its next frame."""
     page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+
+
+def rows(page: Page) -> Locator:
+    """The exchanges of the list."""
+    return page.locator(".row[data-api]")

@@ -6,15 +6,7 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests.captures.rows import Talk, written
-from tests.e2e.web.inspector import PATIENCE_MS, chromium, filtered, inspector, opened
-
-expect.set_options(timeout=PATIENCE_MS)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as found:
-        yield found
+from tests.e2e.web.inspector import filtered, inspector, opened, rows
 
 
 @pytest.fixture(scope="module")
@@ -31,10 +23,6 @@ def page(browser: Browser, address: str) -> Iterator[Page]:
     with opened(browser, address) as found:
         expect(rows(found)).to_have_count(4)
         yield found
-
-
-def rows(page: Page) -> Locator:
-    return page.locator(".row[data-api]")
 
 
 def field(page: Page) -> Locator:

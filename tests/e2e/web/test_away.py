@@ -10,10 +10,9 @@ from tests.brokers.kraft import Cluster
 from tests.brokers.processes import Process, free_block, free_ports, wait_for
 from tests.e2e.conversation import ask
 from tests.e2e.klamm_process import COMMAND, Klamm
-from tests.e2e.web.inspector import PATIENCE_MS, chromium, filtered, inspector, opened
+from tests.e2e.web.inspector import chromium, filtered, inspector, opened
 
 pytestmark = pytest.mark.brokers
-expect.set_options(timeout=PATIENCE_MS)
 
 
 def test_an_open_page_says_that_klamm_is_away_and_goes_on_when_it_is_back(

@@ -1,23 +1,14 @@
 """The inspector over a capture: of another machine, of a colleague, of a test run."""
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
 from playwright.sync_api import Browser, expect
 
 from tests.captures.rows import Talk, written
-from tests.e2e.web.inspector import PATIENCE_MS, chromium, filtered, inspector, opened, violations
+from tests.e2e.web.inspector import filtered, inspector, opened, violations
 
-expect.set_options(timeout=PATIENCE_MS)
 MANY = 60_000
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as found:
-        yield found
 
 
 def test_a_capture_is_read_filtered_and_its_exchanges_have_links(browser: Browser, tmp_path: Path) -> None:

@@ -21,10 +21,9 @@ from tests.brokers.kraft import Cluster
 from tests.brokers.processes import wait_for
 from tests.e2e.klamm_process import COMMAND
 from tests.e2e.light_traffic import SHOP, shop_behind_klamm
-from tests.e2e.web.inspector import PATIENCE_MS, chromium, filtered, inspector, opened, violations
+from tests.e2e.web.inspector import chromium, filtered, inspector, opened, rows, violations
 
 pytestmark = pytest.mark.brokers
-expect.set_options(timeout=PATIENCE_MS)
 REFUSED, TIMES = "POLICY_VIOLATION", 5
 COUNTED = re.compile("exchanges, .* with errors, [^·]*$")  # all of the capture
 SPARK_MS = 280_000
@@ -70,10 +69,6 @@ def page(ground: Ground) -> Iterator[Page]:
 def words(page: Page) -> Locator:
     """What is said below the histogram."""
     return page.locator(".reading")
-
-
-def rows(page: Page) -> Locator:
-    return page.locator(".row[data-api]")
 
 
 def times(page: Page) -> tuple[int, int]:

@@ -12,18 +12,11 @@ from klamm.rules.actions import ACTIONS
 from klamm.rules.file.rule_file import read_text
 from tests.brokers.kraft import Cluster
 from tests.e2e.light_traffic import BILLING, PATIENCE_S, PROBE, SHOP, probing, shop_behind_klamm
-from tests.e2e.web.inspector import PATIENCE_MS, chromium, drawn, filtered, inspector, opened, violations
+from tests.e2e.web.inspector import drawn, filtered, inspector, opened, violations
 from tests.e2e.web.test_live import Ground, choose, of
 
 pytestmark = pytest.mark.brokers
-expect.set_options(timeout=PATIENCE_MS)
 PRODUCES = f'client_id == "{SHOP}" and api == Produce'
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as found:
-        yield found
 
 
 @pytest.fixture(scope="module")

@@ -10,17 +10,10 @@ from klamm.decoders import API, encode
 from klamm.decoders.headers import response_frame
 from tests.captures.rows import Talk, connection, written
 from tests.dashboards.web.exchanges import records
-from tests.e2e.web.inspector import PATIENCE_MS, chromium, filtered, inspector, opened, violations
+from tests.e2e.web.inspector import filtered, inspector, opened, violations
 
-expect.set_options(timeout=PATIENCE_MS)
 BEAT = {"group_id": "billing", "generation_id": 1, "member_id": "m"}
 HEADER = 61  # bytes of a batch before its records
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as found:
-        yield found
 
 
 @pytest.fixture(scope="module")

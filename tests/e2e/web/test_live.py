@@ -25,10 +25,9 @@ from tests.e2e.light_traffic import (
     probing,
     shop_behind_klamm,
 )
-from tests.e2e.web.inspector import PATIENCE_MS, chromium, drawn, filtered, inspector, opened, violations
+from tests.e2e.web.inspector import chromium, drawn, filtered, inspector, opened, violations
 
 pytestmark = pytest.mark.brokers
-expect.set_options(timeout=PATIENCE_MS)
 REFUSED = "POLICY_VIOLATION"
 
 

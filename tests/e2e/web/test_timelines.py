@@ -18,11 +18,10 @@ from tests.brokers.processes import Process, wait_for
 from tests.e2e import topics
 from tests.e2e.conversation import ask
 from tests.e2e.klamm_process import Klamm, klamm_in_front_of
-from tests.e2e.web.inspector import PATIENCE_MS, chromium, drawn, inspector, opened, violations
+from tests.e2e.web.inspector import chromium, drawn, inspector, opened, violations
 from tests.e2e.web.member import SESSION_MS
 
 pytestmark = [pytest.mark.brokers, pytest.mark.timeout(600)]
-expect.set_options(timeout=PATIENCE_MS)
 MEMBER = Path(__file__).with_name("member.py")
 KILLED, STAYED = "killed-one", "one-that-stays"
 LONG_MS = 45_000  # a session of those that are not to be pushed out, on a busy machine either

@@ -7,17 +7,10 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.captures.rows import START_NS, Talk, connection, in_time, written
-from tests.e2e.web.inspector import PATIENCE_MS, chromium, filtered, inspector, opened
+from tests.e2e.web.inspector import filtered, inspector, opened
 
-expect.set_options(timeout=PATIENCE_MS)
 EXCHANGES, EVERY_MS = 52_000, 100.0  # more than are read at once
 START_S = START_NS / 1e9
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as found:
-        yield found
 
 
 @pytest.fixture(scope="module")

@@ -14,10 +14,9 @@ from tests.brokers.kraft import Cluster
 from tests.brokers.processes import wait_for
 from tests.e2e.klamm_process import Klamm
 from tests.e2e.light_traffic import BILLING, COMMON, LEADER, PATIENCE_S, SHOP, Shop, shop_behind_klamm
-from tests.e2e.web.inspector import PATIENCE_MS, chromium, inspector, opened, violations
+from tests.e2e.web.inspector import chromium, inspector, opened, violations
 
 pytestmark = pytest.mark.brokers
-expect.set_options(timeout=PATIENCE_MS)
 REFUSED = "NOT_ENOUGH_REPLICAS"
 CLUSTER = "kafka"
 

@@ -1,22 +1,12 @@
 """The view `traffic` over captures that a test has made up."""
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
 from playwright.sync_api import Browser, expect
 
 from tests.captures.rows import Talk, connection, in_time, written
-from tests.e2e.web.inspector import PATIENCE_MS, chromium, filtered, inspector, opened
-
-expect.set_options(timeout=PATIENCE_MS)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as found:
-        yield found
+from tests.e2e.web.inspector import filtered, inspector, opened
 
 
 def test_a_part_of_a_capture_and_a_filter_choose_what_counts(browser: Browser, tmp_path: Path) -> None:
