@@ -92,7 +92,7 @@ PAUSED = "curl -s http://127.0.0.1:19091/v1/paused | jq '.[0].id'"
 IDS = {
     r"(klamm tail 'connection == )\d+": f"curl -s http://127.0.0.1:19091/v1/connections | jq '{WORKS}'",
     r"(--cluster )eu\b": "echo kafka",
-    r"(klamm connections --close )\d+": "curl -s http://127.0.0.1:19091/v1/connections | jq '.[0].id'",
+    r"(klamm connections --close )\d+": f"curl -s http://127.0.0.1:19091/v1/connections | jq '{WORKS}'",
     r"(klamm intercept (?:resume|show|edit|error) )\d+": PAUSED,
 }
 
