@@ -130,7 +130,9 @@ async def test_an_answer_of_klamms_own_took_as_long_as_it_waited_and_no_time_liv
 
 
 @on_uvloop
-async def test_the_throttle_time_that_a_request_waits_for_is_in_its_latency_in_captures_only(tmp_path: Path) -> None:
+async def test_the_throttle_time_that_a_request_waits_for_is_in_its_latency_in_captures_only(
+    tmp_path: Path,
+) -> None:
     async with api() as it:
         await it.klamm.begin_capture(str(tmp_path))
         await it.klamm.exchanges()  # they are kept from now on
@@ -143,7 +145,9 @@ async def test_the_throttle_time_that_a_request_waits_for_is_in_its_latency_in_c
         told = (await it.klamm.exchanges()).exchanges[-1]
         *_, request, answer = await ended(it, tmp_path)
         assert told.latency_ms is not None
-        assert (answer.time_ns - request.time_ns) / 1e6 - told.latency_ms >= 49  # uvloop's timers count whole ms
+        assert (
+            answer.time_ns - request.time_ns
+        ) / 1e6 - told.latency_ms >= 49  # uvloop's timers count whole ms
 
 
 @on_uvloop
