@@ -1,9 +1,9 @@
 """Decides what each frame needs, before it is touched, from subscriptions that are data.
 
 PASS   the bytes go on as they come; at most the header is looked at.
-WATCH  so too, while `request` and `response` of the plan pick the fields that metering and log want.
-HOLD   the frame may be changed: `hold` is set; `tail` names the field at a frame's end that may have to be
-       rewritten.
+WATCH  so too, while `request` and `response` of the plan pick the fields that metering and log want; but a
+       response with a `tail`, a last field that may have addresses, waits until it is whole (up to 256 KiB).
+HOLD   the frame may be changed: `hold` is set.
 """
 
 from __future__ import annotations

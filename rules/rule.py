@@ -36,7 +36,9 @@ class Action(Protocol):
 
     `act` is asked on the side that the rule matches on. It may raise: the frame then goes on as it was.
     `name` is its key in the file; `sides` where it may be used: "request", "response", "connect". One with
-    `observes` true leaves the frame alone, and sees it also when a rule before it has ended it.
+    `observes` true leaves the frame alone, and sees it also when a rule before it has ended it. It may have
+    `apis`, names of the APIs that it is for, and `fits(api, version, side)`, which gives the reason why it
+    cannot act on such a frame, or None.
     """
 
     name: ClassVar[str]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from klamm.proxy.session.observing.counters import Histogram, Stats
+from klamm.proxy.session.observing.counters import Histogram, RequestCounters, Stats, TopicCounters
 
 NOW = ("connections", "principals")  # Counters of Stats that go down when a process ends
 EVER = (
@@ -20,6 +21,7 @@ EVER = (
     "reauthentications",
 )
 SUMS = ("requests", "responses", "one_way", "request_bytes", "response_bytes", "own_answers")
+SUMS_OF_TOPIC = ("requests",)
 Apart = tuple[list[int], int]  # of a histogram: its buckets, and its sum (ns)
 
 
@@ -38,10 +40,10 @@ class OfRequests(NamedTuple):
 
 
 class OfTopic(NamedTuple):
-    """`labels`: cluster, topic, API."""
+    """`labels`: cluster, topic, API. `sums`: the values of SUMS_OF_TOPIC."""
 
     labels: tuple[str, str, str]
-    requests: int
+    sums: list[int]
     latency: Apart
     errors: Errors
 
@@ -71,7 +73,10 @@ def taken(stats: Stats) -> Taken:
         ],
         [
             OfTopic(
-                (each.cluster, each.topic, each.api), each.requests, _apart(each.latency), dict(each.errors)
+                (each.cluster, each.topic, each.api),
+                [getattr(each, name) for name in SUMS_OF_TOPIC],
+                _apart(each.latency),
+                dict(each.errors),
             )
             for each in stats.topics.values()
         ],
@@ -86,17 +91,21 @@ def add(to: Stats, other: Taken, ended: bool = False) -> None:
         getattr(to, name).update(other.counters[name])
     for labels, sums, latency, own, errors, own_errors in other.requests:
         each = to.of_requests(*labels)
-        for name, value in zip(SUMS, sums, strict=True):
-            setattr(each, name, getattr(each, name) + value)
+        _add_up(each, SUMS, sums)
         _add(each.latency, latency)
         _add(each.own, own)
         each.errors.update(errors)
         each.own_errors.update(own_errors)
-    for topic, requests, latency, errors in other.topics:
+    for topic, sums, latency, errors in other.topics:
         found = to.of_topic(*topic)
-        found.requests += requests
+        _add_up(found, SUMS_OF_TOPIC, sums)
         _add(found.latency, latency)
         found.errors.update(errors)
+
+
+def _add_up(to: RequestCounters | TopicCounters, names: Sequence[str], values: Sequence[int]) -> None:
+    for name, value in zip(names, values, strict=True):
+        setattr(to, name, getattr(to, name) + value)
 
 
 def _apart(histogram: Histogram) -> Apart:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from struct import Struct
 
 from klamm.decoders.framing import tls_or_size
-from klamm.decoders.headers import answered_with_0
 from klamm.proxy.session.connection import Connection
 from klamm.proxy.session.effects import Effect, Piece, ReadClient, Turn, part, sends, span
 from klamm.proxy.session.large_responses import LargeResponses
@@ -18,6 +17,7 @@ from klamm.proxy.session.response_bodies import Met, ResponseBodies
 from klamm.proxy.session.rule_orders import RuleOrders
 from klamm.proxy.session.steps import MORE, PASSED, REPLACED, Step
 from klamm.proxy.session.turns import KNOWN, READ, STEPS, Turns
+from klamm.proxy.session.unmatched import asked_later, close_unasked
 from klamm.rules.frame import Frame
 
 HEAD = Struct(">ii").unpack_from  # size, correlation id
@@ -196,7 +196,7 @@ class Responses:
                 run is None
                 or run.memory is None
                 or not 4 <= length <= self.limit
-                or (correlation != run.ids[connection.turn] and not self._expected(run, correlation))
+                or (correlation != run.ids[connection.turn] and not asked_later(connection, run, correlation))
             ):
                 step = self._odd(data, pos, length, correlation)
                 if step == MORE:
@@ -305,51 +305,22 @@ class Responses:
         effects = self.receive(b"", now)
         return [] if isinstance(effects, bytes) else effects
 
-    def _expected(self, oldest: PendingRequests, correlation: int) -> bool:
-        """Has this answer a request, though it is not numbered as the oldest? It becomes the oldest."""
-        connection, memory = self.connection, oldest.memory
-        if memory is None or (connection.tokens is not None and connection.tokens.awaited > 0):
-            return False
-        wanted = connection.pending.wanting(correlation, connection.turn)
-        if wanted == 0:
-            return correlation == 0 and answered_with_0(memory.plan.key, memory.plan.version)
-        if wanted > 1:
-            return False
-        run = connection.pending.bring_forward(correlation, connection.turn)
-        connection.turn = 0
-        name = run.memory.plan.name if run.memory is not None else ""
-        message = f"an answer to {name} came before that to {memory.plan.name}, which was asked before"
-        connection.problem("out_of_order", name, message)
-        return True
-
     def _odd(self, data: bytes, pos: int, length: int, correlation: int) -> Step:
         """Take a frame that answers no request: a SASL token, or the answer to a Produce request with acks=0.
         MORE: also if it is neither, which ends the connection.
         """
         connection = self.connection
-        tokens = connection.tokens
+        tokens, acks_0 = connection.tokens, connection.acks_0
         if tokens is not None and tokens.awaited > 0 and 0 <= length <= self.limit:
             tokens.from_broker()
             return PASSED
-        wanted = connection.pending.wanting(correlation, connection.turn)
-        if (wrong := tls_or_size(length, "broker", self.limit)) is not None:
+        wrong = tls_or_size(length, "broker", self.limit)
+        if wrong is not None:
             connection.close("response", wrong[0], "", wrong[1])
-        elif connection.acks_0 is not None and not wanted:
-            return self._answer_to_acks_0(data, pos, length, connection.acks_0)
-        elif (oldest := connection.pending.oldest) is None:
-            connection.close(
-                "response",
-                "unexpected_response",
-                "",
-                f"a response with correlation id {correlation} that nobody asked for",
-            )
+        elif acks_0 is not None and not connection.pending.wanting(correlation, connection.turn):
+            return self._answer_to_acks_0(data, pos, length, acks_0)
         else:
-            name, expected = oldest.memory.plan.name if oldest.memory else "", oldest.ids[connection.turn]
-            whose = "which several requests have" if wanted > 1 else "which no request has"
-            message = (
-                f"a response with correlation id {correlation}, {whose}; the oldest is {name} with {expected}"
-            )
-            connection.close("response", "correlation_mismatch", name, message)
+            close_unasked(connection, correlation)
         return MORE
 
     def _answer_to_acks_0(self, data: bytes, pos: int, length: int, memory: ApiMemory) -> Step:

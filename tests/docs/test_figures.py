@@ -41,17 +41,22 @@ from klamm.proxy.traces.sending import MOST_BYTES as WAITING_BYTES
 from klamm.proxy.traces.spans import LONGEST
 from klamm.replay.playing import Pace
 from tests.brokers.jars import ROOT
+from tests.brokers.kraft import VERSION
+from tests.decoders.hostile import LAYOUTS
 
 WORDS = {1.0: "a second", 2.0: "two seconds", 60.0: "a minute"}
 EACH = {1.0: "each second"}
+NEWEST = ".".join(VERSION.split(".")[:2])
 AT_START_KEYS = [f"`{key}`" for key in AT_START]
 FIGURES = [
     (
         "README.md",
         f"prints a line every {WORDS[LINE_EVERY_S]}, and ends by itself after {WITHOUT_TERMINAL_S:g} s",
     ),
+    ("README.md", f"[{len(DETECTORS)} detectors](docs/detectors.md)"),
     ("README.md", f"{len(DETECTORS)} detectors, from tiny batches"),
-    ("README.md", f"of Kafka 0.8 to 4.4: {len(list(API))} APIs"),
+    ("README.md", f"of Kafka 0.8 to {NEWEST}: {len(list(API))} APIs"),
+    ("README.md", f"{len(LAYOUTS)} of {len(LAYOUTS)} layouts"),
     ("README.md", f"follows each cluster within {ceil(PROBE_S + ANSWER_S)} s"),
     ("README.md", f"of Kafka 0.9 and older within {REFRESH_S:g} s"),
     ("README.md", f"of more than {MOST_HELD} brokers and of hosts that hang every {REFRESH_S:g} s"),

@@ -38,7 +38,7 @@ def matrix(found: Findings) -> Matrix:
 
 
 def test_every_detector_has_a_client_that_sets_it_off() -> None:
-    assert sorted(NAMES) == ground.names()
+    assert sorted(NAMES) == ground.names(), "each detector has a client in tests/pipeline/misbehaviour"
 
 
 def test_the_page_of_detectors_is_what_they_say_now() -> None:
@@ -60,7 +60,8 @@ def test_the_page_of_whom_they_name_has_them_all() -> None:
     if os.environ.get("KLAMM_WRITE_DOCS"):
         pytest.skip("the page is written at the end of this run")
     text = DOCUMENT.read_text()
-    assert [name for name in NAMES if f"| {name} | named |" not in text] == []
+    missing = [name for name in NAMES if f"| {name} | named |" not in text]
+    assert missing == [], 'write the page anew: CONTRIBUTING.md, "Add a detector", has the command'
 
 
 @pytest.mark.brokers
