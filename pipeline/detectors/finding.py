@@ -1,14 +1,15 @@
 """Detectors run over the tables of a capture: what they found, the gravest first.
 
-Few detectors make one job of Spark together, and few jobs run at a time: planning thirty queries of one each
-takes longer than to run them over a small capture.
+A few detectors make one job of Spark together: planning thirty queries of one each takes longer than to run
+them over a small capture.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor, Future, ThreadPoolExecutor, as_completed
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import reduce
 from typing import TYPE_CHECKING, Any, NamedTuple, get_args
@@ -24,11 +25,11 @@ if TYPE_CHECKING:
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)  # the gravest first
 CAP = 50  # findings of one detector that come here; the rest is counted
 TOGETHER = 4  # detectors in one job
-AT_ONCE = 3  # jobs
+AT_ONCE = 3  # jobs of Spark
 LONGEST = 300  # characters of why a detector failed
 
 Thresholds = Mapping[str, Mapping[str, float]]  # by detector and name, where they are not the detector's own
-Progress = Callable[[int, int], None]  # detectors that are done, and of how many
+Begun = dict[Future["Findings"], Sequence[Detector]]
 
 
 class Evidence(NamedTuple):
@@ -80,25 +81,36 @@ def rank(one: Finding) -> tuple[Any, ...]:
     return severity, one.detector, -one.count, one.cluster, one.client_id or "", one.subject or ""
 
 
-def findings(
-    tables: Tables,
-    detectors: Sequence[Detector],
-    thresholds: Thresholds | None = None,
-    on_progress: Progress = lambda done, of: None,
-) -> Findings:
+def findings(tables: Tables, detectors: Sequence[Detector], thresholds: Thresholds | None = None) -> Findings:
     """The findings of these detectors. A detector that fails is among the failed, and the others go on."""
-    all_found, done = Findings(), 0
-    batches = [detectors[at : at + TOGETHER] for at in range(0, len(detectors), TOGETHER)]
+    with jobs_at_once() as pool:
+        return ended(begun(pool, tables, detectors, thresholds))
+
+
+@contextmanager
+def jobs_at_once() -> Iterator[Executor]:
+    """Threads for jobs of Spark. After an exception, jobs that have not begun are left out."""
     pool = ThreadPoolExecutor(AT_ONCE)
     try:
-        jobs = {pool.submit(_found, tables, batch, thresholds or {}): batch for batch in batches}
-        on_progress(done, len(detectors))
-        for job in as_completed(jobs):
-            all_found.add(job.result())
-            done += len(jobs[job])
-            on_progress(done, len(detectors))
+        yield pool
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+def begun(
+    pool: Executor, tables: Tables, detectors: Sequence[Detector], thresholds: Thresholds | None = None
+) -> Begun:
+    """Jobs that look for problems, with the detectors of each."""
+    batches = [detectors[at : at + TOGETHER] for at in range(0, len(detectors), TOGETHER)]
+    return {pool.submit(_found, tables, batch, thresholds or {}): batch for batch in batches}
+
+
+def ended(jobs: Begun, on_done: Callable[[int], None] = lambda detectors: None) -> Findings:
+    """What all of them have found. `on_done` gets the number of detectors of each job that has ended."""
+    all_found = Findings()
+    for job in as_completed(jobs):
+        all_found.add(job.result())
+        on_done(len(jobs[job]))
     return all_found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import Executor, as_completed
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -28,7 +28,6 @@ BOOTSTRAP = "bootstrap"  # klamm's port for any broker
 SHARES = (0.5, 0.9, 0.99, 0.999)
 NO_FAILURE = ("MEMBER_ID_REQUIRED",)  # errors that are part of a normal exchange: the first join (KIP-394)
 ACCURACY = 1000  # of percentiles: their rank is right to 0.1 %
-AT_ONCE = 3  # jobs of Spark
 LEAN = (
     *(
         "capture",
@@ -170,26 +169,29 @@ def lean(tables: Tables) -> DataFrame:
     return tables.exchanges.select(*LEAN, failures.alias("errors"))
 
 
-def gather(tables: Tables, exchanges: DataFrame, plots: bool, on_progress: Callable[[], None]) -> Traffic:
-    """Takes `exchanges` from `lean`. Without `plots` it gathers only the data of a summary."""
+def gather(
+    pool: Executor, tables: Tables, exchanges: DataFrame, plots: bool, on_done: Callable[[], None]
+) -> Traffic:
+    """Takes `exchanges` from `lean`. Without `plots` it gathers only the data of a summary. `on_done` is
+    called after each of `steps`.
+    """
     found = Traffic()
     _missing(tables.some_frames("time", "kind", "text", "lost"), found)
-    on_progress()
+    on_done()
     _overview(exchanges, found)
-    on_progress()
+    on_done()
     if plots and found.exchanges:
-        with ThreadPoolExecutor(AT_ONCE) as pool:
-            jobs = [pool.submit(job, exchanges, found) for job in PLOTTED]
-            jobs.append(pool.submit(gather_groups, tables, found.step_us, found.groups))
-            jobs.append(pool.submit(gather_odd_bodies, tables, found.odd_bodies))
-            for done in as_completed(jobs):
-                done.result()
-                on_progress()
+        jobs = [pool.submit(job, exchanges, found) for job in PLOTTED]
+        jobs.append(pool.submit(gather_groups, tables, found.step_us, found.groups))
+        jobs.append(pool.submit(gather_odd_bodies, tables, found.odd_bodies))
+        for done in as_completed(jobs):
+            done.result()
+            on_done()
     return found
 
 
-def jobs(plots: bool) -> int:
-    """The number of steps of progress that `gather` reports."""
+def steps(plots: bool) -> int:
+    """The number of steps of `gather`, at most."""
     return 2 + (len(PLOTTED) + 2) * plots
 
 

@@ -8,7 +8,7 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from klamm.pipeline.detectors.detector import Detector
-from klamm.pipeline.detectors.finding import Thresholds, findings
+from klamm.pipeline.detectors.finding import Thresholds, begun, ended, jobs_at_once
 from klamm.pipeline.report import gathering
 from klamm.pipeline.report.report import Report
 from klamm.rules.expressions import Expression
@@ -30,22 +30,30 @@ def reported(
 ) -> Report:
     """`plots`: with the data that they need. Raises ExpressionError where `where` cannot be evaluated on
     tables.
+
+    Detectors look for problems while the traffic is summed up: a good half of both is Spark's planning, which
+    takes one core for each query.
     """
     from klamm.pipeline.tables.narrowing import chosen, tables_of
     from klamm.pipeline.tables.quick import is_small, quickly
 
-    small, steps, done = is_small(paths), gathering.jobs(plots), count(1)
-    on_step("reading", 0, steps)
+    small, of, done = is_small(paths), gathering.steps(plots) + len(detectors), count(1)
+
+    def tell(times: int = 1) -> None:
+        for _ in range(times):
+            on_step("looking", next(done), of)
+
+    on_step("reading", 0, of)
     with quickly(spark) if small else nullcontext():
         try:
             tables = tables_of(spark, paths, small) if where is None else chosen(spark, paths, small, where)
-            exchanges = gathering.lean(tables)
-            if not small:
-                exchanges.persist()
-            traffic = gathering.gather(
-                tables, exchanges, plots, lambda: on_step("reading", next(done), steps)
-            )
-            found = findings(tables, detectors, thresholds, lambda done, of: on_step("looking", done, of))
+            with jobs_at_once() as pool:
+                looking = begun(pool, tables, detectors, thresholds)
+                exchanges = gathering.lean(tables)
+                if not small:
+                    exchanges.persist()
+                traffic = gathering.gather(pool, tables, exchanges, plots, tell)
+                found = ended(looking, tell)
             seen = gathering.evidence_exchanges(exchanges, found)
         finally:
             spark.catalog.clearCache()

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
+from threading import RLock
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from klamm.pipeline.schemas import FRAMES
 from klamm.pipeline.tables import cluster, exchanges, groups, partitions, transactions
@@ -12,6 +13,22 @@ from klamm.pipeline.tables.reading import Source
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+
+Made = TypeVar("Made")
+
+
+class once(cached_property[Made]):
+    """A cached_property that is made once, also where several threads ask for it."""
+
+    def __init__(self, make: Callable[[Any], Made]) -> None:
+        super().__init__(make)
+        self._making = RLock()
+
+    def __get__(self, instance: Any, owner: type[Any] | None = None) -> Made:  # type: ignore[override]
+        with self._making:
+            made: Made = super().__get__(instance, owner)
+            return made
 
 
 class Tables:
@@ -42,18 +59,18 @@ class Tables:
         """These columns of `frames`."""
         return self._source.frames(*columns)
 
-    @cached_property
+    @once
     def topic_names(self) -> DataFrame:
         """One row with one column, `names`: a map from topic ids, as Kafka prints them, to names."""
         return self._kept(cluster.topic_names(self._source))
 
-    @cached_property
+    @once
     def names(self) -> Mapping[str, str]:
         """The same map in Python: this runs a job of Spark."""
         (row,) = self.topic_names.collect()
         return row["names"] or {}
 
-    @cached_property
+    @once
     def exchanges(self) -> DataFrame:
         wanted = exchanges.ALL if self._bodies else tuple(set(exchanges.ALL) - set(exchanges.BODIES))
         return self._kept(exchanges.exchanges(self._source, lambda: self.names, wanted))
@@ -66,39 +83,39 @@ class Tables:
         """Exchanges of these APIs, with their bodies."""
         return exchanges.exchanges(self._source, lambda: self.names, apis=apis)
 
-    @cached_property
+    @once
     def produce(self) -> DataFrame:
         return self._kept(partitions.produce(self._source, self.topic_names))
 
-    @cached_property
+    @once
     def fetch(self) -> DataFrame:
         return self._kept(partitions.fetch(self._source, self.topic_names))
 
-    @cached_property
+    @once
     def batches(self) -> DataFrame:
         return self._kept(partitions.batches(self._source, self.topic_names))
 
-    @cached_property
+    @once
     def groups(self) -> DataFrame:
         return self._kept(groups.groups(self._source, self.topic_names))
 
-    @cached_property
+    @once
     def commits(self) -> DataFrame:
         return self._kept(groups.commits(self._source, self.topic_names))
 
-    @cached_property
+    @once
     def offsets(self) -> DataFrame:
         return self._kept(groups.offsets(self._source, self.topic_names))
 
-    @cached_property
+    @once
     def transactions(self) -> DataFrame:
         return self._kept(transactions.transactions(self._source))
 
-    @cached_property
+    @once
     def metadata(self) -> DataFrame:
         return self._kept(cluster.metadata(self._source))
 
-    @cached_property
+    @once
     def connections(self) -> DataFrame:
         return self._kept(cluster.connections(self._source))
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+from pyspark.sql import DataFrame
+
 from klamm.pipeline.detectors.detector import Detector
-from klamm.pipeline.detectors.finding import Evidence, Finding, Findings
+from klamm.pipeline.detectors.finding import Evidence, Finding, Findings, jobs_at_once
 from klamm.pipeline.report.gathering import (
     Client,
     Errors,
@@ -16,10 +18,12 @@ from klamm.pipeline.report.gathering import (
     S,
     Size,
     Traffic,
+    gather,
     place,
 )
 from klamm.pipeline.report.gathering_groups import ConsumerGroup, Member
 from klamm.pipeline.report.report import Report
+from klamm.pipeline.tables import Tables
 
 START_US = 1_795_276_800 * S  # 2026-11-21 16:00:00 UTC
 SCRIPT = "<script>document.title = 'broken in'</script>"
@@ -30,6 +34,11 @@ NAMES = ("billing", SCRIPT, LINK, TURNED, None)
 SEEN = EvidenceExchange(
     "Produce", 9, SCRIPT, "2", START_US + 5_004_321, 512, 88, 4.321, (IMAGE,), ("NOT_LEADER_OR_FOLLOWER",)
 )
+
+
+def summed_up(tables: Tables, exchanges: DataFrame, plots: bool = True) -> Traffic:
+    with jobs_at_once() as pool:
+        return gather(pool, tables, exchanges, plots, lambda: None)
 
 
 def detector(name: str, **values: Any) -> Detector:

@@ -9,12 +9,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 from klamm.decoders import encode
-from klamm.pipeline.report.gathering import gather, lean
+from klamm.pipeline.report.gathering import lean
 from klamm.pipeline.report.gathering_bodies import MOST, OddBodies
 from klamm.pipeline.report.page import page
 from klamm.pipeline.tables import Tables
 from tests.captures.rows import Talk, connection, in_time, written
-from tests.pipeline.report.reports import SCRIPT, report
+from tests.pipeline.report.reports import SCRIPT, report, summed_up
 
 BEAT = {"group_id": "billing", "generation_id": 1, "member_id": "m"}
 OF_VERSION_1 = bytes.fromhex("00000000 001b")
@@ -36,7 +36,7 @@ def test_the_page_counts_them_by_layout_client_and_broker_with_the_reason(
     app.exchange("Heartbeat", 0, BEAT, OF_VERSION_1)
     app.rows[-1] = app.rows[-1]._replace(frame=None)
     tables = Tables(spark, str(written(tmp_path / "a.arrow", in_time(app, other))), persist=True)
-    traffic = gather(tables, lean(tables), True, lambda: None)
+    traffic = summed_up(tables, lean(tables))
     assert traffic.odd_bodies == [
         OddBodies("Heartbeat", 0, "response", "main", "1", "app", 2, REASON),
         OddBodies("Heartbeat", 0, "response", "main", "2", SCRIPT, 1, REASON),

@@ -19,6 +19,7 @@ from klamm.cli.analyze import follow
 from klamm.cli.analyze.summary import print_summary
 from klamm.decoders.payloads import encode_payload
 from klamm.pipeline.detectors.finding import Evidence, Findings
+from klamm.pipeline.detectors.registry import DETECTORS
 from klamm.pipeline.report import wording
 from klamm.pipeline.report.gathering import (
     BUCKETS,
@@ -28,20 +29,21 @@ from klamm.pipeline.report.gathering import (
     S,
     Traffic,
     evidence_exchanges,
-    gather,
     lean,
     step_us,
+    steps,
 )
 from klamm.pipeline.report.page import page
 from klamm.pipeline.report.plots.by_name import latency_by_broker
 from klamm.pipeline.report.plots.plotting import css
 from klamm.pipeline.report.report import Report, as_object
+from klamm.pipeline.report.reporting import reported
 from klamm.pipeline.tables.narrowing import chosen, tables_of
 from klamm.pipeline.tables.quick import quickly
 from klamm.rules.expressions import parse
 from tests.brokers.jars import ROOT
 from tests.captures.rows import START_NS, TOPIC_ID, Talk, connection, in_time, lost, written
-from tests.pipeline.report.reports import START_US, detector, finding, report
+from tests.pipeline.report.reports import START_US, detector, finding, report, summed_up
 
 
 @pytest.fixture(autouse=True)
@@ -237,9 +239,19 @@ def gathered(spark: SparkSession, capture: Path) -> tuple[Traffic, dict[tuple[st
     with quickly(spark):
         tables = tables_of(spark, [str(capture)], small=True)
         exchanges = lean(tables)
-        found = gather(tables, exchanges, True, lambda: None)
+        found = summed_up(tables, exchanges)
         seen = evidence_exchanges(exchanges, Findings([finding(evidence=places)]))
     return found, dict(seen)
+
+
+def test_each_step_is_told_until_all_are_done(
+    spark: SparkSession, capture: Path, gathered: tuple[Traffic, object]
+) -> None:
+    told: list[tuple[str, int, int]] = []
+    made = reported(spark, [str(capture)], DETECTORS[:6], on_step=lambda *step: told.append(step))
+    of = steps(plots=True) + 6
+    assert told == [("reading", 0, of), *(("looking", done, of) for done in range(1, of + 1))]
+    assert (made.traffic.exchanges, made.findings.failed) == (gathered[0].exchanges, {})
 
 
 def test_what_was_read_is_counted(gathered: tuple[Traffic, object]) -> None:
@@ -292,7 +304,7 @@ def test_an_expression_leaves_its_exchanges_and_the_names_that_others_told(
     with quickly(spark):
         tables = chosen(spark, [str(capture)], True, parse('client_id == "app" and api == Fetch'))
         exchanges = lean(tables)
-        found = gather(tables, exchanges, False, lambda: None)
+        found = summed_up(tables, exchanges, plots=False)
         topics = [row.topics for row in exchanges.select("topics").collect()]
     assert (found.exchanges, found.connections, found.clients, found.lost) == (1, 1, 1, 3)
     assert topics == [["orders"]]
@@ -343,7 +355,7 @@ def groups(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Tra
     written(folder / "20231114T221320Z-a-000001.arrow", in_time(classic, member))
     with quickly(spark):
         tables = tables_of(spark, [str(folder)], small=True)
-        return gather(tables, lean(tables), True, lambda: None)
+        return summed_up(tables, lean(tables))
 
 
 def test_groups_have_their_members_assignments_rebalances_and_lag(groups: Traffic) -> None:
