@@ -7,7 +7,7 @@ from typing import Any
 
 from klamm.decoders import compile, interpret, spans
 from klamm.decoders.apis import API
-from klamm.decoders.failures import DecodeError, UnknownApi
+from klamm.decoders.failures import DecodeError, UnknownApi, left_over
 from klamm.decoders.interpret import Layout
 from klamm.decoders.schema import Side, defaults
 
@@ -41,7 +41,7 @@ def decode(body: bytes, key: int | str, version: int, side: Side) -> dict[str, A
     values, pos = decode_prefix(body, key, version, side)
     if pos != len(body):
         of = layout(key, version, side)
-        reason = f"{len(body) - pos} bytes left over"
+        reason = left_over(len(body) - pos)
         raise DecodeError(reason, api=of.api, version=version, side=side, path="", offset=pos)
     return values
 

@@ -5,6 +5,11 @@ from __future__ import annotations
 from klamm.decoders.schema import Side
 
 
+def left_over(count: int) -> str:
+    """The reason of a message that goes on behind the end of its layout."""
+    return f"{count} byte{'s' * (count != 1)} left over"
+
+
 class DecodeError(ValueError):
     """Bytes that are not the layout they claim to be. `offset` counts from the start of the body."""
 

@@ -9,7 +9,7 @@ from struct import Struct
 from klamm.cli.decode.guess import fits
 from klamm.cli.decode.nameless import note_of
 from klamm.decoders import API, layout, spans
-from klamm.decoders.failures import DecodeError
+from klamm.decoders.failures import DecodeError, left_over
 from klamm.decoders.headers import API_VERSIONS, request_header_version, response_header_version
 from klamm.decoders.interpret import Layout
 from klamm.decoders.schema import Api, Field, Side, int16, int32, string
@@ -198,7 +198,7 @@ def _message(piece: Piece, api: Api, version: int, side: Side) -> Message:
         of = layout(api.key, version, side)
         body, failure = spans.read(of, piece.data, pos, piece.end)
         if failure is None and body.end < piece.end:
-            reason = f"{piece.end - body.end} bytes left over"
+            reason = left_over(piece.end - body.end)
             left = Span("left over", None, body.end, piece.end, piece.data[body.end : piece.end])
             body.parts.append(left)
             failure = DecodeError(

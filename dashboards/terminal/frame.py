@@ -48,7 +48,7 @@ def frame(
 ) -> RenderableType:
     """The changes from `previous` to `current`, answers of /v1/counters; without `previous`, since the start.
     `rates` are past requests a second, oldest first, for the bars; `notice` takes the place of the last line.
-    `page` is the address of the inspector, which wide terminals show.
+    `page` is the address of the inspector.
     """
     return _Frame(window(previous, current), current, rates, notice, page)
 
@@ -69,8 +69,7 @@ class _Frame:
             for draws, first in (WIDE_BANDS if wide else NARROW_BANDS)
         ]
         bars = "" if options.ascii_only else figures.bars(self.rates)
-        hint = f"{self.page}  Ctrl-C ends" if wide else "Ctrl-C ends"
-        head = list(head_of(self.window, self.current, width, bars, hint.strip()))
+        head = list(head_of(self.window, self.current, width, bars, self.page, "Ctrl-C ends"))
         airy = height >= ROOMY
         note = self.notice or (WIDE_FOOTNOTE if wide else FOOTNOTE)
         foot = Text(note, ALARM if self.notice else FAINT, no_wrap=True, overflow="ellipsis")

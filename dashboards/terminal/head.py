@@ -13,11 +13,19 @@ from klamm.dashboards.terminal.sections import ALARM, FAINT, HEADING
 from klamm.dashboards.terminal.window import Counters, Window
 
 
-def head(window: Window, current: Counters, width: int, bars: str, hint: str) -> Iterator[Table]:
-    """Three lines; `bars` are past rates, `hint` stands beside the time since the start."""
+def head(
+    window: Window, current: Counters, width: int, bars: str, page: str = "", hint: str = ""
+) -> Iterator[Table]:
+    """Three lines; `bars` are past rates. Beside the title stand the time since the start, `page` (the address
+    of the inspector), and `hint`; where not all of these fit, `page` goes before the others.
+    """
     total, seconds = window.total, window.seconds
-    uptime = f"up {figures.clock(current['now'] - current['started_at'])}  {hint}"
-    yield _ends(_title(current), Text(uptime.rstrip(), FAINT, justify="right"))
+    uptime = f"up {figures.clock(current['now'] - current['started_at'])}"
+    title = _title(current)
+    beside = [(uptime, page, hint), *([(page, hint), (page,)] if page else [])]
+    texts = ["  ".join(filter(None, words)) for words in beside]
+    fitting = next((text for text in texts if title.cell_len + len(text) < width), texts[-1])
+    yield _ends(title, Text(fitting, FAINT, justify="right"))
 
     flow = Text()
     for value, unit in (

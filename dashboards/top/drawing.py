@@ -27,14 +27,14 @@ FOOT = 1
 LONGEST = 40  # characters of a name that count for the width of columns
 NOTHING = Shown((), 1, (), Order(""))
 
-KEYS_OF_TABLES = "enter open  / filter  <> sort  r reverse  space freeze  ? help  q quit"
-KEYS_OF_PAGES = "esc back  up down scroll  x exchanges  space freeze  ? help  q quit"
+KEYS_OF_TABLES = "enter open  ? help  q quit  / filter  <> sort  r reverse  space freeze"
+KEYS_OF_PAGES = "esc back  ? help  q quit  up down scroll  x exchanges  space freeze"
 
 
 def whole(state: State, data: Data, console: Console) -> RenderableType:
     """The head and all rows of the table, as wide as the console is."""
     width = max(console.width, NARROWEST)
-    top = head(data.window, data.current, width, "", "")
+    top = head(data.window, data.current, width, "")
     count = len(rows(state, data))
     lines, _ = _list(state, data, width, max(count, 1) + 1, plain=True)
     return Group(*top, Text(), *lines)
@@ -58,7 +58,7 @@ def screen(state: State, data: Data | None, console: Console, notice: str = "") 
     room = height - HEAD - FOOT
     bars = "" if console.options.ascii_only else figures.bars(data.rates)
     top: list[RenderableType] = [
-        *head(data.window, data.current, width, bars, ""),
+        *head(data.window, data.current, width, bars),
         _tabs(state, data, width),
     ]
     if state.lists:
@@ -100,14 +100,14 @@ def _list(
     """`plain`: no row is chosen."""
     table, order = TABLES[state.table], order_of(state)
     items = rows(state, data)
-    headings = [field.column.heading for field in table.fields]
+    longest = max((cell_len(str(item.values["name"])[:LONGEST]) for item in items), default=0)
+    columns = [field.column for field in table.fields]
+    fields = [table.fields[place] for place in fitted(columns, longest, width, table.name)]
+    headings = [field.column.heading for field in fields]
     shown = Shown([item.key for item in items], max(room - 1, 1), headings, order)
     at = chosen(state, shown)
     if at is not None:
         shown = replace(shown, where=of_row(state.table, items[at].key, data.many))
-    longest = max((cell_len(str(item.values["name"])[:LONGEST]) for item in items), default=0)
-    columns = [field.column for field in table.fields]
-    fields = [table.fields[place] for place in fitted(columns, longest, width, table.name)]
     flexible = width - sum(1 + (field.column.width or 0) for field in fields[1:])
     first = max(0, min((at or 0) - room // 2, len(items) - (room - 1)))
     lines: list[RenderableType] = [_headings(fields, order, flexible)]

@@ -31,7 +31,7 @@ from klamm.proxy.admin.listening.json_bodies import JSON, answer, encoded, read_
 from klamm.proxy.config import Address
 from klamm.proxy.control.rule_book import Refused
 from klamm.rules.expressions import ExpressionError, parse
-from klamm.rules.expressions.names import EXCHANGE
+from klamm.rules.expressions.names import EXCHANGE, MARKED
 
 LINES = "application/jsonl"
 STREAMS = ("/v1/capture/archive",)  # of the admin API, which have routes of their own here
@@ -98,7 +98,8 @@ class _Pages:
     async def words(self, _: web.Request) -> web.Response:
         """Names for the completion of filters, and the kinds of exchanges that can be hidden."""
         apis, errors = (sorted(one.name for one in table) for table in (API, ERRORS))
-        return answer({"names": sorted(EXCHANGE), "apis": apis, "errors": errors, "noise": list(NOISE)})
+        names = sorted({*EXCHANGE, *MARKED})
+        return answer({"names": names, "apis": apis, "errors": errors, "noise": list(NOISE)})
 
     async def fields(self, request: web.Request) -> web.Response:
         """Fields of bodies that can be columns: those of `apis`, names with commas between them, or all. The

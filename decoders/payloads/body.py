@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any, NamedTuple, cast
 
 from klamm.decoders import compile, interpret, spans
-from klamm.decoders.failures import DecodeError, EncodeError, UnknownApi
+from klamm.decoders.failures import DecodeError, EncodeError, UnknownApi, left_over
 from klamm.decoders.interpret import STRUCTS, Layout
 from klamm.decoders.payloads.control_records import CONTROL_RECORD_TYPE, CONTROL_TYPES
 from klamm.decoders.payloads.declaration import Payload, Record
@@ -192,7 +192,7 @@ def _newest_that_fits(payload: Payload, data: bytes) -> Decoded:
 def _decoded(payload: Payload, data: bytes, version: int, *, whole: bool) -> Decoded:
     values, pos = _read(payload.name, version, data)
     if whole and pos != len(data):
-        raise _refused(payload.name, version, "", f"{len(data) - pos} bytes left over", pos)
+        raise _refused(payload.name, version, "", left_over(len(data) - pos), pos)
     return Decoded(payload.name, version, values)
 
 

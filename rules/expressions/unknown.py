@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import cache
+from ipaddress import ip_address
 from typing import NamedTuple
 
 from klamm.decoders import API, ERRORS
@@ -138,6 +139,8 @@ def _check_pair(pair: Pair, bound: Bound) -> None:
         for name, other in ((pair.right, pair.left), (pair.left, pair.right)):
             if other == Name("api"):
                 _check_apis(name)
+            if other == Name("client"):
+                _check_addresses(name)
 
 
 def _check_apis(node: Node) -> None:
@@ -145,6 +148,22 @@ def _check_apis(node: Node) -> None:
     for each in node.items if isinstance(node, Listed) else (node,):
         if isinstance(each, Constant) and isinstance(each.value, str) and each.value not in _apis():
             raise _unknown_api(each.value, each.column)
+
+
+def _check_addresses(node: Node) -> None:
+    """Raises ExpressionError for text, alone or in a list, that is no IP address: clients have no other."""
+    for each in node.items if isinstance(node, Listed) else (node,):
+        if isinstance(each, Constant) and isinstance(each.value, str) and not _is_address(each.value):
+            advice = f'for the client id write client_id == "{each.value}"'
+            raise ExpressionError(f'client is an address, such as "10.0.0.7": {advice}', each.column)
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ip_address(text.removeprefix("[").removesuffix("]"))
+    except ValueError:
+        return False
+    return True
 
 
 def in_list(first: Node, operator: str, item: Node) -> ExpressionError:

@@ -10,6 +10,7 @@ from klamm.dashboards.terminal.frame import frame
 from klamm.dashboards.terminal.window import Counters
 from tests.dashboards.fake_state import FakeState, answer, of_many_clients, two_answers
 
+PAGE = "http://127.0.0.1:19090/"
 SMALL = """\
 klamm 0.1.0   ● demo  2/3 brokers  127.0.0.1:19092          up 0:30  Ctrl-C ends
 510 req/s  594 kB in/s  965 kB out/s  12 conn  7 in flight  5.0 err/s       ▂▄▆█
@@ -44,15 +45,29 @@ def lines(
     current: Counters,
     rates: Sequence[float] = (),
     notice: str = "",
+    page: str = "",
 ) -> list[str]:
     console = Console(file=StringIO(), width=width, height=height, color_system=None)
-    console.print(frame(previous, current, rates, notice))
+    console.print(frame(previous, current, rates, notice, page))
     assert isinstance(console.file, StringIO)
     return [line.rstrip() for line in console.file.getvalue().split("\n")[:-1]]
 
 
 def test_a_small_terminal_has_room_for_all_that_matters() -> None:
     assert "\n".join(lines(80, 24, *two_answers(), rates=[10, 20, 30, 40])) == SMALL
+
+
+@pytest.mark.parametrize(
+    ("width", "beside"),
+    [
+        (80, PAGE),
+        (91, f"{PAGE}  Ctrl-C ends"),
+        (120, f"up 0:30  {PAGE}  Ctrl-C ends"),
+        (40, PAGE),
+    ],
+)
+def test_the_address_of_the_inspector_is_there_at_any_width(width: int, beside: str) -> None:
+    assert lines(width, 24, *two_answers(), page=PAGE)[0].endswith(beside)
 
 
 def test_a_wide_terminal_shows_tables_beside_each_other_and_the_shape_of_latency() -> None:

@@ -166,7 +166,7 @@ def test_pages_scroll() -> None:
 
 
 def test_the_last_line_has_keys_what_is_typed_or_a_notice() -> None:
-    assert lines(State(), data())[-1].endswith("q quit")
+    assert all("? help  q quit" in lines(State(), data(), width)[-1] for width in (40, 80))
     assert lines(State(typed="ab"), data())[-1] == "filter: ab█"
     assert lines(State(), data(), notice="no klamm answers")[-1] == "no klamm answers"
 
@@ -192,6 +192,17 @@ def test_names_from_the_wire_cannot_write_to_the_terminal(table: str) -> None:
     for each in states:
         text = "\n".join(lines(each, of, 200, 60, notice=HOSTILE))
         assert not {"\x1b", "\x07", "\u202e"} & set(text)
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 200])
+@pytest.mark.parametrize("table", sorted(TABLES))
+def test_keys_sort_by_columns_that_are_shown(table: str, width: int) -> None:
+    console = Console(file=StringIO(), width=width, height=24, color_system=None)
+    shown = screen(State(table), data(), console).shown
+    assert len(shown.headings) > 1
+    for heading in shown.headings:
+        head = lines(State(table, orders={table: Order(heading)}), data(), width)[4]
+        assert set(head) & set("▲▼"), heading
 
 
 def test_one_frame_has_all_rows_whatever_the_height() -> None:

@@ -63,7 +63,7 @@ export class Columns {
     this.items = el("ol", { class: "chosen-columns" });
     this.element = el(
       "details",
-      { class: "columns" },
+      { class: "columns", name: "menu" },
       el("summary", { role: "button" }, "columns"),
       el(
         "div",

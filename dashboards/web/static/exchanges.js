@@ -82,7 +82,7 @@ export class Exchanges {
       el("div", { class: "bar" }, this.filter.element, this.hiding.element, this.columns.element, this.trying.panel, this.exports?.panel(), live, this.count, this.acted.element),
       this.trying.told,
       this.times?.element,
-      el("div", { class: "split" }, this.list.element, this.empty, this.detail),
+      el("div", { class: "split", onkeydown: (event) => this._key(event) }, this.list.element, this.empty, this.detail),
     );
   }
 
@@ -265,6 +265,12 @@ export class Exchanges {
     this.list.show(this._columns());
   }
 
+  _key(event) {
+    if (event.key === "Escape" && this.shown !== null && !/^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName)) {
+      this._close();
+    }
+  }
+
   _hide() {
     this.shown = null;
     this._detail(false);
@@ -287,20 +293,21 @@ export class Exchanges {
     }
   }
 
+  _close() {
+    this._hide();
+    this._remember();
+    this.list.element.focus();
+  }
+
   async show(key) {
     this.shown = key;
     this.look = null;
     this._remember();
     this._detail(true);
-    const close = () => {
-      this._hide();
-      this._remember();
-      this.list.element.focus();
-    };
     const content = await details(key, {
       narrow: (text) => this.filter.add(text),
       follow: (text) => this.filter.set(text),
-      close,
+      close: () => this._close(),
       neighbours: (of, exchange) => this.rows.neighbours(of, exchange),
       watch: (look) => (this.look = look),
       open: (other) => this._choose(other),

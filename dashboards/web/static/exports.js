@@ -34,7 +34,7 @@ export class Exports {
   /** The same as a panel behind a button. */
   panel() {
     const summary = el("summary", { role: "button" }, "export");
-    const panel = el("details", { class: "exporting", ontoggle: () => this.tell() }, summary, el("div", { class: "panel wide" }, this.element));
+    const panel = el("details", { class: "exporting", name: "menu", ontoggle: () => this.tell() }, summary, el("div", { class: "panel wide" }, this.element));
     panel.addEventListener("keydown", (event) => {
       if (event.key === "Escape") {
         panel.open = false;

@@ -85,7 +85,7 @@ export class Filter {
 
   async _load() {
     const { names, apis, errors } = await ask("/api/words");
-    this.words = [...names, ...FUNCTIONS, ...apis, ...errors];
+    this.words = [...names, ...FUNCTIONS];
     this.kinds = { apis, errors };
     if (this.typing) {
       this._propose();

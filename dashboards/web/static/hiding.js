@@ -9,7 +9,7 @@ export class Hiding {
     this.hidden = [];
     this.boxes = el("div", { class: "panel" });
     this.summary = el("summary", { role: "button" }, "hide");
-    this.element = el("details", { class: "hiding" }, this.summary, this.boxes);
+    this.element = el("details", { class: "hiding", name: "menu" }, this.summary, this.boxes);
     this.element.addEventListener("keydown", (event) => {
       if (event.key === "Escape") {
         this.element.open = false;

@@ -18,6 +18,7 @@ export class List {
     this.arrange = arrange;
     this.follow = true;
     this.chosen = null;
+    this.kept = false; // in sight, whatever becomes of the list's size, until somebody scrolls
     this.pool = [];
     this.body = el("div", { class: "rows", role: "rowgroup" });
     this.head = el("div", { class: "row head", role: "row" });
@@ -41,7 +42,12 @@ export class List {
       }
     });
     this.body.addEventListener("click", (event) => event.pointerType !== "mouse" && this._press(event));
-    this.sight = new ResizeObserver(() => this.draw());
+    this.sight = new ResizeObserver(() => {
+      if (this.chosen !== null && this.kept) {
+        this._reveal(this.chosen);
+      }
+      this.draw();
+    });
     this.sight.observe(this.element);
     this.offset = 0;
     this.show(columns);
@@ -92,6 +98,7 @@ export class List {
     }
     this.chosen = number;
     this.follow = false;
+    this.kept = true;
     this._reveal(number);
     this.draw();
     this.select(number);
@@ -171,6 +178,7 @@ export class List {
       this.own = false;
     } else {
       const { element } = this;
+      this.kept = false;
       this.follow = element.scrollTop + element.clientHeight >= element.scrollHeight - HEIGHT;
       this.onfollow?.(this.follow);
     }
@@ -180,11 +188,13 @@ export class List {
   _reveal(number) {
     const top = (number - this.rows.first) * HEIGHT;
     const sight = this.element.clientHeight - HEIGHT;
-    if (top < this.element.scrollTop) {
+    const before = this.element.scrollTop;
+    if (top < before) {
       this.element.scrollTop = top;
-    } else if (top + HEIGHT > this.element.scrollTop + sight) {
+    } else if (top + HEIGHT > before + sight) {
       this.element.scrollTop = top + HEIGHT - sight;
     }
+    this.own ||= this.element.scrollTop !== before;
   }
 
   _key(event) {

@@ -5,7 +5,7 @@ import { Clusters } from "./cluster.js";
 import { Exchanges } from "./exchanges.js";
 import { groups } from "./groups.js";
 import { Lanes } from "./lanes.js";
-import { ask, clock, el, tell } from "./page.js";
+import { ask, clock, el, tell, untell } from "./page.js";
 import { Paused } from "./paused.js";
 import { query } from "./period.js";
 import { producers } from "./producers.js";
@@ -93,6 +93,7 @@ async function main() {
     const view = views[name] ?? views.exchanges;
     if (shown !== view) {
       shown?.close?.();
+      untell();
       place.replaceChildren(view.element);
       shown = view;
     }
@@ -107,6 +108,9 @@ async function main() {
     view.open(parameters);
   };
   addEventListener("hashchange", show);
+  addEventListener("pointerdown", (event) => {
+    document.querySelectorAll("details[name=menu][open]").forEach((menu) => (menu.open = menu.contains(event.target)));
+  });
   addEventListener("keydown", (event) => {
     if (event.key === "/" && !/^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName)) {
       event.preventDefault();

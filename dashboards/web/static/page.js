@@ -71,8 +71,14 @@ export function tell(text) {
   tell.timer = setTimeout(() => (place.hidden = true), 8000);
 }
 
+/** What was told is of no interest any more. */
+export function untell() {
+  document.getElementById("message").hidden = true;
+}
+
 /** A listener that tells what went wrong instead of losing it. */
 export const told = (act) => async (...given) => {
+  untell();
   try {
     await act(...given);
   } catch (error) {

@@ -3,13 +3,15 @@
 import { ask, clock, el, size, tell, told, Watching } from "./page.js";
 
 const LOOK_MS = 500;
+const DONE = { resume: "goes on", drop: "is dropped", error: "is answered with" };
 
 export class Paused extends Watching {
   constructor() {
     super(LOOK_MS);
+    this.frames = new Map(); // those that were opened: their fields as they came, and as edited
     this.list = el("ul", { class: "frames" });
-    this.editor = el("textarea", { id: "values", rows: "24", spellcheck: "false", disabled: true });
-    this.code = el("input", { "aria-label": "error", placeholder: "error of Kafka's", list: "errors" });
+    this.editor = el("textarea", { id: "values", rows: "24", spellcheck: "false", disabled: true, oninput: () => this._edited() });
+    this.code = el("input", { "aria-label": "error", placeholder: "error of Kafka's", list: "errors", oninput: () => this._enable() });
     this.buttons = [
       el("button", { onclick: told(() => this._resolve({ action: "resume" })) }, "resume unchanged"),
       el("button", { onclick: told(() => this._resume()) }, "resume as edited"),
@@ -20,7 +22,7 @@ export class Paused extends Watching {
       "div",
       { class: "page paused" },
       el("h2", {}, "Paused frames"),
-      el("p", {}, "A rule with pause, or klamm pause API, makes frames wait here."),
+      el("p", {}, "A rule with pause makes frames wait here: one of the view rules, or one that klamm pause API makes. To pause answers, its side is response."),
       this.list,
       el("label", { for: "values" }, "The fields of the chosen frame"),
       this.editor,
@@ -42,25 +44,41 @@ export class Paused extends Watching {
       return el("li", {}, el("button", { "aria-pressed": String(frame.id === this.chosen), onclick: told(() => this._open(frame.id)) }, words));
     });
     this.list.replaceChildren(...(items.length ? items : [el("li", {}, "no frame is paused")]));
-    if (this.chosen !== null && !frames.some(({ id }) => id === this.chosen)) {
+    const there = new Set(frames.map(({ id }) => id));
+    for (const number of this.frames.keys()) {
+      if (!there.has(number)) {
+        this.frames.delete(number);
+      }
+    }
+    if (this.chosen !== null && !there.has(this.chosen)) {
       this._choose(null);
     }
   }
 
   _choose(number) {
     this.chosen = number;
-    this.editor.disabled = number === null;
-    if (number === null) {
-      this.editor.value = "";
-    }
-    this.buttons.forEach((button) => (button.disabled = number === null));
+    const frame = this.frames.get(number);
+    this.editor.value = frame?.text ?? "";
+    this.editor.disabled = !frame?.editable;
+    this._enable();
+  }
+
+  /** Which buttons can be pressed: an error answers only where one is named. */
+  _enable() {
+    this.buttons.forEach((button) => (button.disabled = this.chosen === null || (button === this.buttons.at(-1) && !this.code.value.trim())));
+  }
+
+  /** What was edited is there again when the frame is chosen again. */
+  _edited() {
+    this.frames.get(this.chosen).text = this.editor.value;
   }
 
   async _open(number) {
-    const frame = await ask(`/api/klamm/v1/paused/${number}`);
+    if (!this.frames.has(number)) {
+      const { values, reason } = await ask(`/api/klamm/v1/paused/${number}`);
+      this.frames.set(number, { text: values ? JSON.stringify(values, null, 2) : reason, editable: Boolean(values) });
+    }
     this._choose(number);
-    this.editor.value = frame.values ? JSON.stringify(frame.values, null, 2) : frame.reason;
-    this.editor.disabled = !frame.values;
   }
 
   async _resume() {
@@ -76,7 +94,7 @@ export class Paused extends Watching {
   async _resolve(resolution) {
     const number = this.chosen;
     await ask(`/api/klamm/v1/paused/${number}`, { method: "POST", body: resolution });
-    tell(`${number}: ${resolution.action}`);
+    tell(`frame ${number} ${DONE[resolution.action]}${resolution.code ? ` ${resolution.code}` : ""}`);
     this._choose(null);
     await this._look();
   }

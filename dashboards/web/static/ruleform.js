@@ -9,10 +9,12 @@ const SELECTORS = [
   ["group", "group", "groups-seen"],
   ["where", "where", null],
 ];
+const SIDES = { name: "side", choices: ["request", "response"], text: "the side of the exchange that the rule is about: the request, unless told" };
 const WHEN = [
   ["times", "times", "number"],
   ["for", "for", "text"],
 ];
+const WRITTEN = [...SELECTORS.map(([name]) => name), "side", ...WHEN.map(([name]) => name)]; // as a rule file has them
 const CHECK_MS = 250;
 
 let actions = null; // of the server, asked once
@@ -31,7 +33,7 @@ export class RuleForm {
     this.element = el(
       "form",
       { class: "rule-form", onsubmit: told((event) => this._submit(event)), oninput: () => this._soon() },
-      el("fieldset", {}, el("legend", {}, "frames"), SELECTORS.map(field)),
+      el("fieldset", {}, el("legend", {}, "frames"), SELECTORS.map(field), this._choice("side", SIDES)),
       el("fieldset", {}, el("legend", {}, "action"), this.action, this.parameters, this.text),
       el(
         "fieldset",
@@ -48,7 +50,7 @@ export class RuleForm {
   async fill(rule = {}) {
     actions ??= await ask("/api/actions");
     this.action.replaceChildren(...actions.map(({ name }) => el("option", { value: name }, name)));
-    for (const [name] of [...SELECTORS, ...WHEN]) {
+    for (const name of WRITTEN) {
       this.inputs[name].value = rule[name] === undefined ? "" : String(rule[name]);
     }
     const chosen = actions.find(({ name }) => name in rule) ?? actions[0];
@@ -61,7 +63,7 @@ export class RuleForm {
 
   rule() {
     const made = {};
-    for (const [name] of [...SELECTORS, ...WHEN]) {
+    for (const name of WRITTEN) {
       const { value } = this.inputs[name];
       if (value.trim()) {
         made[name] = name === "times" ? Number(value) : value.trim();
@@ -93,7 +95,7 @@ export class RuleForm {
     const { entries, parameters, text, name } = this._action();
     const made = entries
       ? [this._entries(values)]
-      : parameters.map((one) => (one.choices.length ? this._choice(one, values[one.name]) : this._written(one, name, values[one.name])));
+      : parameters.map((one) => (one.choices.length ? this._choice(`action.${one.name}`, one, values[one.name]) : this._written(one, name, values[one.name])));
     this.parameters.replaceChildren(...made);
     this.text.textContent = text;
     this._soon();
@@ -107,12 +109,12 @@ export class RuleForm {
     return area;
   }
 
-  _choice({ name, choices, text }, value) {
+  _choice(key, { name, choices, text }, value) {
     const id = `rule-${name}-${Math.random().toString(36).slice(2)}`;
     const options = ["", ...choices].map((each) => el("option", { value: each }, each || "as usual"));
-    this.inputs[`action.${name}`] = el("select", { id, title: text }, options);
-    this.inputs[`action.${name}`].value = value === undefined ? "" : String(value);
-    return el("span", { class: "named" }, el("label", { for: id }, name), this.inputs[`action.${name}`]);
+    this.inputs[key] = el("select", { id, title: text }, options);
+    this.inputs[key].value = value === undefined ? "" : String(value);
+    return el("span", { class: "named" }, el("label", { for: id }, name), this.inputs[key]);
   }
 
   /** The first parameter of an error is its code: the field is called as what one writes there. */

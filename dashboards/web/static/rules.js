@@ -1,7 +1,7 @@
 // Rules in force: how often they acted, on and off, a new one, what it would have done, and an end to all.
 
 import { Curves } from "./curves.js";
-import { ask, el, told, Watching } from "./page.js";
+import { ask, el, tell, told, Watching } from "./page.js";
 import { RuleForm } from "./ruleform.js";
 
 const LOOK_MS = 1000;
@@ -18,7 +18,7 @@ export class Rules extends Watching {
       more: (rule) => el("button", { type: "button", onclick: told(() => tryOut(rule())) }, "try it on the list"),
       done: () => this._look(),
     });
-    this.written = el("textarea", { id: "rule", rows: "3", spellcheck: "false", placeholder: '{"api": "Produce", "error": "NOT_LEADER_OR_FOLLOWER", "times": 3}' });
+    this.written = el("textarea", { id: "rule", rows: "6", spellcheck: "false", placeholder: '{"api": "Produce", "error": "NOT_LEADER_OR_FOLLOWER", "times": 3}' });
     this.element = el(
       "div",
       { class: "page" },
@@ -34,7 +34,7 @@ export class Rules extends Watching {
       this.form.element,
       el(
         "details",
-        { class: "as-json" },
+        { class: "as-json", ontoggle: () => this._copy() },
         el("summary", {}, "write it as JSON"),
         el("form", { onsubmit: told((event) => this._add(event)) }, el("label", { for: "rule" }, "A rule in the form of a rule file"), this.written, el("button", {}, "add")),
       ),
@@ -102,6 +102,11 @@ export class Rules extends Watching {
     await this._after(ask("/api/klamm/v1/rules/off", { method: "POST", body: {} }));
   }
 
+  /** The rule of the form, where nothing is written yet. */
+  _copy() {
+    this.written.value ||= JSON.stringify(this.form.rule(), null, 2);
+  }
+
   async _add(event) {
     event.preventDefault();
     let rule;
@@ -110,7 +115,9 @@ export class Rules extends Watching {
     } catch (error) {
       throw new Error(`not JSON: ${error.message}`);
     }
-    await this._after(ask("/api/klamm/v1/rules", { method: "POST", body: rule }));
+    const made = await ask("/api/klamm/v1/rules", { method: "POST", body: rule });
+    tell(`${made.name} is in force`);
     this.written.value = "";
+    await this._look();
   }
 }

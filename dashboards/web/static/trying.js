@@ -12,7 +12,7 @@ export class Trying {
     this.live = live;
     this.told = el("div", { class: "tried", role: "status" });
     this.place = el("div");
-    this.panel = el("details", { class: "trying", ontoggle: told(() => this._open()) }, el("summary", { role: "button" }, "try a rule"), el("div", { class: "panel wide" }, this.place));
+    this.panel = el("details", { class: "trying", name: "menu", ontoggle: told(() => this._open()) }, el("summary", { role: "button" }, "try a rule"), el("div", { class: "panel wide" }, this.place));
     this.panel.addEventListener("keydown", (event) => {
       if (event.key === "Escape") {
         this.panel.open = false;

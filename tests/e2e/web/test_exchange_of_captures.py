@@ -77,6 +77,14 @@ def test_an_answer_that_does_not_end_as_its_layout_does_is_marked_in_the_list(pa
     )
     expect(row.locator('[data-column="error"]')).to_have_text(reason)
     expect(row).to_have_class(re.compile("failed"))
+    row.click()
+    body = page.locator(".side.answer .body")
+    told, tree, dump = (body.locator(part).bounding_box() for part in (".reason", ".tree", ".hex"))
+    assert told is not None
+    assert tree is not None
+    assert dump is not None
+    assert tree["x"] == told["x"] < dump["x"]
+    assert tree["y"] == dump["y"] >= told["y"] + told["height"]
 
 
 def test_a_rule_is_tried_on_what_the_filter_has_chosen(page: Page) -> None:

@@ -146,6 +146,10 @@ def test_names_are_completed_while_one_types(page: Page) -> None:
     expect(page.get_by_role("option", name="Heartbeat", exact=True)).to_be_visible()
     field.press("Tab")
     assert field.input_value() == "api == Heartbeat"
+    for typed, name in (("t", "topic"), ("err", "error"), ("gr", "group")):
+        field.fill("")
+        field.press_sequentially(typed)
+        expect(page.get_by_role("option").first).to_have_text(name)
 
 
 def test_names_that_come_late_are_not_proposed_for_a_filter_that_is_in_force(ground: Ground) -> None:
@@ -194,8 +198,34 @@ def test_keys_go_from_row_to_row(page: Page) -> None:
     number = int(page.locator(".row.chosen").get_attribute("data-number") or "")
     page.keyboard.press("ArrowUp")
     expect(page.locator(f'.row.chosen[data-number="{number - 1}"]')).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.locator(".detail")).to_be_hidden()
     page.keyboard.press("/")
     expect(page.get_by_role("combobox", name="filter", exact=True)).to_be_focused()
+
+
+def test_the_last_row_stays_in_sight_when_it_is_chosen(page: Page) -> None:
+    rows = page.locator(of(SHOP, "Produce"))
+    rows.nth(2).wait_for()
+    page.wait_for_function("document.querySelector('.list').scrollTop > 0")  # there are more than it shows
+    page.get_by_role("grid").focus()
+    page.keyboard.press("End")
+    expect(page.locator(".detail .side.answer")).to_be_visible()
+    drawn(page)
+    chosen, sight = page.locator(".row.chosen").bounding_box(), page.get_by_role("grid").bounding_box()
+    assert chosen is not None
+    assert sight is not None
+    assert chosen["y"] + chosen["height"] <= sight["y"] + sight["height"] + 1
+
+
+def test_of_the_menus_one_is_open_and_none_after_a_click_elsewhere(page: Page) -> None:
+    menus = page.locator("details[name=menu][open]")
+    for name in ("hide", "columns", "try a rule"):
+        page.get_by_role("button", name=name, exact=True).click()
+        expect(menus).to_have_count(1)
+    expect(menus).to_contain_text("try a rule")
+    page.locator("h1, header, #source").first.click()
+    expect(menus).to_have_count(0)
 
 
 def test_a_rule_out_of_an_exchange_fails_the_next_ones_of_a_real_client(page: Page, ground: Ground) -> None:
@@ -235,7 +265,14 @@ def test_a_paused_answer_is_edited_and_the_client_sees_the_edit(page: Page, grou
         page.get_by_role("button", name="resume as edited").click()
         expect(page.locator("#message")).to_contain_text("no field 'leeder_id'")
         editor.fill(written.replace(f'"leader_id": {LEADER},', '"leader_id": 3,'))
+        expect(page.get_by_role("button", name="answer with")).to_be_disabled()
+        page.get_by_role("link", name="rules").click()
+        expect(page.locator("#message")).to_be_hidden()
+        page.get_by_role("link", name="paused").click()
+        page.get_by_role("button", name="Metadata").first.click()
+        expect(editor).to_have_value(re.compile('"leader_id": 3,'))
         page.get_by_role("button", name="resume as edited").click()
+        expect(page.locator("#message")).to_have_text(re.compile(r"frame \d+ goes on"))
         assert leader(answer.result(PATIENCE_S), ground.shop.topic) == 3
 
 

@@ -504,7 +504,7 @@ ODD = [  # API, version, the whole answer, the place and the reason in the log
         "0000001400000001 0000 00000001 001200000003 00000000",
         "the body at byte 12: 4 bytes left over; the layouts of versions 1, 2 fit",
     ),
-    ("ApiVersions", 3, "0000001400000001 0000 02 0012 0000 0003 00 00000000 00 07", "1 bytes left over"),
+    ("ApiVersions", 3, "0000001400000001 0000 02 0012 0000 0003 00 00000000 00 07", "1 byte left over"),
     ("ApiVersions", 3, "0000001200000001 0000 02 0012 0000 0003 00 00000000", "needs 1 bytes, 0 left"),
     ("ApiVersions", 0, "0000000600000001 001d", "api_keys at byte 2: needs 4 bytes, 0 left"),
     ("ApiVersions", 0, "0000000a00000001 0000 ffffffff", "null where null is not allowed"),
