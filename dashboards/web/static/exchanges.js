@@ -191,7 +191,7 @@ export class Exchanges {
     const told = this.refused ? [] : [counted(this.rows.kept.length, "exchange")];
     const older = (this.got?.older ?? 0) - this.rows.first;
     if (older > 0) {
-      told.push(`${older.toLocaleString()} of them from before`);
+      told.push(`${older.toLocaleString()} of them from before, not all`);
     }
     this.count.title = older > 0 ? "Of the exchanges from before this filter was set or the page was loaded, these are the ones that the list had got." : "";
     if (this.more) {

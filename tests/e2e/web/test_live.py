@@ -113,7 +113,7 @@ def counts(page: Page) -> dict[str, int]:
 
 
 def test_a_list_keeps_what_it_has_got_until_it_is_cleared(page: Page) -> None:
-    before = "of them from before"
+    before = "of them from before, not all"
 
     def told(words: str, least: int) -> bool:
         return counts(page).get(words, 0) >= least
