@@ -46,7 +46,7 @@ def progress(for_programs: bool = False) -> Iterator[Step]:
         task = bar.add_task(STARTING, total=None)
 
         def step(what: str, done: int, of: int) -> None:
-            bar.update(task, description=what, completed=done, total=of)
+            bar.update(task, description=what, completed=done, total=of or None)
 
         yield step
 

@@ -16,8 +16,8 @@ from klamm.dashboards.terminal.window import Counters, Window
 def head(
     window: Window, current: Counters, width: int, bars: str, page: str = "", hint: str = ""
 ) -> Iterator[Table]:
-    """Three lines; `bars` are past rates. Beside the title stand the time since the start, `page` (the address
-    of the inspector), and `hint`; where not all of these fit, `page` goes before the others.
+    """Three lines; `bars` are past rates. Beside the title stand the time since the start, the address of the
+    inspector (`page`), and `hint`; where not all of these fit, the address goes before the others.
     """
     total, seconds = window.total, window.seconds
     uptime = f"up {figures.clock(current['now'] - current['started_at'])}"

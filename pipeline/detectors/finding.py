@@ -7,7 +7,7 @@ them over a small capture.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -105,12 +105,11 @@ def begun(
     return {pool.submit(_found, tables, batch, thresholds or {}): batch for batch in batches}
 
 
-def ended(jobs: Begun, on_done: Callable[[int], None] = lambda detectors: None) -> Findings:
-    """What all of them have found. `on_done` gets the number of detectors of each job that has ended."""
+def ended(jobs: Begun) -> Findings:
+    """What all of them have found."""
     all_found = Findings()
     for job in as_completed(jobs):
         all_found.add(job.result())
-        on_done(len(jobs[job]))
     return all_found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from concurrent.futures import Executor, as_completed
+from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -170,29 +170,19 @@ def lean(tables: Tables) -> DataFrame:
 
 
 def gather(
-    pool: Executor, tables: Tables, exchanges: DataFrame, plots: bool, on_done: Callable[[], None]
-) -> Traffic:
-    """Takes `exchanges` from `lean`. Without `plots` it gathers only the data of a summary. `on_done` is
-    called after each of `steps`.
+    pool: Executor, tables: Tables, exchanges: DataFrame, plots: bool
+) -> tuple[Traffic, list[Future[None]]]:
+    """Takes `exchanges` from `lean`. The jobs add what the plots need; without `plots` there are none, nor
+    where there was no traffic.
     """
     found = Traffic()
     _missing(tables.some_frames("time", "kind", "text", "lost"), found)
-    on_done()
     _overview(exchanges, found)
-    on_done()
-    if plots and found.exchanges:
-        jobs = [pool.submit(job, exchanges, found) for job in PLOTTED]
-        jobs.append(pool.submit(gather_groups, tables, found.step_us, found.groups))
-        jobs.append(pool.submit(gather_odd_bodies, tables, found.odd_bodies))
-        for done in as_completed(jobs):
-            done.result()
-            on_done()
-    return found
-
-
-def steps(plots: bool) -> int:
-    """The number of steps of `gather`, at most."""
-    return 2 + (len(PLOTTED) + 2) * plots
+    if not plots or not found.exchanges:
+        return found, []
+    longest = pool.submit(gather_groups, tables, found.step_us, found.groups)
+    jobs = [pool.submit(job, exchanges, found) for job in PLOTTED]
+    return found, [longest, *jobs, pool.submit(gather_odd_bodies, tables, found.odd_bodies)]
 
 
 def _missing(frames: DataFrame, found: Traffic) -> None:

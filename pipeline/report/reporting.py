@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future, as_completed
 from contextlib import nullcontext
-from itertools import count
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from klamm.pipeline.detectors.detector import Detector
 from klamm.pipeline.detectors.finding import Thresholds, begun, ended, jobs_at_once
@@ -16,7 +16,7 @@ from klamm.rules.expressions import Expression
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-Step = Callable[[str, int, int], None]  # the step, how much of it is done, and of how much
+Step = Callable[[str, int, int], None]  # the step, how much of it is done, and of how much (0: not known)
 
 
 def reported(
@@ -37,13 +37,8 @@ def reported(
     from klamm.pipeline.tables.narrowing import chosen, tables_of
     from klamm.pipeline.tables.quick import is_small, quickly
 
-    small, of, done = is_small(paths), gathering.steps(plots) + len(detectors), count(1)
-
-    def tell(times: int = 1) -> None:
-        for _ in range(times):
-            on_step("looking", next(done), of)
-
-    on_step("reading", 0, of)
+    small = is_small(paths)
+    on_step("reading", 0, 0)
     with quickly(spark) if small else nullcontext():
         try:
             tables = tables_of(spark, paths, small) if where is None else chosen(spark, paths, small, where)
@@ -52,8 +47,16 @@ def reported(
                 exchanges = gathering.lean(tables)
                 if not small:
                     exchanges.persist()
-                traffic = gathering.gather(pool, tables, exchanges, plots, tell)
-                found = ended(looking, tell)
+                traffic, adding = gathering.gather(pool, tables, exchanges, plots)
+                steps: dict[Future[Any], int] = {
+                    job: len(batch) for job, batch in looking.items()
+                } | dict.fromkeys(adding, 1)
+                done, of = 0, sum(steps.values())
+                for job in as_completed(steps):
+                    job.result()
+                    done += steps[job]
+                    on_step("looking", done, of)
+                found = ended(looking)
             seen = gathering.evidence_exchanges(exchanges, found)
         finally:
             spark.catalog.clearCache()

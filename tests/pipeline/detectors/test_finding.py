@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from klamm.pipeline.detectors.detector import Threshold, measured
 from klamm.pipeline.detectors.detector import finding as as_finding
-from klamm.pipeline.detectors.finding import CAP, begun, ended, jobs_at_once
+from klamm.pipeline.detectors.finding import CAP, findings
 from tests.pipeline.report.reports import detector
 
 AT = datetime(2026, 1, 2, 3, 4, 5, 678_901, tzinfo=UTC)
@@ -50,10 +50,7 @@ def test_findings_are_sorted_and_capped_and_failures_are_told(spark: SparkSessio
         detector("broken", find=broken),
         detector("all_of_them", find=counted, thresholds=least),
     ]
-    ended_at_once: list[int] = []
-    with jobs_at_once() as pool:
-        found = ended(begun(pool, tables, detectors, {"all_of_them": {"least": 1}}), ended_at_once.append)
-    assert ended_at_once == [4]
+    found = findings(tables, detectors, {"all_of_them": {"least": 1}})
     assert set(found.failed) == {"unplanned", "broken"}
     assert "no_such_column" in found.failed["unplanned"]
     assert "told so" in found.failed["broken"]

@@ -38,7 +38,10 @@ SEEN = EvidenceExchange(
 
 def summed_up(tables: Tables, exchanges: DataFrame, plots: bool = True) -> Traffic:
     with jobs_at_once() as pool:
-        return gather(pool, tables, exchanges, plots, lambda: None)
+        traffic, jobs = gather(pool, tables, exchanges, plots)
+        for job in jobs:
+            job.result()
+        return traffic
 
 
 def detector(name: str, **values: Any) -> Detector:
