@@ -10,6 +10,7 @@ from threading import Event
 import pytest
 
 from klamm.proxy.edge.accepting import hashing, listener
+from klamm.proxy.edge.accepting.entrance import Entrance
 from klamm.proxy.edge.accepting.entrants import Entrants
 from klamm.proxy.edge.accepting.hashing import Hashing
 from tests.fakes.client import Client, connect
@@ -88,6 +89,30 @@ async def test_one_that_is_given_up_before_it_has_begun_is_closed() -> None:
     entrants.cancel()
     await eventually(lambda: not entrants.count)
     assert sock.fileno() == -1
+
+
+@on_uvloop
+async def test_one_that_is_given_up_as_it_is_made_is_told_its_end() -> None:
+    """Else its link would count as open for ever."""
+    entrants = Entrants(4)
+    ends: list[Exception | None] = []
+
+    class Made(asyncio.Protocol):
+        def connection_made(self, transport: asyncio.BaseTransport) -> None:
+            entrants.cancel()
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            ends.append(exc)
+
+    entrance = Entrance(refused=lambda *why: None, make=lambda arrival: Made())
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()):
+        sock, peer = server.accept()
+        sock.setblocking(False)
+        entrants.let("a", sock, entrance.enter(sock, peer))
+        await eventually(lambda: not entrants.count)
+        await turns()
+        assert ends == [None]
+        assert sock.fileno() == -1
 
 
 @on_uvloop

@@ -86,7 +86,12 @@ class Entrance(Acceptor):
 
     async def _begin(self, sock: socket.socket, arrival: Arrival, **tls: Any) -> asyncio.Protocol:
         entering = _Entering(partial(self.make, arrival))
-        await asyncio.get_running_loop().connect_accepted_socket(lambda: entering, sock, **tls)
+        try:
+            await asyncio.get_running_loop().connect_accepted_socket(lambda: entering, sock, **tls)
+        except asyncio.CancelledError:
+            if not tls:  # uvloop closes it without a word to its protocol
+                entering.given_up()
+            raise
         return entering.protocol
 
     async def _shake_hands(
@@ -126,6 +131,11 @@ class _Entering(asyncio.Protocol):
     def __init__(self, make: Callable[[], asyncio.Protocol]) -> None:
         self.make = make
         self.protocol: asyncio.Protocol
+
+    def given_up(self) -> None:
+        """The connection is gone. If it was made already, the client's protocol has to know."""
+        if hasattr(self, "protocol"):
+            self.protocol.connection_lost(None)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.protocol = self.make()
