@@ -17,7 +17,7 @@ const WHEN = [
 const WRITTEN = [...SELECTORS.map(([name]) => name), "side", ...WHEN.map(([name]) => name)]; // as a rule file has them
 const CHECK_MS = 250;
 
-let actions = null; // of the server, asked once
+const actions = await ask("/api/actions"); // known before a form is seen: what fills it later would undo what is typed
 
 /** `title` of its button, which puts the rule in force, or calls `submit(rule)`; `more(rule)` gives further ones. */
 export class RuleForm {
@@ -48,7 +48,6 @@ export class RuleForm {
 
   /** As a rule file has it: an action is the key that is no selector. */
   async fill(rule = {}) {
-    actions ??= await ask("/api/actions");
     this.action.replaceChildren(...actions.map(({ name }) => el("option", { value: name }, name)));
     for (const name of WRITTEN) {
       this.inputs[name].value = rule[name] === undefined ? "" : String(rule[name]);

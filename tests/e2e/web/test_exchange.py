@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Browser, Locator, Page, Route, expect
 
 from klamm.client import Klamm as Client
 from klamm.rules.actions import ACTIONS
@@ -266,6 +266,20 @@ def test_the_form_explains_a_rule_and_its_hits_become_a_curve(
     rule.get_by_role("button", name="remove").click()
     expect(page.get_by_text("no rules")).to_be_visible()
     assert rules.rules() == []
+
+
+def test_nobody_types_into_a_form_before_it_is_filled(page: Page, ground: Ground) -> None:
+    page.goto(f"{ground.address}/#rules")
+    held: list[Route] = []
+    page.route("**/api/actions", lambda route: held.append(route))
+    with page.expect_request("**/api/actions"):
+        page.reload(wait_until="commit")
+    api = page.get_by_label("API", exact=True)
+    expect(api).to_have_count(0)
+    held.pop().continue_()
+    api.fill("Fetch")
+    expect(page.locator(".rule-form .read")).to_contain_text("requests of Fetch")
+    expect(api).to_have_value("Fetch")
 
 
 def test_two_exchanges_and_two_versions_are_compared(page: Page) -> None:
