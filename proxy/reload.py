@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from typing import Literal, Protocol
+from typing import Protocol
 
 from klamm.proxy.cluster.client_ports.shared import Shared
 from klamm.proxy.cluster.client_sasl import UnusableFiles
@@ -49,7 +49,6 @@ class Proxy(Protocol):
 
     config: Config
     limits: Limits
-    metering: Literal["full", "header"]
     log: EventLog
     stats: Stats
     shared: Shared
@@ -167,7 +166,6 @@ class Reloading:
 
     def _observe(self, after: Config) -> None:
         proxy, metrics = self.proxy, after.metrics
-        proxy.metering = metrics.level
         proxy.stats.max_clients, proxy.stats.max_topics = metrics.clients, metrics.topics
         proxy.expiry.expire_s = metrics.expire_s
         proxy.exchanges.observe(metrics.level, logged_apis(after.log))

@@ -6,11 +6,7 @@ import asyncio
 import gc
 import os
 import sys
-import time
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import uvloop
 
@@ -37,14 +33,8 @@ from klamm.proxy.greeting import Announce, Greeter, Process, status_of
 from klamm.proxy.log.audit import Audit, open_audit
 from klamm.proxy.log.event_log import EventLog, open_log
 from klamm.proxy.metrics.expiry import Expiry
-from klamm.proxy.metrics.snapshot import (
-    Certificate,
-    ClusterState,
-    RuleCounts,
-    RuleState,
-    WorkerCounts,
-    product_version,
-)
+from klamm.proxy.metrics.snapshot import product_version
+from klamm.proxy.process_state import ProcessState
 from klamm.proxy.reload import Reloading, logged_apis, possible, tls_problem
 from klamm.proxy.session.observing.counters import Stats
 from klamm.proxy.traces.tracing import Tracing
@@ -67,8 +57,8 @@ class CannotServe(Exception):
 
 
 class Proxy:
-    """The whole process. Implements snapshot.State. Raises CannotServe, and ConfigError for its rules. A
-    `leader` listens and follows the clusters for it.
+    """The whole process. Raises CannotServe, and ConfigError for its rules. A `leader` listens and follows
+    the clusters for it.
     """
 
     def __init__(
@@ -85,8 +75,6 @@ class Proxy:
         self.config_file = ConfigFile(source, self._reload, log)
         self.notify = Notify(os.environ, log)
         self.stats = Stats(config.metrics.clients, config.metrics.topics)
-        self.metering: Literal["full", "header"] = config.metrics.level
-        self.started_at = time.time()
         logged = logged_apis(config.log)
         self.planner = planner = Planner(Wishes(config.metrics.level, logged))
         limits = possible(config.limits)
@@ -113,6 +101,20 @@ class Proxy:
             self.running.leaving.append(self.lead)
         self.drain = Drain(self.running.leaving, log, limits.drain_s)
         self.drain.began = self._drain_begins
+        self.state = ProcessState(
+            stats=self.stats,
+            running=self.running,
+            rules=self.rules,
+            exchanges=self.exchanges,
+            intercept=self.intercept,
+            drain=self.drain,
+            config_file=self.config_file,
+            http=self.http,
+            log=log,
+            audit=audit,
+            capture_state=self._capture_state,
+            lead=self.lead,
+        )
         self.tracing = Tracing(self)
         self.expiry = Expiry(self.stats, config.metrics.expire_s, self._labels_changed)
 
@@ -166,55 +168,6 @@ class Proxy:
     def known(self) -> Known:
         """The clusters, and their nodes as far as they are known."""
         return {each.settings.name: each.node_states.labels() for each in self.proxied}
-
-    def clusters(self) -> Sequence[ClusterState]:
-        return [proxied.state() for proxied in self.proxied]
-
-    def in_flight(self) -> Mapping[tuple[str, str], int]:
-        total: Counter[tuple[str, str]] = Counter()
-        for proxied in self.proxied:
-            total.update(proxied.in_flight())
-        if self.lead is not None:
-            total.update(self.lead.in_flight())
-        return total
-
-    async def refresh(self) -> None:
-        if self.lead is not None:
-            await self.lead.refresh()
-
-    def counters(self) -> Stats:
-        return self.stats if self.lead is None else self.lead.stats()
-
-    def workers(self) -> WorkerCounts:
-        return WorkerCounts() if self.lead is None else self.lead.counts()
-
-    def _of_workers(self, name: str) -> int:
-        return 0 if self.lead is None else sum(getattr(part, name) for part in self.lead.parts)
-
-    def rule_states(self) -> Iterable[RuleState]:
-        listening = self.rules.book.listening
-        return (RuleState.of(t) for t in self.rules.engine.counted_rules if t.rule.name not in listening)
-
-    def rule_counts(self) -> RuleCounts:
-        return replace(self.rules.book.counts(), file_rejected=self.rules.rejected)
-
-    def frames_paused(self) -> int:
-        return len(self.intercept.waiting) + self._of_workers("frames_paused")
-
-    def draining(self) -> bool:
-        return self.drain.under_way
-
-    def config_rejected(self) -> bool | None:
-        return None if self.config_file.source is None else bool(self.config_file.mistakes)
-
-    def certificates(self) -> Iterable[Certificate]:
-        return [*self.running.certificates(), *self.http.certificates()]
-
-    def audit_dropped(self) -> int:
-        return (0 if self.audit is None else self.audit.dropped) + self._of_workers("audit_dropped")
-
-    def log_dropped(self) -> int:
-        return self.log.dropped + self._of_workers("log_dropped")
 
     def defect(self, _: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         """Log an exception that nobody caught. An OSError comes from a dial that was given up: no defect."""
@@ -313,7 +266,7 @@ class Proxy:
     async def _serve_http(self) -> None:
         """Raises CannotServe."""
         try:
-            await self.http.start(self.config, self, self.control, self.log)
+            await self.http.start(self.config, self.state, self.control, self.log)
         except OSError as error:
             raise CannotServe(error.strerror or f"the admin API: {error}") from error
 
@@ -331,7 +284,7 @@ class Proxy:
         """The capture that runs, if there is one."""
         return None if self._made is None else self._made.running
 
-    def capture_state(self) -> Capture | None:
+    def _capture_state(self) -> Capture | None:
         running = self.capturing() if self.lead is None else self.lead.captures.running
         return None if running is None else running.state()
 
@@ -352,7 +305,7 @@ class Proxy:
 
         admin = self.config.admin
         return Control(
-            self,
+            self.state,
             lambda: self.config,
             self.rules.book,
             self.exchanges,

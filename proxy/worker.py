@@ -163,11 +163,11 @@ class Worker:
         self.learning = {each: Learning(each.topology) for each in self.proxy.proxied}
 
     async def _part(self) -> Part:
-        proxy = self.proxy
-        used = await asyncio.to_thread(usage, proxy.started_at)
+        proxy, state = self.proxy, self.proxy.state
+        used = await asyncio.to_thread(usage, state.started_at)
         return Part(
             taken(proxy.stats),
-            dict(proxy.in_flight()),
+            dict(state.in_flight()),
             {
                 (each.rule.name, each.started_ns): (
                     each.matches,
@@ -178,10 +178,10 @@ class Worker:
                 for each in proxy.rules.engine.counted_rules
                 if each.matches or each.failures
             },
-            proxy.frames_paused(),
-            proxy.log_dropped(),
-            proxy.audit_dropped(),
-            proxy.capture_state(),
+            state.frames_paused(),
+            state.log_dropped(),
+            state.audit_dropped(),
+            state.capture_state(),
             used,
         )
 

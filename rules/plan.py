@@ -3,7 +3,9 @@
 PASS   the bytes go on as they come; at most the header is looked at.
 WATCH  so too, while `request` and `response` of the plan pick the fields that metering and log want; but a
        response with a `tail`, a last field that may have addresses, waits until it is whole (up to 256 KiB).
-HOLD   the frame may be changed: `hold` is set.
+HOLD   klamm may change the frame on its own, as addresses in it: `hold` is set.
+
+Rules hold frames of any of these plans: session/rule_orders.py.
 """
 
 from __future__ import annotations

@@ -16,8 +16,9 @@ from klamm.rules.file.written import file_type
 from klamm.rules.file.written import scalars as rule_scalars
 from klamm.rules.quantities import Duration
 from klamm.scenarios.expectations import KINDS, Expectation
+from klamm.settings.mistakes import Mistake, Path
 from klamm.settings.nearest import suggestion
-from klamm.settings.typed_yaml import BROKEN, Document, Mistake, Path, read
+from klamm.settings.typed_yaml import BROKEN, Document, read
 
 STEP = make_dataclass("Expected", [(name, kind | None, None) for name, kind in KINDS.items()], frozen=True)
 SCALARS = rule_scalars(ACTIONS)

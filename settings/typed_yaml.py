@@ -18,11 +18,9 @@ from typing import Any, Literal, NamedTuple, NewType, Union, get_args, get_origi
 
 import yaml
 
+from klamm.settings.mistakes import Mistake, Path, Place
 from klamm.settings.nearest import nearest, suggestion
-from klamm.settings.printable import printable
 from klamm.settings.yaml_nodes import compose, entries_of, node_of, plain_of, why_not_yaml
-
-Path = tuple[str | int, ...]
 
 BROKEN: Any = type("Broken", (), {"__repr__": lambda _: "BROKEN"})()  # stands where a value could not be read
 EMPTY = {"", "~", "null"}
@@ -30,7 +28,7 @@ NOTHING = EMPTY | {"none", "off"}  # of an optional that is not text
 NO_LIST = "must be a list: start each entry with '- '"
 FORMS = {yaml.ScalarNode: "one value", yaml.SequenceNode: "a list", yaml.MappingNode: "a mapping"}
 
-MOST_MISTAKES, LONGEST = 1000, 1000  # of a file, and characters of one
+MOST_MISTAKES = 1000  # of a file
 ENOUGH = f"there are {MOST_MISTAKES} mistakes up to here: what follows was not read"
 
 
@@ -60,38 +58,6 @@ class OutOfRange(ValueError):
     """The allowed range of a value, worded to follow the key: `must be 0% to 100%`."""
 
 
-class Place(NamedTuple):
-    """The place of a value: a file, line and column from 1; or an option, line 0."""
-
-    source: str
-    line: int = 0
-    column: int = 0
-
-    def __str__(self) -> str:
-        return f"{self.source}:{self.line}:{self.column}" if self.line else self.source
-
-
-class Mistake(NamedTuple):
-    """One mistake."""
-
-    place: Place
-    path: Path
-    reason: str
-
-    def __str__(self) -> str:
-        key = dotted(self.path) if self.place.line else ""
-        reason = self.reason if len(self.reason) <= LONGEST else f"{self.reason[:LONGEST]}..."
-        return printable(": ".join(part for part in (str(self.place), key, reason) if part))
-
-
-class ConfigError(Exception):
-    """Everything that is wrong with a configuration, in the order of its lines."""
-
-    def __init__(self, mistakes: list[Mistake]) -> None:
-        self.mistakes = tuple(sorted(set(mistakes)))
-        super().__init__("\n".join(map(str, self.mistakes)))
-
-
 @dataclass
 class Document:
     """The contents of a file: `value` has BROKEN in place of mistakes, `places` every path that was
@@ -118,14 +84,6 @@ class Document:
         entries = self.node.value if isinstance(self.node, yaml.MappingNode) else ()
         found = next((value for name, value in entries if name.value == key), None)
         return tuple(map(plain_of, found.value)) if isinstance(found, yaml.SequenceNode) else ()
-
-
-def dotted(path: Path) -> str:
-    """clusters[0].listen"""
-    text = ""
-    for step in path:
-        text += f"[{step}]" if isinstance(step, int) else f".{step}" if text else step
-    return text
 
 
 def read_file(file: str, kind: type, scalars: Mapping[Any, Scalar]) -> Document:

@@ -173,7 +173,7 @@ def _thresholds(file: str | None) -> Thresholds:
     """Raises WrongWord with all mistakes of the file."""
     from klamm.pipeline.detectors.registry import DETECTORS
     from klamm.pipeline.detectors.thresholds import load
-    from klamm.settings.typed_yaml import ConfigError
+    from klamm.settings.mistakes import ConfigError
 
     try:
         return {} if file is None else load(file, DETECTORS)

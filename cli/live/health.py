@@ -17,8 +17,9 @@ from klamm.cli.running.scalars import listen_address
 from klamm.cli.saying import say
 from klamm.client.address import why
 from klamm.proxy.config import Address, Config
+from klamm.settings.mistakes import ConfigError
 from klamm.settings.printable import printable
-from klamm.settings.typed_yaml import NOTHING, ConfigError
+from klamm.settings.typed_yaml import NOTHING
 
 TIMEOUT_S = 2.0
 HTTPS = "https://"

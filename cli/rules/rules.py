@@ -15,8 +15,8 @@ from klamm.cli.tables import print_json
 from klamm.client.known import known
 from klamm.rules.file.presence import Known, unmet
 from klamm.rules.file.rule_file import RuleFile, load
+from klamm.settings.mistakes import Mistake, dotted
 from klamm.settings.printable import printable
-from klamm.settings.typed_yaml import Mistake, dotted
 
 DESCRIPTION = """\
 Look at rule files without running them; list, add, switch and remove the rules of a running klamm.

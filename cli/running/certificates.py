@@ -7,7 +7,7 @@ from datetime import datetime
 
 from klamm.proxy.config import Cluster, Config, ListenTls, Tls
 from klamm.settings.certificates import validity_of
-from klamm.settings.typed_yaml import Path
+from klamm.settings.mistakes import Path
 
 
 def doubts(config: Config, now: datetime) -> Iterator[tuple[Path, str]]:

@@ -11,8 +11,8 @@ from klamm.cli.running.config_file import checked, place_of
 from klamm.cli.running.named_files import rule_file
 from klamm.cli.running.run import add_settings, given
 from klamm.cli.running.would_run import would_run
+from klamm.settings.mistakes import ConfigError, Mistake
 from klamm.settings.printable import printable
-from klamm.settings.typed_yaml import ConfigError, Mistake
 
 DESCRIPTION = """\
 Read klamm.yaml as `klamm run --config FILE` does, with the rules, certificates, keys and secrets that it

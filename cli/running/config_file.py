@@ -27,7 +27,8 @@ from klamm.proxy.config import (
     Transparent,
 )
 from klamm.settings.loopback import is_loopback
-from klamm.settings.typed_yaml import BROKEN, ConfigError, Document, Mistake, Path, Place, read_file
+from klamm.settings.mistakes import ConfigError, Mistake, Path, Place
+from klamm.settings.typed_yaml import BROKEN, Document, read_file
 
 WILDCARDS = {"0.0.0.0", "::"}
 BOOTSTRAPS = "port {port} is the first of listen, which no broker has: let listen begin at another port"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from klamm.proxy.config import Address, Cluster, Listen, Names
 from klamm.proxy.session.rewriting.node_names import NodeNames, common_name
-from klamm.settings.typed_yaml import Path
+from klamm.settings.mistakes import Path
 
 CONTRADICTIONS = {
     "advertise": "means nothing with names, which clients are told: take it out",

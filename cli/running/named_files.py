@@ -14,8 +14,9 @@ from klamm.proxy.sasl.tokens import load_keys, need_library
 from klamm.proxy.sasl.users import load_users
 from klamm.proxy.traces.tracing import exporter_for
 from klamm.rules.file.rule_file import RuleFile, load
+from klamm.settings.mistakes import Path
 from klamm.settings.pem_files import authority_fault, identity_faults
-from klamm.settings.typed_yaml import BROKEN, Path
+from klamm.settings.typed_yaml import BROKEN
 
 SECRETS = ("password", "token", "client_secret")  # of klamm's own credentials: each in a file or a variable
 Fault = tuple[Path, str]

@@ -35,8 +35,9 @@ from klamm.proxy.config import (
     Tls,
     Transparent,
 )
+from klamm.settings.mistakes import ConfigError, Mistake, Path, Place
 from klamm.settings.printable import printable
-from klamm.settings.typed_yaml import BROKEN, NOTHING, ConfigError, Document, Mistake, Path, Place, choose
+from klamm.settings.typed_yaml import BROKEN, NOTHING, Document, choose
 
 T = TypeVar("T")
 

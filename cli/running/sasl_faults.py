@@ -7,7 +7,8 @@ from importlib.util import find_spec
 
 from klamm.proxy.config import ListenSasl, Sasl
 from klamm.settings.extras import installing
-from klamm.settings.typed_yaml import BROKEN, Path
+from klamm.settings.mistakes import Path
+from klamm.settings.typed_yaml import BROKEN
 
 PASSWORD = ("password_file", "password_env")
 TOKEN = ("token_file", "token_command", "token_endpoint_url")

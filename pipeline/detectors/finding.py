@@ -106,7 +106,7 @@ def begun(
 
 
 def ended(jobs: Begun) -> Findings:
-    """What all of them have found."""
+    """The findings of all these jobs."""
     all_found = Findings()
     for job in as_completed(jobs):
         all_found.add(job.result())

@@ -13,7 +13,8 @@ from typing import Any, NewType
 
 from klamm.pipeline.detectors.detector import Detector
 from klamm.pipeline.detectors.finding import Thresholds
-from klamm.settings.typed_yaml import BROKEN, ConfigError, Scalar, read_file
+from klamm.settings.mistakes import ConfigError
+from klamm.settings.typed_yaml import BROKEN, Scalar, read_file
 
 Value = NewType("Value", float)
 

@@ -178,10 +178,10 @@ class Proxied:
             link.finish("too many connections", reset=True)
 
     def closed(self, link: Link, reason: str) -> None:
-        if self.leader is not None:
-            self.leader.closed(link.number)
         if link in self.links:
             del self.links[link]
+            if self.leader is not None:
+                self.leader.closed(link.number)
             if self.auditing is not None:
                 self.auditing.closed(link, reason)
             where = self.settings.name, broker_label(link.target)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from klamm.proxy.config import Config
 from klamm.proxy.log.events import Events
-from klamm.settings.typed_yaml import ConfigError
+from klamm.settings.mistakes import ConfigError
 from klamm.settings.watched_files import WatchedFiles
 
 LOOK_S = 1.0  # between two checks of the file; a change is read once two checks agree

@@ -11,15 +11,16 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
 
-from klamm.client.types import Body, Exchange, Fate, Payload
+from klamm.client.types import Body, Exchange, Payload
 from klamm.decoders import DecodeError, UnknownApi, layout, spans
 from klamm.decoders.error_codes import error_name
 from klamm.decoders.oddity import odd_end
 from klamm.decoders.schema import SECRET, Api, Side, marked
 from klamm.decoders.shown.inside import GROUP_APIS, Inside, look_inside
 from klamm.proxy.config import Address
+from klamm.proxy.log.treated import UNTREATED, Treatments, delays_of, fates_of, rules_of
 from klamm.proxy.session.rewriting.topology import broker_label
-from klamm.rules.expressions import SIDES, Expression
+from klamm.rules.expressions import Expression
 from klamm.rules.frame import Frame, Treatment
 from klamm.rules.json_form import to_json
 from klamm.rules.subjects import subjects
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from klamm.proxy.edge.link import Link
 
 TOPIC_BYTES = 200  # of a topic or an error in the fields of an exchange
-Treatments = tuple[Treatment | None, Treatment | None]
 Bodies = Literal["none", "values", "raw"]
 
 
@@ -90,7 +90,7 @@ def place(fields: dict[str, Any], link: Link, cluster: str) -> None:
 def treatments_of(one: Seen) -> Treatments:
     """The treatments of the request and of the response by rules; None for a frame without one."""
     if one.request is None:
-        found: Treatments = one.fields.get("treatments", (None, None))
+        found: Treatments = one.fields.get("treatments", UNTREATED)
         return found
     return one.request.treatment, None if one.response is None else one.response.treatment
 
@@ -112,11 +112,6 @@ def exchange_of(
     fields, treatments = one.fields, treatments_of(one)
     latency_ns, more = fields.get("latency_ns"), _read(one)
     changed = _is_changed(one, treatments[1])
-    held = {
-        f"{side}_delay_ms": round(each.delay_ns / 1e6, 3)
-        for side, each in zip(SIDES, treatments, strict=True)
-        if each is not None and each.delay_ns
-    }
     errors: dict[str, int] = {}
     for _, code in more.get("errors", fields.get("errors", ())):
         errors[error_name(code)] = errors.get(error_name(code), 0) + 1
@@ -142,11 +137,11 @@ def exchange_of(
         transactional_id=more.get("transactional_id", fields.get("transactional_id")),
         errors=errors,
         undecodable=_undecodable(one),
-        rules=list(dict.fromkeys(name for each in treatments if each is not None for name in each.rules)),
-        fates=fields.get("fates") or _fates(fields, changed, treatments),
+        rules=rules_of(treatments),
+        fates=fields.get("fates") or fates_of(fields, changed, treatments),
         request=request,
         response=response,
-        **held,
+        **delays_of(treatments),
     )
 
 
@@ -154,21 +149,6 @@ def _is_changed(one: Seen, treatment: Treatment | None) -> bool:
     """Whether rules, or a decision about a paused answer, changed the answer of the broker."""
     edited = one.response is not None and one.response.told is not one.response
     return one.fields.get("changed", edited) or (treatment is not None and treatment.changed)
-
-
-def _fates(fields: Mapping[str, Any], changed: bool, treatments: Treatments) -> dict[str, Fate]:
-    """`fates` of an Exchange. `changed`: as of the Exchange."""
-    request, response = treatments
-    fates: dict[str, Fate] = {}
-    if request is not None and (request.withheld or request.changed):
-        fates["request"] = "withheld" if request.withheld else "rewritten"
-    if fields.get("withheld") or (response is not None and response.withheld):
-        fates["response"] = "withheld"
-    elif changed:
-        fates["response"] = "rewritten"
-    elif fields["origin"] == "klamm":
-        fates["response"] = "made"
-    return fates
 
 
 def shown(one: Seen, number: int = 0, bodies: Bodies = "none") -> Exchange:

@@ -18,9 +18,9 @@ from klamm.rules.file.presence import Known, unmet
 from klamm.rules.file.rule_file import RuleFile, read_rule
 from klamm.rules.rule import Action, Rule
 from klamm.rules.state import CountedRule
+from klamm.settings.mistakes import Mistake as FileMistake
+from klamm.settings.mistakes import dotted
 from klamm.settings.nearest import suggestion
-from klamm.settings.typed_yaml import Mistake as FileMistake
-from klamm.settings.typed_yaml import dotted
 
 S = 1_000_000_000
 LASTING_NS = 600 * S  # duration of a rule made by hand that gives none

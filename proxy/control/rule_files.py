@@ -12,7 +12,7 @@ from klamm.proxy.log.events import Events
 from klamm.rules.engine import Engine
 from klamm.rules.file.presence import unmet
 from klamm.rules.file.rule_file import RuleFile, load
-from klamm.settings.typed_yaml import ConfigError
+from klamm.settings.mistakes import ConfigError
 from klamm.settings.watched_files import WatchedFiles, identities
 
 LOOK_S = 0.5  # between two checks of the files; a change is read once two checks agree

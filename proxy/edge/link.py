@@ -77,7 +77,7 @@ class Link:
         stalled = self.client.state == DEAF  # a rule has silenced the connection
         if stalled:
             self.client.begin()
-        if stalled or self.client.transport.is_closing():
+        if stalled or self.client.gone or self.client.transport.is_closing():
             return
         try:
             transport = await self.host.connect(self, lambda: cast(asyncio.Protocol, side))

@@ -16,6 +16,7 @@ import msgspec
 from klamm.client.fates import fate_words
 from klamm.decoders.error_codes import error_name
 from klamm.decoders.text import printable, valid_text
+from klamm.proxy.log.treated import treated
 from klamm.settings.yaml_line import flow
 
 LONGEST = 200  # characters of one piece of text on a console
@@ -43,7 +44,6 @@ class Entry(NamedTuple):
 
 
 EXCHANGE = "exchange"
-UNLOGGED = ("treatments", "withheld")  # fields for listeners
 # The labels in a console line of an exchange, each with its field.
 NAMED = (
     ("client", "client_id"), ("principal", "principal"), ("broker", "broker"),
@@ -92,11 +92,12 @@ def _escape(match: re.Match[str]) -> str:
 
 
 def exchange_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields as they are logged: errors as {name: count} without NONE, latency in ms, no empty dict.
+    """The fields as they are logged: errors as {name: count} without NONE, latency in ms, no empty dict, and
+    the acts of rules.
 
     `errors` comes as such a dict or as (topic or None, code) pairs, latency as `latency_ms` or `latency_ns`.
     """
-    fields = {key: value for key, value in fields.items() if value != {} and key not in UNLOGGED}
+    fields = {key: value for key, value in treated(fields).items() if value != {}}
     errors = fields.pop("errors", None) or {}
     if not isinstance(errors, Mapping):
         errors = _counted(code for _, code in errors if code)

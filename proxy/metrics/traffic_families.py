@@ -137,46 +137,49 @@ def connections(snapshot: Snapshot) -> Iterator[Metric]:
         ("cluster", "principal"),
         stats.principals.items(),
     )
-    yield counter("klamm_connections_opened", "Client connections accepted.", BROKER, stats.opened.items())
-    yield counter(
-        "klamm_connections_closed",
-        "Client connections ended, by reason.",
-        ("cluster", "reason"),
-        stats.closed.items(),
-    )
-    yield counter(
-        "klamm_reauthentications",
-        "Times that klamm authenticated itself again on a connection in use.",
-        BROKER,
-        stats.reauthentications.items(),
-    )
-    yield counter(
-        "klamm_opaque_bytes",
-        "Bytes that klamm passed on unread, such as TLS for which it has no certificate.",
-        (*BROKER, "sender"),
-        stats.opaque.items(),
-    )
-    yield counter(
-        "klamm_client_software_connections",
-        "Connections by the software that the client names in ApiVersions.",
-        ("cluster", "name", "version"),
-        stats.software.items(),
-    )
-    yield counter(
-        "klamm_client_authentications",
-        "Authentications of clients with klamm, by SASL mechanism and outcome.",
-        ("cluster", "mechanism", "outcome"),
-        stats.logins.items(),
-    )
-    yield counter(
-        "klamm_client_instances",
-        "Different client instance ids seen, by client id.",
-        ("cluster", "client_id"),
-        stats.instances.items(),
-    )
-    yield counter(
-        "klamm_problems",
-        "Problems: bytes that klamm could not read or did not pass on, by kind; api is empty if unknown.",
-        ("cluster", "broker", "api", "kind"),
-        stats.problems.items(),
-    )
+    for name, description, labels, counted in (
+        ("klamm_connections_opened", "Client connections accepted.", BROKER, stats.opened),
+        (
+            "klamm_connections_closed",
+            "Client connections ended, by reason.",
+            ("cluster", "reason"),
+            stats.closed,
+        ),
+        (
+            "klamm_reauthentications",
+            "Times that klamm authenticated itself again on a connection in use.",
+            BROKER,
+            stats.reauthentications,
+        ),
+        (
+            "klamm_opaque_bytes",
+            "Bytes that klamm passed on unread, such as TLS for which it has no certificate.",
+            (*BROKER, "sender"),
+            stats.opaque,
+        ),
+        (
+            "klamm_client_software_connections",
+            "Connections by the software that the client names in ApiVersions.",
+            ("cluster", "name", "version"),
+            stats.software,
+        ),
+        (
+            "klamm_client_authentications",
+            "Authentications of clients with klamm, by SASL mechanism and outcome.",
+            ("cluster", "mechanism", "outcome"),
+            stats.logins,
+        ),
+        (
+            "klamm_client_instances",
+            "Different client instance ids seen, by client id.",
+            ("cluster", "client_id"),
+            stats.instances,
+        ),
+        (
+            "klamm_problems",
+            "Problems: bytes that klamm could not read or did not pass on, by kind; api is empty if unknown.",
+            ("cluster", "broker", "api", "kind"),
+            stats.problems,
+        ),
+    ):
+        yield counter(name, description, labels, counted.items())

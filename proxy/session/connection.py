@@ -61,8 +61,9 @@ NAMING = 20  # steps of work for a topic or an error of a frame
 
 @dataclass(slots=True)
 class HeldBytes:
-    """The bytes of frames that all connections of the process keep until the frames are whole: `now`, of at
-    most `most` for rules. Frames in which klamm must replace addresses are kept in any case.
+    """The bytes of frames that all connections of the process keep until the frames are whole, and those that
+    wait in lines: `now`, of at most `most` for rules. Frames in which klamm must replace addresses are kept
+    in any case.
     """
 
     most: int = 96 * MIB

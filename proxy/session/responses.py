@@ -17,7 +17,7 @@ from klamm.proxy.session.response_bodies import Met, ResponseBodies
 from klamm.proxy.session.rule_orders import RuleOrders
 from klamm.proxy.session.steps import MORE, PASSED, REPLACED, Step
 from klamm.proxy.session.turns import KNOWN, READ, STEPS, Turns
-from klamm.proxy.session.unmatched import asked_later, close_unasked
+from klamm.proxy.session.unmatched import close_unasked, take_later
 from klamm.rules.frame import Frame
 
 HEAD = Struct(">ii").unpack_from  # size, correlation id
@@ -25,8 +25,8 @@ HANDSHAKE = 10  # bytes of an answer to SaslHandshake 0, up to the end of its er
 
 
 class Responses:
-    """`left`: bytes of the current frame that are still to come, and go on as they are. `kept`: the first
-    bytes of a frame that is held.
+    """`left`: bytes of the current frame that are still to come, and go on as they are, but for addresses in
+    its last field. `kept`: the first bytes of a frame that is held.
     """
 
     def __init__(self, connection: Connection, rule_orders: RuleOrders | None) -> None:
@@ -34,7 +34,7 @@ class Responses:
         self.left = 0
         self.kept: list[bytes] = []
         self.kept_size = 0
-        self.kept_for_rules = False  # kept for rules only: released if too much is held in all
+        self.kept_for_rules = False  # for rules or listeners only: released if too much is held in all
         self.since = 0  # when the first byte in `kept` came (ns)
         self.instead: list[Piece | Effect] = []  # goes to the client in place of a response, after REPLACED
         self.limit = connection.context.frame_limit
@@ -196,7 +196,7 @@ class Responses:
                 run is None
                 or run.memory is None
                 or not 4 <= length <= self.limit
-                or (correlation != run.ids[connection.turn] and not asked_later(connection, run, correlation))
+                or (correlation != run.ids[connection.turn] and not take_later(connection, run, correlation))
             ):
                 step = self._odd(data, pos, length, correlation)
                 if step == MORE:

@@ -4,8 +4,9 @@
 `requests.receive` and `responses.receive`, which are the same). They give either the very same object (all of
 it goes on as it came: the common case) or a list of effects (effects.py), to be carried out in order.
 
-A response belongs to the oldest pending request, and must have its correlation id. Bytes that nobody may
-change are never held back, except an incomplete header, and a request whose listeners are not known yet.
+A response belongs to the oldest pending request, and has its correlation id, or else that of exactly one
+later request. Bytes that nobody may change are held back in three cases only: an incomplete header, a request
+whose listeners are not known yet, and a response that a listener wants to read.
 However a stream is cut into reads, it gives the same bytes, events and closes, but for one thing: of a large
 response whose end cannot be read, the part that has gone on before the close depends on the reads.
 """

@@ -7,9 +7,9 @@ from klamm.proxy.session.connection import Connection
 from klamm.proxy.session.pending import PendingRequests
 
 
-def asked_later(connection: Connection, oldest: PendingRequests, correlation: int) -> bool:
-    """Does the response answer a later request? That becomes the oldest. True also where Kafka answers
-    the oldest with the correlation id 0.
+def take_later(connection: Connection, oldest: PendingRequests, correlation: int) -> bool:
+    """If the response answers a later request, make that the oldest. False if it answers none; True also
+    where Kafka answers the oldest with the correlation id 0.
     """
     memory = oldest.memory
     if memory is None or (connection.tokens is not None and connection.tokens.awaited > 0):

@@ -17,7 +17,7 @@ from typing import Any, get_type_hints
 
 from klamm.rules.file.written import SIDES_BY_DEFAULT, reserved
 from klamm.rules.rule import Action
-from klamm.settings.typed_yaml import Mistake, Place
+from klamm.settings.mistakes import Mistake, Place
 
 NAME = re.compile(r"[a-z][a-z0-9_]*")
 

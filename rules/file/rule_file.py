@@ -20,18 +20,8 @@ from klamm.rules.file.scalars import BLIND
 from klamm.rules.file.written import file_type, scalars, steps
 from klamm.rules.glob import Glob
 from klamm.rules.rule import Action, Rule, When
-from klamm.settings.typed_yaml import (
-    BROKEN,
-    ENOUGH,
-    MOST_MISTAKES,
-    Document,
-    Mistake,
-    Path,
-    Place,
-    read,
-    read_file,
-    read_json,
-)
+from klamm.settings.mistakes import Mistake, Path, Place
+from klamm.settings.typed_yaml import BROKEN, ENOUGH, MOST_MISTAKES, Document, read, read_file, read_json
 
 PLAIN = frozenset({str, int, float, bool})
 IN_TEXT = re.compile(r"(.*) \(column (\d+)\)(.*)", re.DOTALL)

@@ -22,7 +22,7 @@ from klamm.proxy.config import (
     Tls,
     Transparent,
 )
-from klamm.settings.typed_yaml import ConfigError
+from klamm.settings.mistakes import ConfigError
 from tests.fakes import named_files, tls
 
 

@@ -10,7 +10,7 @@ import yaml
 
 from klamm.cli.running.config_file import load
 from klamm.proxy.config import Config, Names, NodePattern, ServerName
-from klamm.settings.typed_yaml import ConfigError
+from klamm.settings.mistakes import ConfigError
 from tests.fakes import tls
 
 NODES = "broker-$(node).{}.example"

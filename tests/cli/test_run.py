@@ -26,7 +26,7 @@ from klamm.proxy.config import (
     Tls,
     Transparent,
 )
-from klamm.settings.typed_yaml import ConfigError
+from klamm.settings.mistakes import ConfigError
 from tests.fakes.tls import of_days
 
 

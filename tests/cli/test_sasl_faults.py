@@ -10,7 +10,7 @@ from klamm.cli.running import sasl_faults
 from klamm.cli.running.config_file import load
 from klamm.proxy.config import Config
 from klamm.settings.extras import installing
-from klamm.settings.typed_yaml import ConfigError
+from klamm.settings.mistakes import ConfigError
 from tests.fakes import tls
 
 OAUTH = "mechanism: OAUTHBEARER"

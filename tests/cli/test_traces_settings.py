@@ -8,7 +8,7 @@ import pytest
 
 from klamm.cli.running.config_file import load
 from klamm.proxy.config import CollectorUrl, Filter, Share, Traces
-from klamm.settings.typed_yaml import ConfigError
+from klamm.settings.mistakes import ConfigError
 
 URL = "http://collector:4318/v1/traces"
 

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
+from contextlib import suppress
 from pathlib import Path
 from threading import Event
 
 import pytest
 
+from klamm.proxy.cluster.client_ports.tls_files import of_clients
+from klamm.proxy.config import InputFile, ListenTls
 from klamm.proxy.edge.accepting import hashing, listener
 from klamm.proxy.edge.accepting.entrance import Entrance
 from klamm.proxy.edge.accepting.entrants import Entrants
 from klamm.proxy.edge.accepting.hashing import Hashing
 from tests.fakes.client import Client, connect
+from tests.fakes.tls import make
 from tests.fakes.waiting import eventually, on_uvloop, turns
 from tests.proxy.edge.test_listen_sasl import guarded, log_in
 from tests.proxy.sasl_ground import plain
@@ -92,7 +97,8 @@ async def test_one_that_is_given_up_before_it_has_begun_is_closed() -> None:
 
 
 @on_uvloop
-async def test_one_that_is_given_up_as_it_is_made_is_told_its_end() -> None:
+@pytest.mark.parametrize("tls", [False, True])
+async def test_one_that_is_given_up_as_it_is_made_is_told_its_end(tmp_path: Path, tls: bool) -> None:
     """Else its link would count as open for ever."""
     entrants = Entrants(4)
     ends: list[Exception | None] = []
@@ -104,15 +110,34 @@ async def test_one_that_is_given_up_as_it_is_made_is_told_its_end() -> None:
         def connection_lost(self, exc: Exception | None) -> None:
             ends.append(exc)
 
-    entrance = Entrance(refused=lambda *why: None, make=lambda arrival: Made())
-    with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()):
+    shown = None
+    if tls:
+        make(tmp_path)
+        shown = of_clients(ListenTls(InputFile(str(tmp_path / "broker.pem"))))
+    entrance = Entrance(refused=lambda *why: None, make=lambda arrival: Made(), tls=shown)
+    with (
+        socket.create_server(("127.0.0.1", 0)) as server,
+        socket.create_connection(server.getsockname()) as client,
+    ):
         sock, peer = server.accept()
         sock.setblocking(False)
+        coming = asyncio.create_task(asyncio.to_thread(shake_hands, client, tmp_path)) if tls else None
         entrants.let("a", sock, entrance.enter(sock, peer))
         await eventually(lambda: not entrants.count)
-        await turns()
+        await eventually(lambda: ends)
         assert ends == [None]
         assert sock.fileno() == -1
+        if coming is not None:
+            await coming
+
+
+def shake_hands(client: socket.socket, certificates: Path) -> None:
+    """And wait for the end, which may come before."""
+    trusted = ssl.create_default_context(cafile=str(certificates / "ca.pem"))
+    with trusted.wrap_socket(client, do_handshake_on_connect=False, server_hostname="localhost") as shaking:
+        with suppress(OSError):
+            shaking.do_handshake()
+            shaking.recv(1)
 
 
 @on_uvloop

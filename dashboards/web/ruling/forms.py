@@ -18,7 +18,8 @@ from klamm.rules.file.rule_file import RuleFile, read_rule
 from klamm.rules.file.scalars import SCALARS
 from klamm.rules.file.written import described
 from klamm.rules.quantities import ApiName, ErrorCode
-from klamm.settings.typed_yaml import dotted, keys, shape
+from klamm.settings.mistakes import dotted
+from klamm.settings.typed_yaml import keys, shape
 
 SOURCE = "the rule"
 LISTS: dict[Any, str] = {ErrorCode: "errors", ApiName: "apis"}  # of words that a page has

@@ -116,7 +116,7 @@ async def test_a_number_that_is_none_is_named(method: str, path: str, why: str) 
 
 def test_an_address_that_others_reach_needs_a_token(tmp_path: Path) -> None:
     from klamm.cli.running.config_file import load
-    from klamm.settings.typed_yaml import ConfigError
+    from klamm.settings.mistakes import ConfigError
 
     (tmp_path / "token").write_text("secret\n")
     file = tmp_path / "klamm.yaml"

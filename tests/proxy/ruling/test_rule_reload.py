@@ -11,7 +11,7 @@ import pytest
 
 from klamm.proxy.config import Count, InputFile, Rules
 from klamm.proxy.control.rule_files import LOOK_S, RuleReload
-from klamm.settings.typed_yaml import ConfigError
+from klamm.settings.mistakes import ConfigError
 from tests.fakes.broker import Broker, Cluster
 from tests.fakes.client import connect
 from tests.fakes.edge import Lines
