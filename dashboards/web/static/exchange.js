@@ -107,7 +107,7 @@ function failing(path, trying) {
   const place = el("div");
   const open = told(async (event) => {
     if (event.target.open && !place.childElementCount) {
-      const form = trying.form("make the rule");
+      const form = trying.form();
       await form.fill(await ask(`${path}/rule`));
       place.append(form.element);
     }

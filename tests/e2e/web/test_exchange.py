@@ -258,7 +258,7 @@ def test_the_form_explains_a_rule_and_its_hits_become_a_curve(
     written = json.loads(in_json.input_value())
     assert (written["side"], written["delay"]) == ("response", "5ms")
     page.get_by_label("side", exact=True).select_option("request")
-    page.get_by_role("button", name="put it in force").click()
+    page.locator(".rule-form").get_by_role("button", name="put it in force").click()
     rule = page.locator("tr[data-rule]")
     expect(rule.get_by_role("img")).to_have_attribute("aria-label", re.compile(r"[1-9][\d.]* hits/s"))
     points = rule.locator("polyline").get_attribute("points")
@@ -331,6 +331,6 @@ def test_a_phone_shows_all_of_an_exchange(ground: Ground) -> None:
     with opened(ground.browser, ground.address, viewport=size, has_touch=True) as page:
         opened_produce(page)
         page.get_by_text("fail the next ones like this").click()
-        page.get_by_role("button", name="make the rule").wait_for()
+        page.get_by_role("button", name="put it in force").wait_for()
         assert page.evaluate("document.documentElement.scrollWidth") <= size["width"]
         assert page.locator(".detail").evaluate("element => element.scrollWidth") <= size["width"]

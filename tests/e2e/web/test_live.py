@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import pytest
 from confluent_kafka.admin import AdminClient
-from playwright.sync_api import Browser, Page, Route, expect
+from playwright.sync_api import Browser, Locator, Page, Route, expect
 
 from klamm.client import Klamm as Client
 from klamm.decoders import ERRORS
@@ -234,7 +234,7 @@ def test_a_rule_out_of_an_exchange_fails_the_next_ones_of_a_real_client(page: Pa
     page.get_by_text("fail the next ones like this").click()
     page.get_by_label("error", exact=True).fill(REFUSED)
     page.get_by_label("times").fill("20")
-    make = page.get_by_role("button", name="make the rule")
+    make = page.get_by_role("button", name="put it in force")
 
     def click() -> None:
         make.click()
@@ -245,9 +245,33 @@ def test_a_rule_out_of_an_exchange_fails_the_next_ones_of_a_real_client(page: Pa
     expect(page.locator("dd.meaning")).to_contain_text(ERRORS[REFUSED].meaning)
     page.get_by_role("link", name="rules").click()
     rule = page.locator("tr[data-rule]")
-    expect(rule).to_contain_text("over")
+    expect(rule).to_contain_text("over: it had its 20 hits")
+    expect(rule.get_by_role("button")).to_have_text(["remove"])
     rule.get_by_role("button", name="remove").click()
     expect(page.get_by_text("no rules")).to_be_visible()
+
+
+def test_the_state_of_a_rule_tells_what_is_left_of_it_and_why_it_is_over(page: Page, ground: Ground) -> None:
+    page.goto(f"{ground.address}/#rules")
+    for rule in (
+        {"name": "long", "for": "2h"},
+        {"name": "few", "times": 3},
+        {"name": "short", "for": "1s"},
+        {"name": "lasts", "for": "forever"},
+    ):
+        Client(ground.klamm.admin).add_rule({"api": "Fetch", "client": "nobody", "delay": "1ms", **rule})
+
+    def state(name: str) -> Locator:
+        return page.locator(f'tr[data-rule="{name}"] td').nth(5)
+
+    expect(state("long")).to_have_text(re.compile(r"^on, ends in 1 h 59 min$"))
+    expect(state("few")).to_have_text(re.compile(r"^on, 3 of 3 hits left, ends in 9 min \d+ s$"))
+    expect(state("lasts")).to_have_text("on")
+    expect(state("short")).to_have_text("over: its time has ended")
+    buttons = page.locator('tr[data-rule="short"]').get_by_role("button")
+    expect(buttons).to_have_text(["remove"])
+    page.locator('tr[data-rule="long"]').get_by_role("button", name="off").click()
+    expect(state("long")).to_have_text(re.compile(r"^off, ends in"))
 
 
 def test_a_paused_answer_is_edited_and_the_client_sees_the_edit(page: Page, ground: Ground) -> None:
