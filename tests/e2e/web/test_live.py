@@ -299,6 +299,24 @@ def test_a_paused_answer_is_edited_and_the_client_sees_the_edit(page: Page, grou
         assert leader(answer.result(PATIENCE_S), ground.shop.topic) == 3
 
 
+def test_the_link_to_paused_frames_has_their_number_in_every_view(page: Page, ground: Ground) -> None:
+    link = page.get_by_role("navigation", name="views").locator("a", has_text="paused")
+    expect(link).to_have_accessible_name("paused")
+    page.get_by_role("link", name="clusters").click()
+    with probing(ground.klamm.bootstrap) as ask_for:
+        Client(ground.klamm.admin).add_rule({"api": "Metadata", "client": PROBE, "pause": "60s", "times": 1})
+        answer = ask_for(ground.shop.topic)
+        expect(link).to_have_accessible_name("paused 1")
+        expect(link).to_have_accessible_description("1 frame waiting for a decision")
+        link.click()
+        expect(link).to_have_attribute("aria-current", "page")
+        page.get_by_role("button", name="Metadata").first.click()
+        assert violations(page) == []
+        page.get_by_role("button", name="resume unchanged").click()
+        expect(link).to_have_accessible_name("paused")
+        assert leader(answer.result(PATIENCE_S), ground.shop.topic) == LEADER
+
+
 def test_names_from_the_wire_are_text_in_every_view(page: Page, ground: Ground) -> None:
     name = "<img src=x onerror=alert(1)><script>alert(2)</script>"
     page.locator(".row[data-api]").first.wait_for()
