@@ -25,7 +25,15 @@ from tests.e2e.light_traffic import (
     probing,
     shop_behind_klamm,
 )
-from tests.e2e.web.inspector import chromium, drawn, filtered, inspector, opened, violations
+from tests.e2e.web.inspector import (
+    chromium,
+    contrasts_of_placeholders,
+    drawn,
+    filtered,
+    inspector,
+    opened,
+    violations,
+)
 
 pytestmark = pytest.mark.brokers
 REFUSED = "POLICY_VIOLATION"
@@ -182,7 +190,7 @@ def test_a_field_is_lit_in_the_tree_and_in_the_bytes(page: Page) -> None:
     expect(request.locator(".hex mark")).to_have_text(["ff", "ff", ".", "."])
     box = request.locator(".hex .line").first.bounding_box()
     assert box is not None
-    page.mouse.move(box["x"] + box["width"] * 7.5 / 72, box["y"] + box["height"] / 2)
+    page.mouse.move(box["x"] + box["width"] * 7.5 / 40, box["y"] + box["height"] / 2)
     expect(request.locator(".field.lit")).to_contain_text("transactional_id")
     expect(request.locator(".hex mark").first).to_have_text("00")
     answer = page.locator(".side.answer")
@@ -345,6 +353,18 @@ def test_nothing_hinders_people_who_use_other_means(view: str, scheme: str, grou
             page.locator(".side.request .field").first.wait_for()
         else:
             page.get_by_role("heading", level=2).first.wait_for()
+        assert violations(page) == []
+        assert min(contrasts_of_placeholders(page), default=21.0) >= 4.5
+
+
+def test_a_phone_shows_the_clusters_without_words_in_pieces(ground: Ground) -> None:
+    size = {"width": 390, "height": 800}
+    with opened(ground.browser, f"{ground.address}/#clusters", viewport=size, has_touch=True) as page:
+        page.get_by_role("button", name="close").first.wait_for()
+        heads = page.get_by_role("columnheader")
+        one_line = heads.first.evaluate("head => 2 * parseFloat(getComputedStyle(head).lineHeight)")
+        assert max(heads.evaluate_all("heads => heads.map((head) => head.clientHeight)")) < one_line
+        assert page.evaluate("document.documentElement.scrollWidth") <= size["width"]
         assert violations(page) == []
 
 
