@@ -23,7 +23,8 @@ class Problem(Struct, frozen=True):
 
 class Rule(Struct, frozen=True):
     """A rule in force. `written` is its text in the file, or as it was sent. `over`: it has no more hits.
-    `warnings`: probable mistakes that klamm permits.
+    `expires`: klamm removes it, if it was made by hand; `ends`: it has no hits from then on, at the latest,
+    null where no time ends it, or its time has not begun. `warnings`: probable mistakes that klamm permits.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Rule(Struct, frozen=True):
     expires: float | None = None
     made_by: str = ""
     warnings: list[str] = field(default_factory=list)
+    ends: float | None = None
 
 
 class RuleFile(Struct, frozen=True):

@@ -63,7 +63,7 @@ class CountedRule:
     def over(self, now: int) -> bool:
         """Will it never hit again?"""
         when = self.rule.when
-        end = self._end()
+        end = self.end()
         return (end is not None and now >= end) or (
             when.times is not None and when.per == "rule" and self.hits >= when.times
         )
@@ -84,7 +84,7 @@ class CountedRule:
         open.
         """
         when = self.rule.when
-        begin, end = self._at(when.after), self._end()
+        begin, end = self._at(when.after), self.end()
         return (begin is None or now >= begin) and (end is None or now < end)
 
     def count(self, key: Hashable, now: int) -> bool:
@@ -166,7 +166,8 @@ class CountedRule:
         start = self._start()
         return None if start is None else start + moment.ns
 
-    def _end(self) -> int | None:
+    def end(self) -> int | None:
+        """When its time ends; None where it has no end, or none is known before its first match."""
         when = self.rule.when
         end = self._at(when.until)
         if when.lasting_ns is not None:

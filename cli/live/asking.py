@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
+from shlex import quote
 
 from klamm.cli.running.scalars import listen_address
 from klamm.cli.saying import WrongWord, say
@@ -60,6 +61,15 @@ def add_credentials(parser: argparse.ArgumentParser) -> None:
     for option, variable, text in CREDENTIALS:
         default = os.environ.get(variable) or None
         parser.add_argument(option, metavar="FILE", default=default, help=text)
+
+
+def same(arguments: argparse.Namespace) -> str:
+    """The options that lead another command to this klamm, each with a space before it; none for klamm at its
+    usual address.
+    """
+    given = [("--admin", arguments.admin)] if arguments.admin != ADMIN else []
+    files = [(option, getattr(arguments, option[2:].replace("-", "_"))) for option, _, _ in CREDENTIALS]
+    return "".join(f" {option} {quote(value)}" for option, value in [*given, *files] if value)
 
 
 def klamm(arguments: argparse.Namespace, name: str | None = None) -> Klamm:

@@ -6,10 +6,11 @@ import argparse
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from shlex import quote
 from typing import Any
 
 from klamm.cli.live import prefixes
-from klamm.cli.live.asking import add_options, klamm
+from klamm.cli.live.asking import add_options, klamm, same
 from klamm.cli.live.missed import NEWEST, groups_of, missed
 from klamm.client import Klamm, Refused
 from klamm.client.types import Rule
@@ -83,7 +84,7 @@ def make(arguments: argparse.Namespace, *rules: Mapping[str, Any]) -> int:
                 groups = groups_of(to.exchanges(limit=NEWEST).exchanges) if by_group else ()
                 print(f"0 hits; {instead(before, to.counters(), rules[-1], groups)}")
         except KeyboardInterrupt:
-            print(f"\nthe rule stays; `klamm rules rm {made[-1].name}` ends it")
+            print(f"\nthe rule stays; `klamm rules rm {quote(made[-1].name)}{same(arguments)}` ends it")
     return 0
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from rich.console import Console
 
-from klamm.cli.live.asking import USAGE, add_options, klamm_of_a_loop, telling
+from klamm.cli.live.asking import USAGE, add_options, klamm_of_a_loop, same, telling
 from klamm.cli.saying import say
 from klamm.dashboards.top.app import frames, top
 from klamm.dashboards.top.data import Data
@@ -42,8 +42,8 @@ TABLES = {
     "errors": ERROR,
 }
 NO_TERMINAL = """\
-klamm top needs a terminal for its screen and its keys. In scripts use `klamm top --once`, `klamm tail`,
-or the metrics at http://{admin}/metrics"""
+klamm top needs a terminal for its screen and its keys. In scripts use `klamm top --once{options}`,
+`klamm tail{options}`, or the metrics at http://{admin}/metrics"""
 
 
 def add_parser(subparsers: Any) -> None:
@@ -86,7 +86,9 @@ def run(arguments: argparse.Namespace) -> int:
     console = Console(highlight=False, markup=False, no_color=True if arguments.no_color else None)
     on_terminal = sys.stdin.isatty() and sys.stdout.isatty()
     if not (on_terminal or arguments.once):
-        return say(NO_TERMINAL.format(admin=arguments.admin.rpartition("://")[2]), USAGE)
+        return say(
+            NO_TERMINAL.format(admin=arguments.admin.rpartition("://")[2], options=same(arguments)), USAGE
+        )
     to = klamm_of_a_loop(arguments, TIMEOUT_S)
 
     def write(data: Data) -> None:
@@ -96,4 +98,4 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.once or os.environ.get("TERM", "dumb") in ("dumb", "unknown"):
         most = 1 if arguments.once else None
         return asyncio.run(frames(to, arguments.interval, table, write, most))
-    return asyncio.run(top(to, console, arguments.interval, table))
+    return asyncio.run(top(to, console, arguments.interval, table, same(arguments)))

@@ -33,8 +33,8 @@ ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 class Asking:
     """Asks klamm for its counters and for the data of the shown table, and keeps the answers."""
 
-    def __init__(self, klamm: AsyncKlamm, interval_s: float) -> None:
-        self.klamm, self.interval_s = klamm, interval_s
+    def __init__(self, klamm: AsyncKlamm, interval_s: float, options: str = "") -> None:
+        self.klamm, self.interval_s, self.options = klamm, interval_s, options
         self.history = History()
         self.connections = self.connections_before = Connections()
         self.exchanges: deque[Seen] = deque(maxlen=KEPT)
@@ -78,6 +78,7 @@ class Asking:
             tuple(self.exchanges),
             self.left_out,
             self.opened,
+            self.options,
         )
 
     def notice(self, state: State) -> str:
@@ -232,10 +233,12 @@ async def _cancelled(task: asyncio.Task[None] | asyncio.Task[bool] | None) -> No
             await task
 
 
-async def top(klamm: AsyncKlamm, console: Console, interval_s: float, table: str) -> int:
-    """In the terminal. Raises ApiError where there is no klamm to begin with."""
+async def top(klamm: AsyncKlamm, console: Console, interval_s: float, table: str, options: str = "") -> int:
+    """In the terminal. `options` lead other commands to the same klamm. Raises ApiError where there is none
+    to begin with.
+    """
     async with klamm:
-        asking, state = Asking(klamm, interval_s), State(table)
+        asking, state = Asking(klamm, interval_s, options), State(table)
         await asking.ask(state)
         view = Top(asking, Terminal(console), state)
         view.data = asking.data

@@ -28,7 +28,7 @@ class Connections(NamedTuple):
 @dataclass(frozen=True)
 class Data:
     """`rates` are past requests a second, oldest first; `left_out` exchanges came too fast to be listed;
-    `opened` is the one whose page is shown.
+    `opened` is the one whose page is shown; `options` lead other commands to the same klamm.
     """
 
     previous: Counters | None
@@ -39,6 +39,7 @@ class Data:
     exchanges: Sequence[Seen] = ()
     left_out: int = 0
     opened: Seen | None = None
+    options: str = ""
 
     @cached_property
     def window(self) -> Window:

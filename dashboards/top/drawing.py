@@ -24,7 +24,9 @@ from klamm.decoders.text import printable
 NARROWEST, LOWEST = 40, 10
 HEAD = 4  # lines: three of the head, and the names of the tables
 FOOT = 1
-LONGEST = 40  # characters of a name that count for the width of columns
+LONGEST = 40  # cells of a name that count for the width of columns
+NAMES = 16  # cells that names keep, before other columns get more than they need
+APART = 8  # more cells between columns, at most, where there is room
 NOTHING = Shown((), 1, (), Order(""))
 
 KEYS_OF_TABLES = "enter open  ? help  q quit  / filter  <> sort  r reverse  space freeze"
@@ -100,30 +102,54 @@ def _list(
     """`plain`: no row is chosen."""
     table, order = TABLES[state.table], order_of(state)
     items = rows(state, data)
-    longest = max((cell_len(str(item.values["name"])[:LONGEST]) for item in items), default=0)
+    heading = len(table.fields[0].column.heading) + 1  # with its mark
+    longest = max((cell_len(printable(str(item.values["name"]))) for item in items), default=0)
     columns = [field.column for field in table.fields]
-    fields = [table.fields[place] for place in fitted(columns, longest, width, table.name)]
+    kept = fitted(columns, max(heading, min(longest, LONGEST)), width, table.name)
+    fields = [table.fields[place] for place in kept]
     headings = [field.column.heading for field in fields]
     shown = Shown([item.key for item in items], max(room - 1, 1), headings, order)
     at = chosen(state, shown)
     if at is not None:
         shown = replace(shown, where=of_row(state.table, items[at].key, data.many))
-    flexible = width - sum(1 + (field.column.width or 0) for field in fields[1:])
+    sizes = _sizes(fields, items, longest, width)
     first = max(0, min((at or 0) - room // 2, len(items) - (room - 1)))
-    lines: list[RenderableType] = [_headings(fields, order, flexible)]
+    lines: list[RenderableType] = [_headings(fields, order, sizes)]
     for place, item in enumerate(items[first : first + room - 1], first):
-        lines.append(_line(item, fields, flexible, place == at and not plain))
+        lines.append(_line(item, fields, sizes, place == at and not plain))
     if not items:
         lines.append(Text(_empty(state, data), FAINT, no_wrap=True, overflow="ellipsis"))
     return lines + [Text()] * (room - len(lines)), shown
 
 
-def _headings(fields: Sequence[Field], order: Order, flexible: int) -> Text:
+def _sizes(fields: Sequence[Field], items: Sequence[Item], longest: int, width: int) -> list[int]:
+    """The cells of each column. What the names do not need goes to columns with longer texts, those of the
+    highest rank first, and then between all of them.
+    """
+    sizes = [field.column.width or 0 for field in fields]
+    sizes[0] = width - sum(1 + size for size in sizes[1:])
+    for place in sorted(range(1, len(fields)), key=lambda place: -fields[place].column.rank):
+        spare = sizes[0] - max(NAMES, min(longest, LONGEST))
+        more = max(0, min(spare, _wanted(fields[place], items) - sizes[place]))
+        sizes[place] += more
+        sizes[0] -= more
+    apart = max(0, min(APART, (sizes[0] - max(LONGEST, longest)) // max(1, len(fields) - 1)))
+    sizes[1:] = [size + apart for size in sizes[1:]]
+    sizes[0] = min(sizes[0] - apart * (len(fields) - 1), max(LONGEST, longest))
+    return sizes
+
+
+def _wanted(field: Field, items: Sequence[Item]) -> int:
+    """The cells that its texts would need, as far as it may have them."""
+    texts = (cell_len(field.shown(item, field.most)) for item in items) if field.most else ()
+    return min(field.most, max(texts, default=0))
+
+
+def _headings(fields: Sequence[Field], order: Order, sizes: Sequence[int]) -> Text:
     """The heading by which rows are sorted has a mark."""
     line = Text(no_wrap=True)
-    for place, field in enumerate(fields):
+    for place, (field, size) in enumerate(zip(fields, sizes, strict=True)):
         column, heading = field.column, field.column.heading
-        size = flexible if column.width is None else column.width
         style = HEADING if not place else FAINT
         if heading == order.heading:
             mark = "▼" if field.down != order.turned else "▲"
@@ -132,13 +158,11 @@ def _headings(fields: Sequence[Field], order: Order, flexible: int) -> Text:
     return line
 
 
-def _line(item: Item, fields: Sequence[Field], flexible: int, is_chosen: bool) -> Text:
+def _line(item: Item, fields: Sequence[Field], sizes: Sequence[int], is_chosen: bool) -> Text:
     line = Text(no_wrap=True, style="reverse" if is_chosen else "")
     idle = not item.values.get("rate", 1)
-    for place, field in enumerate(fields):
-        value = item.values.get(field.name)
-        text = figures.NOTHING if value is None else field.text(value)
-        size = flexible if field.column.width is None else field.column.width
+    for place, (field, size) in enumerate(zip(fields, sizes, strict=True)):
+        text = field.shown(item, size)
         style = FAINT if text in ("", "0", figures.NOTHING) or (idle and not place) else field.style
         if text == "DOWN":
             style = ALARM

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping
+from shlex import quote
 from typing import Any
 
 from rich.console import Group, RenderableType
@@ -65,7 +66,7 @@ def _part(table: str, key: str, data: Data) -> RenderableType:
     if table in (CLIENT, BROKER):
         lines += [Text(), _connections_of(table, key, data)]
     where = of_row(table, key, data.many)
-    return Group(*lines, Text(), _hint(f"x lists its exchanges: klamm tail '{where}'"))
+    return Group(*lines, Text(), _listing(where, data))
 
 
 class _Whole:
@@ -134,8 +135,8 @@ def _connection(key: str, data: Data) -> RenderableType:
         count, speed = getattr(one, field), rate(now, before, one.id, field)
         said = "not told by the system" if count is None else figures.size(count)
         facts.append((name, said if not speed else f"{said}, {figures.size(speed)}/s"))
-    hint = f"x lists its exchanges: klamm tail 'connection == {key}'"
-    return Group(_title("connection", key), Text(), _facts(facts), Text(), _hint(hint))
+    hint = _listing(of_row(CONNECTION, key, data.many), data)
+    return Group(_title("connection", key), Text(), _facts(facts), Text(), hint)
 
 
 def _exchange(key: str, data: Data) -> RenderableType:
@@ -162,8 +163,9 @@ def _exchange(key: str, data: Data) -> RenderableType:
         ("errors", outcome(one) or "none"),
         ("answered by", _answered_by(one)),
     ]
-    hint = f"its fields and bytes, as more come: klamm tail -v 'connection == {one.connection_id}'"
-    return Group(_title("exchange", f"{one.api} v{one.version}"), Text(), _facts(facts), Text(), _hint(hint))
+    where = of_row(CONNECTION, str(one.connection_id), data.many)
+    hint = _hint(f"its fields and bytes, as more come: klamm tail -v {quote(where)}{data.options}")
+    return Group(_title("exchange", f"{one.api} v{one.version}"), Text(), _facts(facts), Text(), hint)
 
 
 def _answered_by(one: Exchange) -> str:
@@ -227,6 +229,10 @@ def _title(kind: str, name: str) -> Text:
 
 def _hint(words: str) -> Text:
     return Text(printable(words), FAINT)
+
+
+def _listing(where: str, data: Data) -> Text:
+    return _hint(f"x lists its exchanges: klamm tail {quote(where)}{data.options}")
 
 
 def _facts(facts: Facts) -> Table:

@@ -21,6 +21,7 @@ from klamm.decoders.text import printable
 from klamm.settings.listing import MOST
 
 WHOSE = 30  # cells of the column
+ADDRESS = 47  # cells of the longest address with a port
 
 
 class Item(NamedTuple):
@@ -31,12 +32,24 @@ class Item(NamedTuple):
 
 
 class Field(NamedTuple):
-    """A column, the name of its value, how that is written, and in which style, where there is anything."""
+    """A column, the name of its value, how that is written, and in which style, where there is anything. What
+    is longer than the column gets up to `most` cells where there is room; `fit` writes the values of a row in
+    so many.
+    """
 
     column: Column
     name: str
     text: Callable[[Any], str]
     style: str = ""
+    most: int = 0
+    fit: Callable[[Mapping[str, Any], int], str] | None = None
+
+    def shown(self, item: Item, size: int) -> str:
+        """Its text in a row, for a column of so many cells; what is longer is to be cut."""
+        value = item.values.get(self.name)
+        if value is None:
+            return figures.NOTHING
+        return self.text(value) if self.fit is None else self.fit(item.values, size)
 
     @property
     def down(self) -> bool:
@@ -159,10 +172,10 @@ def rate(now: Connections, before: Connections, number: int, name: str) -> float
     return max(0.0, float(new - old)) / (now.at - before.at)
 
 
-def _whose(row: ErrorRow) -> str:
+def _whose(row: ErrorRow, size: int) -> str:
     """As many names as there is room for, at least one."""
     texts = [row.whose(most) for most in range(MOST, 0, -1)]
-    return next((text for text in texts if cell_len(printable(text)) <= WHOSE), texts[-1])
+    return next((text for text in texts if cell_len(printable(text)) <= size), texts[-1])
 
 
 def _errors(data: Data) -> list[Item]:
@@ -172,7 +185,8 @@ def _errors(data: Data) -> list[Item]:
             {
                 "name": row.name,
                 "api": row.api,
-                "whose": _whose(row),
+                "whose": _whose(row, WHOSE),
+                "row": row,
                 "rate": row.count / data.window.seconds,
                 "ever": row.ever,
             },
@@ -224,7 +238,7 @@ TABLES: Mapping[str, Table] = {
         (
             _named("BROKER"),
             Field(Column("is", 4, left=True, rank=9), "up", _state),
-            Field(Column("at", 21, left=True, rank=1), "at", printable),
+            Field(Column("at", 21, left=True, rank=1), "at", printable, most=ADDRESS),
             Field(Column("conn", 5, rank=5), "connections", figures.count),
             *TRAFFIC,
         ),
@@ -236,10 +250,10 @@ TABLES: Mapping[str, Table] = {
         (
             _named("CLIENT"),
             Field(Column("id", 6, rank=8), "id", str),
-            Field(Column("from", 21, left=True, rank=3), "from", printable),
-            Field(Column("broker", 9, left=True, rank=7), "broker", printable),
+            Field(Column("from", 21, left=True, rank=3), "from", printable, most=ADDRESS),
+            Field(Column("broker", 9, left=True, rank=7), "broker", printable, most=30),
             Field(Column("for", 8, rank=1), "age", figures.clock),
-            Field(Column("flying", 6, rank=2), "in flight", figures.count),
+            Field(Column("flying", 7, rank=2), "in flight", figures.count),
             Field(Column("in/s", 7, rank=5), "in", _sized, "bold"),
             Field(Column("out/s", 7, rank=6), "out", _sized, "bold"),
         ),
@@ -250,8 +264,15 @@ TABLES: Mapping[str, Table] = {
         "Errors",
         (
             _named("ERROR"),
-            Field(Column("API", 18, left=True, rank=3), "api", str),
-            Field(Column("whose", WHOSE, left=True, rank=1), "whose", printable, FAINT),
+            Field(Column("API", 18, left=True, rank=3), "api", str, most=32),
+            Field(
+                Column("whose", WHOSE, left=True, rank=1),
+                "whose",
+                printable,
+                FAINT,
+                most=80,
+                fit=lambda values, size: printable(_whose(values["row"], size)),
+            ),
             Field(Column("/s", 6, rank=2), "rate", figures.rate, ALARM),
             Field(Column("total", 9, rank=4), "ever", figures.count),
         ),
@@ -264,12 +285,12 @@ TABLES: Mapping[str, Table] = {
         (
             _named("CLIENT"),
             Field(Column("time", 12, rank=8), "time", _clock),
-            Field(Column("API", 16, left=True, rank=9), "api", str),
-            Field(Column("broker", 9, left=True, rank=2), "broker", printable),
-            Field(Column("topics", 16, left=True, rank=1), "topics", printable),
+            Field(Column("API", 16, left=True, rank=9), "api", str, most=32),
+            Field(Column("broker", 9, left=True, rank=2), "broker", printable, most=30),
+            Field(Column("topics", 16, left=True, rank=1), "topics", printable, most=50),
             Field(Column("bytes", 7, rank=3), "bytes", _sized),
-            Field(Column("latency", 7, rank=6), "latency", _milliseconds),
-            Field(Column("error", 22, left=True, rank=7), "error", printable, ALARM),
+            Field(Column("latency", 8, rank=6), "latency", _milliseconds),
+            Field(Column("error", 22, left=True, rank=7), "error", printable, ALARM, most=60),
         ),
         Order("time"),
         _exchanges,

@@ -119,7 +119,8 @@ class RuleBook:
 
         def state(counted: CountedRule) -> RuleState:
             rule, by_hand = counted.rule, self.hand.get(counted.rule.name)
-            ends = by_hand.ends_ns if by_hand else None
+            removed = by_hand.ends_ns if by_hand else None
+            ends = min((at for at in (removed, counted.end()) if at is not None), default=None)
             doubts = by_hand.warnings if by_hand else self.doubts.get(rule.name, ())
             return RuleState(
                 name=rule.name,
@@ -131,9 +132,10 @@ class RuleBook:
                 hits=counted.hits,
                 failures=counted.failures,
                 over=counted.over(now),
-                expires=None if ends is None else wall + (ends - now) / S,
+                expires=None if removed is None else wall + (removed - now) / S,
                 made_by=by_hand.made_by if by_hand else "",
                 warnings=[*doubts, *(f"{at[0]}: {reason}" for at, reason in unmet(rule, known))],
+                ends=None if ends is None else wall + (ends - now) / S,
             )
 
         return state

@@ -131,6 +131,15 @@ def test_without_a_klamm_there_is_one_line_and_exit_code_1(says: Says) -> None:
     assert (code, errors) == (1, "klamm: no klamm answers at 127.0.0.1:1: connection refused\n")
 
 
+def test_commands_that_are_named_lead_to_the_same_klamm(says: Says, monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in ("KLAMM_ADMIN", *(variable for _, variable, _ in asking.CREDENTIALS)):
+        monkeypatch.delenv(variable, raising=False)
+    assert "`klamm top --once`, `klamm tail`" in says("top")[2].replace("\nklamm:", "")
+    told = says("top", "--admin", "127.0.0.1:19291", "--token-file", "my token")[2].replace("\nklamm:", "")
+    options = "--admin 127.0.0.1:19291 --token-file 'my token'"
+    assert f"`klamm top --once {options}`, `klamm tail {options}`" in told
+
+
 DEFAULT = "that is the default address: name another with --admin HOST:PORT, or KLAMM_ADMIN"
 VARIABLE = "KLAMM_ADMIN names that address: --admin HOST:PORT names another"
 

@@ -1,5 +1,8 @@
 """The tables and pages of `klamm top`, of invented traffic."""
 
+import dataclasses
+import re
+import shlex
 from io import StringIO
 from typing import Any
 
@@ -30,6 +33,7 @@ from klamm.dashboards.top.tables import natural, outcome, rows
 from klamm.rules.expressions import parse
 from tests.dashboards.fake_state import FakeState, answer, of_many_clients, two_answers
 
+LONG = "UNKNOWN_TOPIC_OR_PARTITION response withheld by klamm"
 HOSTILE = "\x1b]0;owned\x07[bold red]x[/]\u202e"
 
 
@@ -48,6 +52,17 @@ def data(hostile: str = "orders-service") -> Data:
     now = Connections(202.0, {1: connection(1, hostile, 3000), 2: connection(2, None, 5)})
     seen = [Seen(1, exchange(hostile, {})), Seen(2, exchange("b", {"NOT_COORDINATOR": 2}))]
     return Data(*two_answers(), (1.0, 2.0), now, before, seen, 7)
+
+
+def wide() -> Data:
+    """What is too long for a narrow screen."""
+    of = data()
+    clients = "orders-service", "billing-service", "shop", "reporting"
+    one = replace(
+        exchange("a", {}), api="ConsumerGroupHeartbeat", version=1, topics={"orders-of-the-shop": []}
+    )
+    failed = replace(one, errors={"UNKNOWN_TOPIC_OR_PARTITION": 1}, fates={"response": "withheld"})
+    return Data(None, answer(of_many_clients(*clients)), (), of.connections, exchanges=[Seen(1, failed)])
 
 
 def lines(state: State, of: Data, width: int = 80, height: int = 24, notice: str = "") -> list[str]:
@@ -150,6 +165,17 @@ def test_the_page_of_a_client_is_about_nothing_else() -> None:
     assert "x lists its exchanges: klamm tail 'client_id == \"billing-1\"'" in text
 
 
+def test_a_hint_leads_to_the_same_klamm_when_it_is_pasted() -> None:
+    options = " --admin 127.0.0.1:19291 --token-file 'my token'"
+    of, client = dataclasses.replace(data(), options=options), 'client_id == "it\'s"'
+    for table, where in ((CLIENT, client), (CONNECTION, "connection == 1"), (EXCHANGE, "connection == 0")):
+        key = "it's" if table == CLIENT else "1"
+        text = "".join(lines(State(table, detail=key), of, 160, 60)[4:])
+        words = shlex.split(text[text.index("klamm tail") :].partition("my token'")[0] + "my token'")
+        verbose = ["-v"] if table == EXCHANGE else []
+        assert words == ["klamm", "tail", *verbose, where, *shlex.split(options)]
+
+
 def test_the_page_of_a_topic_has_its_apis_and_errors() -> None:
     text = "\n".join(lines(State(TOPIC, detail="orders"), data(), 100, 60)[4:])
     assert "Produce" in text
@@ -202,7 +228,22 @@ def test_keys_sort_by_columns_that_are_shown(table: str, width: int) -> None:
     assert len(shown.headings) > 1
     for heading in shown.headings:
         head = lines(State(table, orders={table: Order(heading)}), data(), width)[4]
-        assert set(head) & set("▲▼"), heading
+        assert re.search(rf"(^| ){re.escape(heading)}[▲▼]", head), heading
+
+
+@pytest.mark.parametrize("table", sorted(TABLES))
+def test_a_wide_screen_cuts_nothing_that_it_has_room_for(table: str) -> None:
+    drawn = lines(State(table), wide(), 200)[4:-1]
+    assert max(map(len, drawn)) > 110
+    assert "…" not in "".join(drawn)
+    for narrow in lines(State(table), wide(), 80)[4:-1]:
+        assert len(narrow) <= 80
+    if table == ERROR:
+        whose = "orders-service, billing-service, shop and 1 more on a, b, c and 2 more"
+        assert any(whose in line for line in drawn)
+    if table == EXCHANGE:
+        assert any("ConsumerGroupHeartbeat v1" in line and LONG in line for line in drawn)
+    assert max(len(gap) for gap in re.findall(" +", drawn[1])) < 70
 
 
 def test_one_frame_has_all_rows_whatever_the_height() -> None:

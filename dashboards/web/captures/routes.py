@@ -6,6 +6,7 @@ import asyncio
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Iterator
 from contextlib import aclosing, suppress
+from importlib.util import find_spec
 from typing import Any
 
 from aiohttp import web
@@ -24,6 +25,7 @@ from klamm.dashboards.web.source import Source
 from klamm.proxy.admin.listening.json_bodies import answer, encoded, read_body
 from klamm.proxy.control.rule_book import Refused
 from klamm.rules.expressions import ExpressionError, parse
+from klamm.settings.extras import installing
 
 NOT_FOUND = 404
 LINES, TAR = "application/jsonl", "application/x-tar"
@@ -123,13 +125,16 @@ class _OfKlamm:
         app.router.add_get(ARCHIVE, self.archive)
 
     async def state(self, _: web.Request) -> web.Response:
-        """The capture that runs, and the sealed segments of this one or of the last; null without one."""
+        """The capture that runs, and the sealed segments of this one or of the last; null without one.
+        `install`: the command without which captures are not opened here, "" where they are.
+        """
         klamm = self.source.klamm
         try:
             capture, files = await asyncio.gather(*map(_or_none, (klamm.capture(), klamm.capture_segments())))
         except ApiError as problem:
             raise Refused(502, str(problem)) from None
-        return answer({"capture": capture, "files": files})
+        install = installing("capture") if find_spec("pyarrow") is None else ""
+        return answer({"capture": capture, "files": files, "install": install})
 
     async def archive(self, request: web.Request) -> web.StreamResponse:
         """Its tar, as it comes from klamm."""

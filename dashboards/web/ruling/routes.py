@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import aclosing
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from aiohttp import web
@@ -19,6 +19,8 @@ from klamm.dashboards.web.source import Gone, Source, Wish
 from klamm.proxy.admin.listening.json_bodies import answer, read_body
 from klamm.proxy.control.rule_book import Refused
 from klamm.rules.expressions import ExpressionError, parse
+
+T = TypeVar("T")
 
 
 class TrialWish(Struct, frozen=True, forbid_unknown_fields=True):
@@ -65,17 +67,22 @@ class RulingPages:
             raise Refused(404, str(gone)) from None
 
     async def hits(self, _: web.Request) -> web.Response:
-        """How often each rule in force has acted; null while klamm does not answer, which is no failure here:
-        a page asks again and again.
+        """How often each rule in force has acted, and how many frames are `paused`; null while klamm does not
+        answer, which is no failure here: a page asks again and again.
         """
+        rules, frames = await asyncio.gather(
+            self._listed("/v1/rules", list[Hits]), self._listed("/v1/paused", list[msgspec.Raw])
+        )
+        hits = None if rules is None else {one.name: one.hits for one in rules}
+        return answer({"hits": hits, "paused": None if frames is None else len(frames)})
+
+    async def _listed(self, path: str, of: type[list[T]]) -> list[T] | None:
+        """A list of klamm's; None while it gives none."""
         try:
-            status, body = await self.source.relay("GET", "/v1/rules", None)
+            status, body = await self.source.relay("GET", path, None)
         except (ApiError, Gone):
-            return answer({"hits": None})
-        if status != 200:
-            return answer({"hits": None})
-        rules = msgspec.json.decode(body, type=list[Hits])
-        return answer({"hits": {one.name: one.hits for one in rules}})
+            return None
+        return msgspec.json.decode(body, type=of) if status == 200 else None
 
     async def check(self, request: web.Request) -> web.Response:
         """Reads a rule of the form: its YAML, its explanation, its mistakes."""

@@ -33,6 +33,8 @@ export class Capturing extends Watching {
     this.running = el("div", {}, this.facts, el("div", { class: "doings" }, this.end));
     this.command = el("code", {});
     this.download = el("a", { class: "button", href: "/api/capture/archive", download: "" }, "download as a tar");
+    this.install = el("code", {});
+    this.lacking = el("p", { class: "reason" }, "Captures are read with pyarrow, which this klamm does not have. Install it first: ", this.install);
     this.files = el("p", { class: "of" });
     this.title = el("h2", {});
     this.after = el(
@@ -40,17 +42,17 @@ export class Capturing extends Watching {
       { "aria-label": "files of the capture" },
       this.title,
       el("p", {}, "To look at it, on the machine of klamm: ", this.command, " ", el("button", { onclick: told(() => this._copy()) }, "copy")),
+      this.lacking,
       this.files,
       el("div", { class: "doings" }, this.download),
     );
     this.element = el("div", { class: "page captures" }, el("h2", {}, "Capture"), this.state, this.beginning, this.running, this.after);
-    this._draw(null, null);
+    this._draw({ capture: null, files: null, install: "" });
   }
 
   async _look() {
     try {
-      const { capture, files } = await ask("/api/capture");
-      this._draw(capture, files);
+      this._draw(await ask("/api/capture"));
     } catch (error) {
       this.state.textContent = error.message;
     }
@@ -73,8 +75,11 @@ export class Capturing extends Watching {
     tell(`copied: ${this.command.textContent}`);
   }
 
-  /** `capture` is the one that runs, `files` those of this one or the last; null where there is none. */
-  _draw(capture, files) {
+  /** `capture` is the one that runs, `files` those of this one or the last; null where there is none. `install`: what
+   * is to be done before captures can be opened. */
+  _draw({ capture, files, install }) {
+    this.install.textContent = install;
+    this.lacking.hidden = !install;
     this.beginning.hidden = Boolean(capture);
     this.running.hidden = !capture;
     this.state.textContent = capture ? `klamm captures into ${capture.folder}` : "klamm captures nothing now.";
@@ -94,7 +99,7 @@ export class Capturing extends Watching {
     const bytes = segments.reduce((sum, one) => sum + one.bytes, 0);
     const sealed = segments.length ? `${segments.length.toLocaleString()} sealed segment${segments.length === 1 ? "" : "s"}, ${size(bytes)}.` : "No segment is sealed yet.";
     const more = running ? " A segment is sealed at 64 MiB, after 5 minutes, and when the capture ends; only sealed ones are downloaded." : "";
-    this.command.textContent = `klamm web ${shell(folder)}`;
+    this.command.textContent = `klamm web ${shell(folder)} --listen 127.0.0.1:0`; // the usual port is that of this page
     this.files.textContent = `${sealed}${more}`;
     this.download.hidden = !segments.length;
   }

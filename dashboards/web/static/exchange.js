@@ -28,10 +28,16 @@ export async function details(key, { narrow, follow, close, neighbours, watch, o
     }
   };
   fill(found);
+  const answer = () => {
+    const section = sides.querySelector(".side.answer");
+    section.tabIndex = -1;
+    section.focus({ preventScroll: true });
+    section.scrollIntoView();
+  };
   return el(
     "div",
     {},
-    el("div", { class: "bar" }, el("h2", { tabindex: "-1" }, named(exchange)), closing(close)),
+    el("div", { class: "bar" }, el("h2", { tabindex: "-1" }, named(exchange)), el("button", { onclick: answer }, "to the answer"), closing(close)),
     el("div", { class: "overview" }, facts(found), timing(key, exchange, { neighbours, watch, open })),
     following(found.follow, narrow, follow),
     copying(path),
@@ -107,7 +113,7 @@ function failing(path, trying) {
   const place = el("div");
   const open = told(async (event) => {
     if (event.target.open && !place.childElementCount) {
-      const form = trying.form("make the rule");
+      const form = trying.form();
       await form.fill(await ask(`${path}/rule`));
       place.append(form.element);
     }

@@ -2,10 +2,11 @@
 
 import { captures } from "./captures.js";
 import { Clusters } from "./cluster.js";
+import { counting } from "./counting.js";
 import { Exchanges } from "./exchanges.js";
 import { groups } from "./groups.js";
 import { Lanes } from "./lanes.js";
-import { ask, clock, el, tell, untell } from "./page.js";
+import { ask, clock, counted, el, tell, untell } from "./page.js";
 import { Paused } from "./paused.js";
 import { query } from "./period.js";
 import { producers } from "./producers.js";
@@ -47,7 +48,7 @@ function lead() {
   const { parameters } = link();
   const along = Object.fromEntries(["since", "until"].map((name) => [name, parameters.get(name)]));
   for (const one of tabs.children) {
-    const name = one.textContent;
+    const { name } = one.dataset;
     one.href = `#${name}${query({ ...views[name].address?.(), ...along })}`;
   }
 }
@@ -68,6 +69,15 @@ async function tryOut(rule) {
   await views.exchanges.trying.of(rule);
 }
 
+/** The link to the paused frames has their number, if there are any. */
+function waiting(link, number) {
+  const title = number ? `${counted(number, "frame")} waiting for a decision` : "";
+  if (link.title !== title) {
+    link.title = title;
+    link.replaceChildren(link.dataset.name, ...(number ? [" ", el("span", { class: "waiting" }, String(number))] : []));
+  }
+}
+
 async function main() {
   const about = await ask("/api/about");
   const say = head(about);
@@ -85,8 +95,11 @@ async function main() {
   for (const [id, names] of Object.entries({ apis, errors })) {
     document.body.append(el("datalist", { id }, names.map((name) => el("option", { value: name }))));
   }
-  const links = Object.keys(views).map((name) => el("a", { href: `#${name}` }, name));
+  const links = Object.keys(views).map((name) => el("a", { href: `#${name}`, "data-name": name }, name));
   tabs.append(...links);
+  if (about.kind === "live") {
+    counting({ hits: (hits) => views.rules.count(hits), paused: (number) => waiting(links.find(({ dataset }) => dataset.name === "paused"), number) });
+  }
   let shown = null;
   const show = () => {
     const { name, parameters } = link();
@@ -98,7 +111,7 @@ async function main() {
       shown = view;
     }
     links.forEach((one) => {
-      if (one.textContent === name) {
+      if (one.dataset.name === name) {
         one.setAttribute("aria-current", "page");
       } else {
         one.removeAttribute("aria-current");

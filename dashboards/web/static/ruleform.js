@@ -19,9 +19,12 @@ const CHECK_MS = 250;
 
 const actions = await ask("/api/actions"); // known before a form is seen: what fills it later would undo what is typed
 
-/** `title` of its button, which puts the rule in force, or calls `submit(rule)`; `more(rule)` gives further ones. */
+export const IN_FORCE = "put it in force";
+
+/** Its button puts the rule in force, or, with a `title` of its own, calls `submit(rule)`; `more(rule)` gives
+ * further ones. */
 export class RuleForm {
-  constructor({ title, more = () => [], done = () => {}, submit }) {
+  constructor({ title = IN_FORCE, more = () => [], done = () => {}, submit }) {
     this.done = done;
     this.submit = submit ?? ((rule) => this._add(rule));
     this.inputs = {};

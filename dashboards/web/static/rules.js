@@ -2,7 +2,8 @@
 
 import { Curves } from "./curves.js";
 import { ask, el, tell, told, Watching } from "./page.js";
-import { RuleForm } from "./ruleform.js";
+import { lasting } from "./lasting.js";
+import { IN_FORCE, RuleForm } from "./ruleform.js";
 
 const LOOK_MS = 1000;
 const COLUMNS = ["rule", "from", "matches", "hits", "hits over time", "state", "written", "change"];
@@ -14,7 +15,6 @@ export class Rules extends Watching {
     this.curves = new Curves();
     this.table = el("tbody");
     this.form = new RuleForm({
-      title: "put it in force",
       more: (rule) => el("button", { type: "button", onclick: told(() => tryOut(rule())) }, "try it on the list"),
       done: () => this._look(),
     });
@@ -36,10 +36,9 @@ export class Rules extends Watching {
         "details",
         { class: "as-json", ontoggle: () => this._copy() },
         el("summary", {}, "write it as JSON"),
-        el("form", { onsubmit: told((event) => this._add(event)) }, el("label", { for: "rule" }, "A rule in the form of a rule file"), this.written, el("button", {}, "add")),
+        el("form", { onsubmit: told((event) => this._add(event)) }, el("label", { for: "rule" }, "A rule in the form of a rule file"), this.written, el("button", {}, IN_FORCE)),
       ),
     );
-    setInterval(() => this._count(), LOOK_MS); // also while another view is open: the curves have no gaps
   }
 
   open(parameters) {
@@ -51,15 +50,9 @@ export class Rules extends Watching {
     super.open();
   }
 
-  async _count() {
-    try {
-      const { hits } = await ask("/api/hits");
-      if (hits) {
-        this.curves.look(hits, performance.now());
-      }
-    } catch {
-      // the stream of exchanges says that this server is away
-    }
+  /** The hits by rule, told also while another view is open: the curves have no gaps. */
+  count(hits) {
+    this.curves.look(hits, performance.now());
   }
 
   async _look() {
@@ -81,15 +74,19 @@ export class Rules extends Watching {
   }
 
   _row(rule) {
-    const state = rule.over ? "over" : rule.enabled ? "on" : "off";
     const path = `/api/klamm/v1/rules/${encodeURIComponent(rule.name)}`;
     const act = (label, method, body) => el("button", { onclick: told(async () => this._after(ask(path, { method, body }))) }, label);
-    const cells = [rule.name, rule.origin, rule.matches, rule.hits, this.curves.element(rule.name), state, JSON.stringify(rule.written)];
+    const cells = [rule.name, rule.origin, rule.matches, rule.hits, this.curves.element(rule.name), lasting(rule, Date.now() / 1000), JSON.stringify(rule.written)];
     return el(
       "tr",
       { "data-rule": rule.name },
       cells.map((cell) => el("td", {}, cell instanceof Node ? cell : String(cell))),
-      el("td", {}, act(rule.enabled ? "off" : "on", "PATCH", { enabled: !rule.enabled }), act("remove", "DELETE", {})),
+      el(
+        "td",
+        {},
+        rule.over ? null : act(rule.enabled ? "off" : "on", "PATCH", { enabled: !rule.enabled }),
+        rule.origin === "hand" ? act("remove", "DELETE", {}) : null,
+      ),
     );
   }
 

@@ -2,14 +2,14 @@
 
 import { el } from "./page.js";
 
-const WIDTH = 16; // bytes of a line
-const LINES = 2048; // of the dump that are drawn at once
+const [WIDTH, NARROW] = [16, 8]; // bytes of a line
+const DRAWN = 32_768; // bytes of the dump, at once
+const ROOM = { alone: 620, beside: 1000 }; // pixels of a body that lines of 16 bytes take, without the fields and with them
 const OPEN = 60; // parts beyond which a field begins closed
 
 /** `side`: a body as trees.py gives it; `changed`: the paths of the fields that klamm changed. */
 export function body(side, changed = new Set()) {
   const bytes = Uint8Array.from(atob(side.raw ?? ""), (letter) => letter.charCodeAt(0));
-  const lit = { from: -1, to: -1 };
   const places = []; // of every field: {start, end, element}
   const dump = hex(bytes, (position) => light(smallest(places, position), true));
   const fields = el("ul", { class: "tree", role: "tree", "aria-label": "fields", tabindex: "0" });
@@ -35,14 +35,21 @@ export function body(side, changed = new Set()) {
     }
   }
 
-  lit.from = 0;
-  return el(
+  const whole = el(
     "div",
     { class: "body" },
     side.reason ? el("p", { class: "reason" }, side.reason) : null,
     fields,
     bytes.length ? dump.element : null,
   );
+  new ResizeObserver(() => dump.fit(widthIn(whole))).observe(whole);
+  return whole;
+}
+
+/** Half as many bytes where they would leave the fields no room, or have none themselves. */
+function widthIn(whole) {
+  const isBeside = getComputedStyle(whole).gridTemplateColumns.split(" ").length > 1;
+  return whole.clientWidth < ROOM[isBeside ? "beside" : "alone"] ? NARROW : WIDTH;
 }
 
 function smallest(places, position) {
@@ -100,17 +107,8 @@ function field(node, above, making) {
 function hex(bytes, over) {
   const rows = [];
   const element = el("pre", { class: "hex", tabindex: "0", "aria-label": "bytes" });
-  const shown = Math.min(Math.ceil(bytes.length / WIDTH), LINES);
-  for (let row = 0; row < shown; row += 1) {
-    const line = el("div", { class: "line" });
-    line.start = row * WIDTH;
-    rows.push(line);
-    plain(line);
-    element.append(line);
-  }
-  if (shown * WIDTH < bytes.length) {
-    element.append(el("div", {}, `the first ${shown * WIDTH} bytes are drawn`));
-  }
+  let [width, lit] = [0, [0, -1]];
+  fit(WIDTH);
   element.addEventListener("pointermove", (event) => {
     const line = event.target.closest(".line");
     if (!line) {
@@ -118,12 +116,28 @@ function hex(bytes, over) {
     }
     const box = line.getBoundingClientRect();
     const column = Math.floor((event.clientX - box.left) / (box.width / line.columns)) - 7;
-    const inHex = column >= 0 && column < WIDTH * 3;
-    const place = inHex ? Math.floor(column / 3) : column - WIDTH * 3 - 1;
-    if (place >= 0 && place < WIDTH && line.start + place < bytes.length) {
+    const inHex = column >= 0 && column < width * 3;
+    const place = inHex ? Math.floor(column / 3) : column - width * 3 - 1;
+    if (place >= 0 && place < width && line.start + place < bytes.length) {
       over(line.start + place);
     }
   });
+
+  /** Draws it with so many bytes in a line. */
+  function fit(wanted) {
+    if (wanted === width) {
+      return;
+    }
+    [width, lit] = [wanted, [0, -1]];
+    rows.length = 0;
+    for (let start = 0; start < Math.min(bytes.length, DRAWN); start += width) {
+      const line = el("div", { class: "line" });
+      line.start = start;
+      rows.push(line);
+      plain(line);
+    }
+    element.replaceChildren(...rows, ...(bytes.length > DRAWN ? [el("div", {}, `the first ${DRAWN} bytes are drawn`)] : []));
+  }
 
   function plain(line) {
     write(line, -1, -1);
@@ -131,10 +145,10 @@ function hex(bytes, over) {
 
   /** The line as text, its lit part in an element. */
   function write(line, from, to) {
-    const end = Math.min(bytes.length, line.start + WIDTH);
+    const end = Math.min(bytes.length, line.start + width);
     const parts = [`${line.start.toString(16).padStart(5, "0")}  `];
     const texts = [];
-    for (let at = line.start; at < line.start + WIDTH; at += 1) {
+    for (let at = line.start; at < line.start + width; at += 1) {
       const there = at < end;
       const isLit = there && from <= at && at < to;
       const byte = there ? bytes[at].toString(16).padStart(2, "0") : "  ";
@@ -142,16 +156,16 @@ function hex(bytes, over) {
       parts.push(isLit ? el("mark", {}, byte) : byte, " ");
       texts.push(isLit ? el("mark", {}, letter) : letter);
     }
-    line.columns = 7 + WIDTH * 3 + 1 + WIDTH;
+    line.columns = 7 + width * 3 + 1 + width;
     line.replaceChildren(...parts, " ", ...texts);
   }
 
-  let lit = [0, -1];
   return {
     element,
+    fit,
     light(from, to, reveal) {
       const old = lit;
-      lit = from < 0 || to <= from ? [0, -1] : [Math.floor(from / WIDTH), Math.min(shown - 1, Math.floor((to - 1) / WIDTH))];
+      lit = from < 0 || to <= from ? [0, -1] : [Math.floor(from / width), Math.min(rows.length - 1, Math.floor((to - 1) / width))];
       for (let row = old[0]; row <= old[1]; row += 1) {
         plain(rows[row]);
       }

@@ -23,11 +23,11 @@ export class Trying {
   }
 
   /** A form for a rule that can be tried, and put in force where there is a klamm. */
-  form(title) {
+  form() {
     if (!this.live) {
       return new RuleForm({ title: "try it on the list", submit: (rule) => this.of(rule) });
     }
-    return new RuleForm({ title, more: (rule) => el("button", { type: "button", onclick: told(() => this.of(rule())) }, "try it on the list") });
+    return new RuleForm({ more: (rule) => el("button", { type: "button", onclick: told(() => this.of(rule())) }, "try it on the list") });
   }
 
   clear() {
@@ -75,7 +75,7 @@ export class Trying {
 
   async _open() {
     if (this.panel.open && !this.place.childElementCount) {
-      const form = this.form("put it in force");
+      const form = this.form();
       await form.fill({ api: "Produce", error: "NOT_LEADER_OR_FOLLOWER", times: 3 });
       this.place.append(form.element);
     }

@@ -31,6 +31,7 @@ from tests.fakes.waiting import on_uvloop
 from tests.proxy.admin.admin_api import api
 
 ONES = {"1": produce(records(b"tea"), rules=["late"], request_delay_ms=1.5), "2": heartbeat(27)}
+RULES = b'[{"name":"late","hits":7,"matches":9}]'
 FAILING = {"api": "Produce", "error": "NOT_LEADER_OR_FOLLOWER"}
 
 
@@ -159,20 +160,20 @@ async def test_a_rule_is_checked_and_tried_on_the_list() -> None:
 
 
 @pytest.mark.asyncio
-async def test_hits_are_told_while_klamm_answers_and_nothing_while_it_does_not() -> None:
+async def test_hits_and_paused_frames_are_told_while_klamm_answers_and_nothing_while_it_does_not() -> None:
     class Asked(Some):
         away = False
 
         async def relay(self, method: str, path: str, body: bytes | None) -> tuple[int, bytes]:
             if self.away:
                 raise NoAnswer("no klamm answers at here")
-            return 200, b'[{"name":"late","hits":7,"matches":9}]'
+            return 200, b'[{"id":1},{"id":2}]' if path == "/v1/paused" else RULES
 
     source = Asked()
     async with served(source) as http:
-        assert await got(http, "/api/hits") == (200, {"hits": {"late": 7}})
+        assert await got(http, "/api/hits") == (200, {"hits": {"late": 7}, "paused": 2})
         source.away = True
-        assert await got(http, "/api/hits") == (200, {"hits": None})
+        assert await got(http, "/api/hits") == (200, {"hits": None, "paused": None})
 
 
 def told(source: Live | Captures, wish: Wish) -> tuple[list[str], int]:

@@ -125,6 +125,27 @@ def violations(page: Page) -> list[str]:
     return [f"{one['id']}: {one['nodes'][0]['html'][:200]}" for one in found["violations"]]
 
 
+def contrasts_of_placeholders(page: Page) -> list[float]:
+    """Of each input with a placeholder, as WCAG computes it; axe-core does not look at them."""
+    found: list[float] = page.evaluate(
+        """() => {
+          const light = (colour) => {
+            const [red, green, blue] = colour.match(/[\\d.]+/g).slice(0, 3).map((part) => {
+              const value = part / 255;
+              return value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4;
+            });
+            return 0.2126 * red + 0.7152 * green + 0.0722 * blue + 0.05;
+          };
+          return [...document.querySelectorAll("[placeholder]")].map((input) => {
+            const { color, opacity } = getComputedStyle(input, "::placeholder");
+            const both = [light(color), light(getComputedStyle(input).backgroundColor)];
+            return opacity === "1" ? Math.max(...both) / Math.min(...both) : 0;
+          });
+        }"""
+    )
+    return found
+
+
 def filtered(page: Page, text: str) -> None:
     """Types a filter; what has been there before is gone then."""
     page.get_by_role("combobox", name="filter", exact=True).fill(text)

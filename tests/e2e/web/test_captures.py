@@ -10,7 +10,7 @@ from typing import NamedTuple
 from urllib.parse import parse_qs
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Browser, Locator, Page, Route, expect
 
 from klamm.captures.exchanges import Exchange, exchanges
 from klamm.captures.frames import chosen
@@ -269,6 +269,10 @@ def shown(capture: Path) -> str:
     ).stdout
 
 
+def without_pyarrow(route: Route) -> None:
+    route.fulfill(json={**route.fetch().json(), "install": "pip install it"})
+
+
 def test_a_capture_is_begun_grows_ends_and_is_fetched_from_klamms_machine(
     ground: Ground, tmp_path: Path
 ) -> None:
@@ -289,7 +293,13 @@ def test_a_capture_is_begun_grows_ends_and_is_fetched_from_klamms_machine(
         assert violations(page) == []
         page.get_by_role("button", name="end the capture").click()
         expect(page.get_by_text("1 sealed segment")).to_be_visible()
-        expect(page.locator("code")).to_have_text(f"klamm web '{tmp_path}/it'\"'\"'s new'")
+        expect(page.locator("code:visible")).to_have_text(
+            f"klamm web '{tmp_path}/it'\"'\"'s new' --listen 127.0.0.1:0"
+        )
+        page.route("**/api/capture", without_pyarrow)
+        expect(page.get_by_text("read with pyarrow")).to_contain_text("Install it first: pip install it")
+        assert violations(page) == []
+        page.unroute("**/api/capture")
         page.reload()  # klamm knows the last capture
         with page.expect_download() as made:
             page.get_by_role("link", name="download as a tar").click()

@@ -258,7 +258,7 @@ def test_the_form_explains_a_rule_and_its_hits_become_a_curve(
     written = json.loads(in_json.input_value())
     assert (written["side"], written["delay"]) == ("response", "5ms")
     page.get_by_label("side", exact=True).select_option("request")
-    page.get_by_role("button", name="put it in force").click()
+    page.locator(".rule-form").get_by_role("button", name="put it in force").click()
     rule = page.locator("tr[data-rule]")
     expect(rule.get_by_role("img")).to_have_attribute("aria-label", re.compile(r"[1-9][\d.]* hits/s"))
     points = rule.locator("polyline").get_attribute("points")
@@ -326,11 +326,30 @@ def test_nothing_hinders_people_who_use_other_means(ground: Ground, rules: Clien
         assert violations(page) == []
 
 
+def test_fields_have_room_beside_their_bytes_and_do_not_scroll_by_themselves(page: Page) -> None:
+    request = opened_produce(page)
+    tree, dump = request.locator(".tree"), request.locator(".hex")
+    expect(dump.locator(".line").nth(1)).to_contain_text("00008")
+    assert tree.evaluate("tree => tree.clientWidth") > 450
+    assert tree.evaluate("tree => tree.scrollHeight === tree.clientHeight")
+    page.get_by_role("button", name="to the answer").click()
+    expect(page.locator(".side.answer")).to_be_focused()
+    expect(page.locator(".side.answer")).to_be_in_viewport()
+    page.set_viewport_size({"width": 390, "height": 800})
+    expect(dump.locator(".line").nth(1)).to_contain_text("00008")
+    assert dump.evaluate("dump => dump.scrollWidth <= dump.clientWidth")
+    page.set_viewport_size({"width": 1800, "height": 800})
+    expect(dump.locator(".line").nth(1)).to_contain_text("00010")
+
+
 def test_a_phone_shows_all_of_an_exchange(ground: Ground) -> None:
     size = {"width": 400, "height": 800}
     with opened(ground.browser, ground.address, viewport=size, has_touch=True) as page:
         opened_produce(page)
         page.get_by_text("fail the next ones like this").click()
-        page.get_by_role("button", name="make the rule").wait_for()
+        page.get_by_role("button", name="put it in force").wait_for()
+        code = page.get_by_label("error", exact=True)
+        expect(code).to_have_value("NOT_LEADER_OR_FOLLOWER")
+        assert code.evaluate("input => input.scrollWidth <= input.clientWidth")
         assert page.evaluate("document.documentElement.scrollWidth") <= size["width"]
         assert page.locator(".detail").evaluate("element => element.scrollWidth") <= size["width"]

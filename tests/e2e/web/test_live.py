@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import pytest
 from confluent_kafka.admin import AdminClient
-from playwright.sync_api import Browser, Page, Route, expect
+from playwright.sync_api import Browser, Locator, Page, Route, expect
 
 from klamm.client import Klamm as Client
 from klamm.decoders import ERRORS
@@ -25,7 +25,15 @@ from tests.e2e.light_traffic import (
     probing,
     shop_behind_klamm,
 )
-from tests.e2e.web.inspector import chromium, drawn, filtered, inspector, opened, violations
+from tests.e2e.web.inspector import (
+    chromium,
+    contrasts_of_placeholders,
+    drawn,
+    filtered,
+    inspector,
+    opened,
+    violations,
+)
 
 pytestmark = pytest.mark.brokers
 REFUSED = "POLICY_VIOLATION"
@@ -182,7 +190,7 @@ def test_a_field_is_lit_in_the_tree_and_in_the_bytes(page: Page) -> None:
     expect(request.locator(".hex mark")).to_have_text(["ff", "ff", ".", "."])
     box = request.locator(".hex .line").first.bounding_box()
     assert box is not None
-    page.mouse.move(box["x"] + box["width"] * 7.5 / 72, box["y"] + box["height"] / 2)
+    page.mouse.move(box["x"] + box["width"] * 7.5 / 40, box["y"] + box["height"] / 2)
     expect(request.locator(".field.lit")).to_contain_text("transactional_id")
     expect(request.locator(".hex mark").first).to_have_text("00")
     answer = page.locator(".side.answer")
@@ -234,7 +242,7 @@ def test_a_rule_out_of_an_exchange_fails_the_next_ones_of_a_real_client(page: Pa
     page.get_by_text("fail the next ones like this").click()
     page.get_by_label("error", exact=True).fill(REFUSED)
     page.get_by_label("times").fill("20")
-    make = page.get_by_role("button", name="make the rule")
+    make = page.get_by_role("button", name="put it in force")
 
     def click() -> None:
         make.click()
@@ -245,9 +253,33 @@ def test_a_rule_out_of_an_exchange_fails_the_next_ones_of_a_real_client(page: Pa
     expect(page.locator("dd.meaning")).to_contain_text(ERRORS[REFUSED].meaning)
     page.get_by_role("link", name="rules").click()
     rule = page.locator("tr[data-rule]")
-    expect(rule).to_contain_text("over")
+    expect(rule).to_contain_text("over: it had its 20 hits")
+    expect(rule.get_by_role("button")).to_have_text(["remove"])
     rule.get_by_role("button", name="remove").click()
     expect(page.get_by_text("no rules")).to_be_visible()
+
+
+def test_the_state_of_a_rule_tells_what_is_left_of_it_and_why_it_is_over(page: Page, ground: Ground) -> None:
+    page.goto(f"{ground.address}/#rules")
+    for rule in (
+        {"name": "long", "for": "2h"},
+        {"name": "few", "times": 3},
+        {"name": "short", "for": "1s"},
+        {"name": "lasts", "for": "forever"},
+    ):
+        Client(ground.klamm.admin).add_rule({"api": "Fetch", "client": "nobody", "delay": "1ms", **rule})
+
+    def state(name: str) -> Locator:
+        return page.locator(f'tr[data-rule="{name}"] td').nth(5)
+
+    expect(state("long")).to_have_text(re.compile(r"^on, ends in 1 h 59 min$"))
+    expect(state("few")).to_have_text(re.compile(r"^on, 3 of 3 hits left, ends in 9 min \d+ s$"))
+    expect(state("lasts")).to_have_text("on")
+    expect(state("short")).to_have_text("over: its time has ended")
+    buttons = page.locator('tr[data-rule="short"]').get_by_role("button")
+    expect(buttons).to_have_text(["remove"])
+    page.locator('tr[data-rule="long"]').get_by_role("button", name="off").click()
+    expect(state("long")).to_have_text(re.compile(r"^off, ends in"))
 
 
 def test_a_paused_answer_is_edited_and_the_client_sees_the_edit(page: Page, ground: Ground) -> None:
@@ -273,6 +305,24 @@ def test_a_paused_answer_is_edited_and_the_client_sees_the_edit(page: Page, grou
         page.get_by_role("button", name="resume as edited").click()
         expect(page.locator("#message")).to_have_text(re.compile(r"frame \d+ goes on"))
         assert leader(answer.result(PATIENCE_S), ground.shop.topic) == 3
+
+
+def test_the_link_to_paused_frames_has_their_number_in_every_view(page: Page, ground: Ground) -> None:
+    link = page.get_by_role("navigation", name="views").locator("a", has_text="paused")
+    expect(link).to_have_accessible_name("paused")
+    page.get_by_role("link", name="clusters").click()
+    with probing(ground.klamm.bootstrap) as ask_for:
+        Client(ground.klamm.admin).add_rule({"api": "Metadata", "client": PROBE, "pause": "60s", "times": 1})
+        answer = ask_for(ground.shop.topic)
+        expect(link).to_have_accessible_name("paused 1")
+        expect(link).to_have_accessible_description("1 frame waiting for a decision")
+        link.click()
+        expect(link).to_have_attribute("aria-current", "page")
+        page.get_by_role("button", name="Metadata").first.click()
+        assert violations(page) == []
+        page.get_by_role("button", name="resume unchanged").click()
+        expect(link).to_have_accessible_name("paused")
+        assert leader(answer.result(PATIENCE_S), ground.shop.topic) == LEADER
 
 
 def test_names_from_the_wire_are_text_in_every_view(page: Page, ground: Ground) -> None:
@@ -303,6 +353,18 @@ def test_nothing_hinders_people_who_use_other_means(view: str, scheme: str, grou
             page.locator(".side.request .field").first.wait_for()
         else:
             page.get_by_role("heading", level=2).first.wait_for()
+        assert violations(page) == []
+        assert min(contrasts_of_placeholders(page), default=21.0) >= 4.5
+
+
+def test_a_phone_shows_the_clusters_without_words_in_pieces(ground: Ground) -> None:
+    size = {"width": 390, "height": 800}
+    with opened(ground.browser, f"{ground.address}/#clusters", viewport=size, has_touch=True) as page:
+        page.get_by_role("button", name="close").first.wait_for()
+        heads = page.get_by_role("columnheader")
+        one_line = heads.first.evaluate("head => 2 * parseFloat(getComputedStyle(head).lineHeight)")
+        assert max(heads.evaluate_all("heads => heads.map((head) => head.clientHeight)")) < one_line
+        assert page.evaluate("document.documentElement.scrollWidth") <= size["width"]
         assert violations(page) == []
 
 

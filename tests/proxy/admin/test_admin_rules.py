@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from klamm.client import Refused
@@ -104,6 +106,33 @@ async def test_rules_by_hand_end_after_ten_minutes_or_as_they_say_and_some_never
         assert it.book.expire() == names[1:2]
         assert [rule.name for rule in await it.klamm.rules()] == names[2:]
         assert (await it.klamm.rules())[0].expires is None
+
+
+@on_uvloop
+async def test_the_end_of_a_rule_is_told_as_far_as_it_is_known() -> None:
+    now = 10 * S
+    async with api(clock=lambda: now) as it:
+        it.book.of_file(read_text("rules: [{name: late, api: Fetch, delay: 1ms, for: 5s}]", "rules.yaml"))
+        for name, lasting in (
+            ("as usual", {}),
+            ("short", {"for": "20s"}),
+            ("since a match", {"for": "20s", "since": "first match"}),
+            ("forever", {"for": "forever"}),
+        ):
+            await it.klamm.add_rule({**ERROR, **lasting, "name": name})
+
+        async def left() -> dict[str, float | None]:
+            wall = time.time()
+            rules = await it.klamm.rules()
+            return {one.name: None if one.ends is None else round(one.ends - wall) for one in rules}
+
+        usual = LASTING_NS // S
+        known = {"late": 5, "as usual": usual, "short": 20, "since a match": usual + 20, "forever": None}
+        assert await left() == known
+        now += 1 * S
+        it.book.engine.by_name["since a match"].first_match_ns = now
+        after = {"late": 4, "as usual": usual - 1, "short": 19, "since a match": 20, "forever": None}
+        assert await left() == after
 
 
 @on_uvloop

@@ -22,6 +22,7 @@ from klamm.dashboards.web.server import start
 from klamm.dashboards.web.source import Source
 from klamm.proxy.admin.api import capture_files
 from klamm.proxy.config import Address
+from klamm.settings.extras import installing
 from tests.captures.rows import Talk, written
 from tests.dashboards.web.captures.test_analysis import RESULT, STEP, lives
 from tests.dashboards.web.test_server import Fake
@@ -173,7 +174,7 @@ async def test_what_is_no_capture_has_no_findings_and_no_overview() -> None:
 @on_uvloop
 async def test_the_capture_of_a_running_klamm_is_told_and_fetched_whole(tmp_path: Path) -> None:
     async with api() as it, served(Live(it.klamm)) as http:
-        assert await asked(http, "GET", "/api/capture") == {"capture": None, "files": None}
+        assert await asked(http, "GET", "/api/capture") == {"capture": None, "files": None, "install": ""}
         assert "nothing was captured" in (await asked(http, "GET", "/api/capture/archive", 404))["error"]
         begun = await it.klamm.begin_capture(str(tmp_path / "my traffic"))
         state = await asked(http, "GET", "/api/capture")
@@ -193,6 +194,13 @@ async def test_the_capture_of_a_running_klamm_is_told_and_fetched_whole(tmp_path
     with tarfile.open(fileobj=io.BytesIO(data)) as tar:
         tar.extractall(tmp_path / "there", filter="data")
     assert sum(row.side == "response" for row in read([tmp_path / "there" / "my_traffic"])) == 5
+
+
+@on_uvloop
+async def test_without_pyarrow_the_command_that_installs_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("klamm.dashboards.web.captures.routes.find_spec", lambda name: None)
+    async with api() as it, served(Live(it.klamm)) as http:
+        assert (await asked(http, "GET", "/api/capture"))["install"] == installing("capture")
 
 
 @on_uvloop
