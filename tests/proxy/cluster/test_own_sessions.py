@@ -66,7 +66,7 @@ async def beats(client: Client, count: int) -> None:
 
 
 def beating(broker: Broker) -> Connection:
-    """The one connection on which heartbeats came: klamm has some of its own, and opens more as time passes."""
+    """The one connection on which heartbeats came: klamm has others of its own, and opens more in time."""
     [found] = [one for one in broker.connections if any(each.name == "Heartbeat" for each in one.requests)]
     return found
 
