@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from bisect import bisect_left
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import suppress
@@ -18,7 +19,7 @@ from klamm.dashboards.web.frames import frames_of
 from klamm.dashboards.web.kept import Kept
 from klamm.dashboards.web.lists import Lists
 from klamm.dashboards.web.noise import Hidden
-from klamm.dashboards.web.source import About, Found, Wish
+from klamm.dashboards.web.source import About, Found, Hole, Wish
 from klamm.dashboards.web.traffic.answers import Asked, Traffic
 from klamm.dashboards.web.traffic.running import RunningTraffic
 from klamm.rules.expressions import parse
@@ -57,21 +58,30 @@ class Live:
         if wish.past:
             yield await asyncio.to_thread(_chosen, self.kept.some(self.kept.kept), wish.where, hidden)
             return
-        keys = self.lists.open(wish.of_list) if wish.of_list else deque()
-        before = self._before([key for key in keys if int(key) > wish.after], wish.where, hidden)
-        while True:
-            try:  # with bodies in any case: an exchange that is chosen later is shown with them
-                async with self.klamm.live(wish.where, "raw") as lines:
-                    yield Found(state="live")
-                    async for again in before:
-                        yield again
-                    async for gathered in _gathered(lines):
-                        yield self._found(gathered, hidden, keys)
-            except NoAnswer as problem:
-                yield Found(problem=str(problem))
-            async for again in before:  # where klamm was away from the beginning
-                yield again
-            await asyncio.sleep(AGAIN_S)
+        keys, holes, reading = deque[str](), list[Hole](), None
+        if wish.of_list:
+            keys, history = self.lists.open(wish.of_list), self.lists.history(wish.of_list)
+            reading = history.begin(wish.where, wish.hide, self.kept.next, time.time())
+            forgotten = int(keys[0]) if len(keys) == keys.maxlen else 0
+            holes = history.holes(wish.where, wish.hide, max(wish.after, forgotten))
+        before = self._before([key for key in keys if int(key) > wish.after], holes, wish.where, hidden)
+        try:
+            while True:
+                try:  # with bodies in any case: an exchange that is chosen later is shown with them
+                    async with self.klamm.live(wish.where, "raw") as lines:
+                        yield Found(state="live")
+                        async for again in before:
+                            yield again
+                        async for gathered in _gathered(lines):
+                            yield self._found(gathered, hidden, keys)
+                except NoAnswer as problem:
+                    yield Found(problem=str(problem))
+                async for again in before:  # where klamm was away from the beginning
+                    yield again
+                await asyncio.sleep(AGAIN_S)
+        finally:
+            if reading is not None:
+                reading.end(self.kept.next, time.time())
 
     async def exchange(self, key: str) -> Exchange:
         return self.kept.of(key)
@@ -82,10 +92,19 @@ class Live:
     async def traffic(self, asked: Asked) -> Traffic:
         return await self.counted.traffic(asked)
 
-    async def _before(self, keys: list[str], where: str | None, hidden: Hidden) -> AsyncIterator[Found]:
-        for at in range(0, len(keys), AT_ONCE):
-            got = self.kept.some(keys[at : at + AT_ONCE])
-            yield replace(await asyncio.to_thread(_chosen, got, where, hidden), again=True)
+    async def _before(
+        self, keys: list[str], holes: list[Hole], where: str | None, hidden: Hidden
+    ) -> AsyncIterator[Found]:
+        """What a list has got, and what it lacks, each hole at its place."""
+        at = 0
+        for hole in [*holes, None]:
+            end = len(keys) if hole is None else bisect_left(keys, hole.at, at, key=int)
+            for part in range(at, end, AT_ONCE):
+                got = self.kept.some(keys[part : min(end, part + AT_ONCE)])
+                yield replace(await asyncio.to_thread(_chosen, got, where, hidden), again=True)
+            at = end
+            if hole is not None:
+                yield Found(hole=hole, again=True)
 
     def _found(self, lines: list[Line], hidden: Hidden, keys: deque[str]) -> Found:
         told = (line.exchange for line in lines if line.exchange is not None)

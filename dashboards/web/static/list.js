@@ -2,7 +2,7 @@
 
 import { el } from "./page.js";
 
-const HEIGHT = 24; // pixels of a row, as in style.css
+export const HEIGHT = 24; // pixels of a row, as in style.css
 const SPARE = 8; // rows above and below
 const REM = 16; // pixels
 const GAP = 0.6; // rem between columns
@@ -146,6 +146,7 @@ export class List {
       const cells = this.columns.map(({ name, align }) => el("span", { role: "gridcell", class: align, "data-column": name }));
       const row = el("div", { class: "row", role: "row" }, cells);
       row.cells = cells;
+      row.words = el("span", { role: "gridcell", "aria-colspan": cells.length });
       this.pool.push(row);
       this.body.append(row);
     }
@@ -160,17 +161,37 @@ export class List {
     if (element.row !== row) {
       element.row = row;
       element.dataset.number = number;
-      element.dataset.api = row.api;
-      element.dataset.client = row.client_id ?? "";
-      element.dataset.error = Object.keys(row.errors ?? {}).join(" ");
-      element.className = `row ${this.look(row)}`;
       element.setAttribute("aria-rowindex", String(number + 1));
-      this.columns.forEach(({ text }, index) => {
-        element.cells[index].textContent = text(row);
-      });
+      if (row.note) {
+        this._note(element, row);
+      } else {
+        this._exchange(element, row);
+      }
     }
     element.setAttribute("aria-selected", String(chosen));
     element.classList.toggle("chosen", chosen);
+  }
+
+  _exchange(element, row) {
+    if (element.words.parentElement) {
+      element.replaceChildren(...element.cells);
+      element.title = "";
+    }
+    element.dataset.api = row.api;
+    element.dataset.client = row.client_id ?? "";
+    element.dataset.error = Object.keys(row.errors ?? {}).join(" ");
+    element.className = `row ${this.look(row)}`;
+    this.columns.forEach(({ text }, index) => {
+      element.cells[index].textContent = text(row);
+    });
+  }
+
+  /** A row that is no exchange: its words take the place of all cells. */
+  _note(element, { text }) {
+    ["api", "client", "error"].forEach((name) => delete element.dataset[name]);
+    element.className = "row note";
+    element.title = element.words.textContent = text;
+    element.replaceChildren(element.words);
   }
 
   _scrolled() {

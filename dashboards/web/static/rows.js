@@ -1,6 +1,7 @@
-// The exchanges of the list: the newest 50,000, each at a number that stays the same.
+// The exchanges of the list: the newest 50,000, each at a number that stays the same. Among them are notes (notes.js).
 
 export const MOST = 50_000;
+export const isExchange = ({ note }) => !note;
 
 export class Rows {
   constructor() {
@@ -10,6 +11,17 @@ export class Rows {
   clear() {
     this.kept = [];
     this.first = 0; // the number of kept[0]
+    this.notes = this.gone = 0; // notes that are kept; exchanges that are not any more
+  }
+
+  /** The number of exchanges. */
+  get count() {
+    return this.kept.length - this.notes;
+  }
+
+  /** The keys of the exchanges. */
+  keys() {
+    return this.kept.filter(isExchange).map(({ key }) => key);
   }
 
   get end() {
@@ -44,11 +56,14 @@ export class Rows {
   add(rows) {
     for (const row of rows) {
       this.kept.push(row);
+      this.notes += row.note ? 1 : 0;
     }
     if (this.kept.length > MOST + 1000) {
-      const gone = this.kept.length - MOST;
-      this.kept.splice(0, gone);
-      this.first += gone;
+      const gone = this.kept.splice(0, this.kept.length - MOST);
+      const exchanges = gone.filter(isExchange).length;
+      this.first += gone.length;
+      this.notes -= gone.length - exchanges;
+      this.gone += exchanges;
     }
   }
 }

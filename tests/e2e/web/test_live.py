@@ -140,6 +140,42 @@ def test_a_list_keeps_what_it_has_got_until_it_is_cleared(page: Page) -> None:
     assert counts(page)[before] < all_of_them
 
 
+def test_what_an_earlier_filter_left_out_is_told_by_a_row_at_its_place(page: Page) -> None:
+    produced, note = page.locator(of(SHOP, "Produce")), page.locator(".row.note")
+    produced.first.wait_for()
+    filtered(page, "api == Fetch")
+    page.locator(of(BILLING, "Fetch")).first.wait_for()
+    filtered(page, "api == Produce")
+    before = "of them from before, not all"
+    wait_for(lambda: counts(page).get("exchanges", 0) > counts(page).get(before, 0) > 0, "new ones")
+    page.get_by_role("button", name="freeze").click()
+    drawn(page)
+    place, grid = counts(page)[before], page.get_by_role("grid")
+    expect(grid).to_have_attribute("aria-rowcount", str(counts(page)["exchanges"] + 1))
+
+    def look_there() -> None:
+        drawn(page)
+        grid.evaluate("(list, top) => list.scrollTo(0, top)", 24 * (place - 1))
+        expect(note).to_have_attribute("data-number", str(place))
+
+    look_there()
+    words = r"^from [\d:.]+ to [\d:.]+ only what passed `api == Fetch` was kept$"
+    expect(note).to_have_text(re.compile(words))
+    page.locator(f'.row[data-number="{place - 1}"]').click()
+    expect(page.locator(".detail .side.request .field").first).to_be_visible()
+    page.keyboard.press("ArrowDown")
+    expect(page.locator(".row.chosen")).to_have_class(re.compile("note"))
+    expect(page.locator(".detail")).to_contain_text("do not come again")
+    assert violations(page) == []
+    page.keyboard.press("ArrowDown")
+    expect(page.locator(".detail .side.request .field").first).to_be_visible()
+    filtered(page, "api == Produce and acks == -1")
+    wait_for(lambda: counts(page).get(before, 0) > place, "what was there")
+    look_there()
+    page.get_by_role("button", name="clear").click()
+    expect(note).to_have_count(0)
+
+
 def test_names_are_completed_while_one_types(page: Page) -> None:
     field = page.get_by_role("combobox", name="filter", exact=True)
     field.press_sequentially("api == HeartB")
