@@ -49,7 +49,8 @@ class Found(Struct, frozen=True):
     has it. `state`: the task of the source now, and `problem`: the reason why nothing comes, for people;
     `dropped`: exchanges that came too fast; `unjudged`: frames on which the filter takes too much work;
     `hidden`: exchanges of kinds that are left out; `whole`: all of a capture was looked at; `more`: it has
-    more than a page shows; `again`: the list has got them before; `hole`: what it lacks at this place.
+    more than a page shows; `again`: the list has got them before; `hole`: what it lacks at this place;
+    `began`: the klamm from which they are, by the time of its start, 0 where that is not known.
     """
 
     exchanges: list[tuple[str, Exchange]] = field(default_factory=list)
@@ -62,6 +63,7 @@ class Found(Struct, frozen=True):
     more: bool = False
     again: bool = False
     hole: Hole | None = None
+    began: float = 0.0
 
 
 class About(Struct, frozen=True):

@@ -12,7 +12,7 @@ import { Got } from "./got.js";
 import { Hiding } from "./hiding.js";
 import { Histogram } from "./histogram.js";
 import { HEIGHT, List } from "./list.js";
-import { noteOf, rowOf } from "./notes.js";
+import { Notes, noteOf } from "./notes.js";
 import { counted, el, stream } from "./page.js";
 import { asLink, ofLink, query } from "./period.js";
 import { MOST, Rows, isExchange } from "./rows.js";
@@ -35,6 +35,7 @@ export class Exchanges {
     this.head = head;
     this.remember = remember;
     this.rows = new Rows();
+    this.notes = new Notes();
     this.waiting = [];
     this.shown = null; // the key of an exchange
     this.apis = new Set();
@@ -175,7 +176,7 @@ export class Exchanges {
     this.acted.add(rows);
     this.seen.add(rows);
     rows.forEach(({ api }) => this.apis.add(api));
-    const items = batch.hole ? [rowOf(batch.hole), ...rows] : rows;
+    const items = [...this.notes.of(batch), ...rows];
     if (this.frozen && !batch.again) {
       this.waiting.push(...items);
       this.waiting.splice(0, this.waiting.length - MOST);
@@ -244,6 +245,7 @@ export class Exchanges {
 
   _clear() {
     this.rows.clear();
+    this.notes.clear();
     this.waiting = [];
     this.lost = { ...NONE };
     this.whole = this.more = false;

@@ -1,4 +1,4 @@
-// Rows of the list that are no exchanges: each says what is missing at its place.
+// Rows of the list that are no exchanges: each says what is missing at its place, or that another klamm begins there.
 
 import { clock, el } from "./page.js";
 
@@ -17,8 +17,39 @@ function kept({ where, hide, unread }) {
   return `only what passed \`${where}\` was kept${hide.length ? `, without ${listed(hide)}` : ""}`;
 }
 
-/** The row of a hole, as the server tells it. */
-export function rowOf(hole) {
+/** The rows before those of a line of the stream. */
+export class Notes {
+  constructor() {
+    this.clear();
+  }
+
+  /** The list begins anew. */
+  clear() {
+    this.began = 0; // the start of the klamm from which the last exchange was
+  }
+
+  of({ rows, hole, began }) {
+    const found = hole ? [ofHole(hole)] : [];
+    if (rows?.length && began) {
+      if (this.began && this.began !== began) {
+        found.push(ofRestart(began));
+      }
+      this.began = began;
+    }
+    return found;
+  }
+}
+
+const ofRestart = (began) => ({
+  note: "klamm was restarted",
+  restart: true,
+  time: began,
+  text: `klamm was restarted at ${clock(began).slice(0, 8)}: connections are numbered from 1 again`,
+  more: "A connection below this row is another one than that of the same number above it.",
+});
+
+/** As the server tells it. */
+function ofHole(hole) {
   const { since, until } = hole;
   const [from, to] = [since, until].map((at) => (until - since < LEAST_S ? clock(at) : clock(at).slice(0, 8)));
   return {

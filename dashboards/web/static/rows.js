@@ -38,18 +38,22 @@ export class Rows {
     return index < 0 ? null : this.first + index;
   }
 
-  /** {before, after}: the rows of the same connection around an exchange, as far as they are here. */
+  /** {before, after}: the rows of the same connection around an exchange, as far as they are here. klamm numbers
+   * connections anew when it is restarted. */
   neighbours(key, { connection_id, cluster }) {
     const at = this.kept.findIndex((row) => row.key === key);
-    const same = (row) => row.connection_id === connection_id && row.cluster === cluster;
+    const ends = (row) => row.restart || (row.connection_id === connection_id && row.cluster === cluster);
     if (at < 0) {
       return {};
     }
-    let before = at - 1;
-    while (before >= 0 && !same(this.kept[before])) {
-      before -= 1;
-    }
-    return { before: this.kept[before], after: this.kept.slice(at + 1).find(same) };
+    const next = (by) => {
+      let found = at + by;
+      while (this.kept[found] && !ends(this.kept[found])) {
+        found += by;
+      }
+      return this.kept[found]?.restart ? undefined : this.kept[found];
+    };
+    return { before: next(-1), after: next(1) };
   }
 
   /** Forgets the oldest in steps, for each costs a copy. */

@@ -100,3 +100,29 @@ async def test_a_list_tells_its_holes_at_their_places() -> None:
         assert (hole.where, hole.since <= hole.until, all(each.again for each in found)) == (
             "api == Heartbeat", True, True,
         )  # fmt: skip
+
+
+@on_uvloop
+async def test_exchanges_are_told_with_the_start_of_the_klamm_from_which_they_are() -> None:
+    async with api() as it:
+        live = Live(it.klamm)
+
+        async def got(count: int) -> list[Found]:
+            async with aclosing(live.found(Wish(of_list="a"))) as found:
+                return [await anext(found) for _ in range(count)]
+
+        began = []
+        for one in (produce(), produce(), heartbeat()):
+            await got(1)
+            began.append(live.runs[-1].began)
+            live.lists.open("a").append(live.kept.add(one))
+            live.runs[-1] = live.runs[-1]._replace(began=live.runs[-1].began - len(began))  # of before
+        again = (await got(4))[1:]
+        assert [[one.api for _, one in each.exchanges] for each in again] == [
+            ["Produce"],
+            ["Produce"],
+            ["Heartbeat"],
+        ]
+        assert [each.began for each in again] == [began[0] - 1, began[1] - 2, began[2] - 3]
+        assert len(set(began)) == 1
+        assert again[-1].began != live.runs[-1].began == began[-1]
