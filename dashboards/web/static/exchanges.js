@@ -88,7 +88,13 @@ export class Exchanges {
     );
   }
 
+  close() {
+    this.list.leave();
+    this.left = this.detail.scrollTop;
+  }
+
   open(parameters) {
+    this.list.back();
     const where = (parameters.get("where") ?? "").trim();
     const more = this.columns.open(parameters.get("columns") ?? "");
     const others = this.hiding.open(parameters.get("hide") ?? "");
@@ -103,7 +109,10 @@ export class Exchanges {
       this._hide();
     } else if (key !== this.shown) {
       this.show(key);
+    } else if (this.left) {
+      this.detail.scrollTop = this.left;
     }
+    this.left = 0;
     this._remember();
     this.list.draw();
   }

@@ -18,6 +18,7 @@ export class List {
     this.arrange = arrange;
     this.follow = true;
     this.chosen = null;
+    this.left = null; // the place at the top, in rows, while the list is out of the page
     this.kept = false; // in sight, whatever becomes of the list's size, until somebody scrolls
     this.pool = [];
     this.body = el("div", { class: "rows", role: "rowgroup" });
@@ -114,6 +115,24 @@ export class List {
     this.draw();
   }
 
+  /** The list goes out of the page, where it has no place. */
+  leave() {
+    this.left = this.rows.first + this.element.scrollTop / HEIGHT;
+  }
+
+  /** It is in the page again, with the row at the top that was there. */
+  back() {
+    const { left, rows, element } = this;
+    if (left !== null && !this.follow) {
+      const before = element.scrollTop;
+      this._space();
+      element.scrollTop = Math.max(0, left - rows.first) * HEIGHT;
+      this.own = element.scrollTop !== before;
+      this.first = rows.first;
+    }
+    this.left = null;
+  }
+
   toEnd() {
     this.follow = true;
     this.draw();
@@ -121,12 +140,14 @@ export class List {
 
   _draw() {
     const { rows, element } = this;
+    if (!element.isConnected) {
+      return;
+    }
     if (this.first !== undefined && rows.first !== this.first && !this.follow) {
       element.scrollTop -= (rows.first - this.first) * HEIGHT; // the rows in sight stay where they are
     }
     this.first = rows.first;
-    const count = rows.end - rows.first;
-    this.space.style.height = `${count * HEIGHT}px`;
+    const count = this._space();
     element.setAttribute("aria-rowcount", String(count));
     const sight = Math.max(0, element.clientHeight - HEIGHT);
     if (this.follow) {
@@ -139,6 +160,13 @@ export class List {
     this._pool(Math.max(0, shown));
     this.body.style.transform = `translateY(${above * HEIGHT}px)`;
     this.pool.forEach((row, index) => this._fill(row, rows.first + above + index));
+  }
+
+  /** Room for all rows; their number. */
+  _space() {
+    const count = this.rows.end - this.rows.first;
+    this.space.style.height = `${count * HEIGHT}px`;
+    return count;
   }
 
   _pool(count) {

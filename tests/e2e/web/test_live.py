@@ -253,6 +253,27 @@ def test_the_last_row_stays_in_sight_when_it_is_chosen(page: Page) -> None:
     assert chosen["y"] + chosen["height"] <= sight["y"] + sight["height"] + 1
 
 
+def test_the_list_is_found_again_where_it_was_left(page: Page) -> None:
+    grid, row = page.get_by_role("grid"), page.locator('.row[data-number="20"]')
+    expect(grid).to_have_attribute("aria-rowcount", re.compile(r"\d{3,}"))
+    grid.evaluate("list => list.scrollTo(0, 247)")
+    row.click()
+    expect(page.locator(".detail .side.answer .field").first).to_be_visible()
+    drawn(page)
+    page.locator(".detail").evaluate("detail => detail.scrollTo(0, 50)")
+    places = "[...document.querySelectorAll('.list, .exchanges .detail')].map((each) => each.scrollTop)"
+    for view in ("rules", "traffic"):
+        page.get_by_role("link", name=view, exact=True).click()
+        expect(page.get_by_role("grid")).to_have_count(0)
+        page.get_by_role("link", name="exchanges", exact=True).click()
+        expect(row).to_have_class(re.compile("chosen"))
+        drawn(page)
+        assert page.evaluate(places) == [247, 50]
+    filtered(page, "api == Produce")
+    page.locator(of(SHOP, "Produce")).first.wait_for()
+    expect(page.get_by_role("button", name="to the newest")).to_be_hidden()  # another list follows
+
+
 def test_of_the_menus_one_is_open_and_none_after_a_click_elsewhere(page: Page) -> None:
     menus = page.locator("details[name=menu][open]")
     for name in ("hide", "columns", "try a rule"):
