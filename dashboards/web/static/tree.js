@@ -6,14 +6,25 @@ const WIDTH = 16; // bytes of a line
 const LINES = 2048; // of the dump that are drawn at once
 const OPEN = 60; // parts beyond which a field begins closed
 
-/** `side`: a body as trees.py gives it; `changed`: the paths of the fields that klamm changed. */
+/** The fields that have this error code, each with those that hold it: lists of nodes, outermost first. */
+export function errorsIn(nodes, name, above = []) {
+  return (nodes ?? []).flatMap((node) => {
+    const path = [...above, node];
+    const own = node.error && node.text?.replace(/^-?\d+ /, "") === name ? [path] : [];
+    return [...own, ...errorsIn(node.parts, name, path)];
+  });
+}
+
+/** `side`: a body as trees.py gives it; `changed`: the paths of the fields that klamm changed. What it returns has
+ * `reveal(path)`, which opens the tree at a field and lights it. */
 export function body(side, changed = new Set()) {
   const bytes = Uint8Array.from(atob(side.raw ?? ""), (letter) => letter.charCodeAt(0));
   const lit = { from: -1, to: -1 };
   const places = []; // of every field: {start, end, element}
   const dump = hex(bytes, (position) => light(smallest(places, position), true));
   const fields = el("ul", { class: "tree", role: "tree", "aria-label": "fields", tabindex: "0" });
-  const making = { places, changed, over: (place) => light(place, false) };
+  const made = new Map(); // by node: {label, open()}
+  const making = { places, made, changed, over: (place) => light(place, false) };
   fields.append(...(side.tree ?? []).map((node) => field(node, "", making)));
   let before = null;
 
@@ -36,13 +47,20 @@ export function body(side, changed = new Set()) {
   }
 
   lit.from = 0;
-  return el(
+  const element = el(
     "div",
     { class: "body" },
     side.reason ? el("p", { class: "reason" }, side.reason) : null,
     fields,
     bytes.length ? dump.element : null,
   );
+  element.reveal = (path) => {
+    path.slice(0, -1).forEach((node) => made.get(node).open());
+    const { label } = made.get(path.at(-1));
+    label.scrollIntoView({ block: "center" });
+    label.focus({ preventScroll: true }); // which lights it
+  };
+  return element;
 }
 
 function smallest(places, position) {
@@ -65,7 +83,7 @@ function below(path, name) {
 }
 
 function field(node, above, making) {
-  const { places, changed, over } = making;
+  const { places, made, changed, over } = making;
   const path = below(above, node.name);
   const parts = node.parts ?? [];
   const label = el(
@@ -82,6 +100,7 @@ function field(node, above, making) {
   if (!parts.length) {
     label.tabIndex = 0;
     label.addEventListener("focus", light);
+    made.set(node, { label });
     return el("li", { role: "treeitem", "aria-selected": "false" }, label);
   }
   const summary = el("summary", {}, label);
@@ -94,6 +113,11 @@ function field(node, above, making) {
   } else {
     details.addEventListener("toggle", fill, { once: true });
   }
+  const open = () => {
+    fill();
+    details.open = true;
+  };
+  made.set(node, { label: summary, open });
   return el("li", { role: "treeitem", "aria-selected": "false" }, details);
 }
 
