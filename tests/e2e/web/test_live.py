@@ -12,6 +12,7 @@ from klamm.client import Klamm as Client
 from klamm.decoders import ERRORS
 from tests.brokers.kraft import Cluster
 from tests.brokers.processes import wait_for
+from tests.e2e.conversation import ask
 from tests.e2e.klamm_process import Klamm
 from tests.e2e.light_traffic import (
     BILLING,
@@ -361,6 +362,17 @@ def test_nothing_hinders_people_who_use_other_means(view: str, scheme: str, grou
         else:
             page.get_by_role("heading", level=2).first.wait_for()
         assert violations(page) == []
+
+
+def test_lanes_stay_where_they_came_first_and_tell_their_hosts(ground: Ground) -> None:
+    with opened(ground.browser, f"{ground.address}/#groups") as page:
+        names, host = page.locator(".timeline .name.group b"), page.locator(".timeline .name small[title]")
+        expect(names).to_have_text([f"▾ {BILLING}"])
+        asked = {"group_id": "a-group-that-fails", "generation_id": 1, "member_id": "nobody"}
+        assert ask(ground.klamm.address, "Heartbeat", 3, asked)["error_code"] != 0
+        expect(names).to_have_text([f"▾ {BILLING}", f"▾ {asked['group_id']}"])
+        expect(page.locator(".timeline .name.group .sums").last).to_have_text("1 ✕")
+        expect(host.nth(1)).to_have_attribute("title", re.compile(r"^127\.0\.0\.1\nmember id: "))
 
 
 def test_a_phone_can_show_an_exchange(ground: Ground) -> None:
