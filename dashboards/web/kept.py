@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import count
 
 from msgspec.structs import replace
 
@@ -23,10 +22,11 @@ class Kept:
         self.kept: dict[str, Exchange] = {}
         self.bodied: dict[str, int] = {}  # bytes of bodies, by key
         self.bytes = 0
-        self.numbers = count(first)
+        self.next = first  # number of the next key
 
     def add(self, one: Exchange) -> str:
-        key = str(next(self.numbers))
+        key = str(self.next)
+        self.next += 1
         one = replace(one, request=_plain(one.request), response=_plain(one.response))
         self.kept[key] = one
         size = _size(one)

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import time
+from bisect import bisect_left
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import suppress
+from typing import NamedTuple
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from klamm.client.asynchronous import AsyncKlamm
 from klamm.client.calls import Call
-from klamm.client.failures import NoAnswer
+from klamm.client.failures import ApiError, NoAnswer
 from klamm.client.types import Exchange, Line
 from klamm.dashboards.web.frames import frames_of
 from klamm.dashboards.web.kept import Kept
 from klamm.dashboards.web.lists import Lists
 from klamm.dashboards.web.noise import Hidden
-from klamm.dashboards.web.source import About, Found, Wish
+from klamm.dashboards.web.source import About, Found, Hole, Wish
 from klamm.dashboards.web.traffic.answers import Asked, Traffic
 from klamm.dashboards.web.traffic.running import RunningTraffic
 from klamm.rules.expressions import parse
@@ -36,6 +39,19 @@ class Relayed(Call[tuple[int, bytes]]):
         return status, body
 
 
+class Counters(Struct):
+    """What is of use of /v1/counters."""
+
+    started_at: float
+
+
+class Run(NamedTuple):
+    """A klamm that began then: its exchanges have keys from `first` on."""
+
+    first: int
+    began: float
+
+
 class Live:
     """The exchanges of a running klamm, as they happen. While it does not answer it is asked again; a list
     begins with what it has got before, in any case.
@@ -44,6 +60,7 @@ class Live:
     def __init__(self, klamm: AsyncKlamm) -> None:
         self.klamm, self.lists = klamm, Lists()
         self.kept = Kept(first=time.time_ns())  # pages may know keys of a server that was here before
+        self.runs: list[Run] = []
         self.counted = RunningTraffic(klamm)
 
     async def about(self) -> About:
@@ -57,21 +74,31 @@ class Live:
         if wish.past:
             yield await asyncio.to_thread(_chosen, self.kept.some(self.kept.kept), wish.where, hidden)
             return
-        keys = self.lists.open(wish.of_list) if wish.of_list else deque()
-        before = self._before([key for key in keys if int(key) > wish.after], wish.where, hidden)
-        while True:
-            try:  # with bodies in any case: an exchange that is chosen later is shown with them
-                async with self.klamm.live(wish.where, "raw") as lines:
-                    yield Found(state="live")
-                    async for again in before:
-                        yield again
-                    async for gathered in _gathered(lines):
-                        yield self._found(gathered, hidden, keys)
-            except NoAnswer as problem:
-                yield Found(problem=str(problem))
-            async for again in before:  # where klamm was away from the beginning
-                yield again
-            await asyncio.sleep(AGAIN_S)
+        keys, holes, reading = deque[str](), list[Hole](), None
+        if wish.of_list:
+            keys, history = self.lists.open(wish.of_list), self.lists.history(wish.of_list)
+            reading = history.begin(wish.where, wish.hide, self.kept.next, time.time())
+            forgotten = int(keys[0]) if len(keys) == keys.maxlen else 0
+            holes = history.holes(wish.where, wish.hide, max(wish.after, forgotten))
+        before = self._before([key for key in keys if int(key) > wish.after], holes, wish.where, hidden)
+        try:
+            while True:
+                try:  # with bodies in any case: an exchange that is chosen later is shown with them
+                    async with self.klamm.live(wish.where, "raw") as lines:
+                        began = await self._began()
+                        yield Found(state="live")
+                        async for again in before:
+                            yield again
+                        async for gathered in _gathered(lines):
+                            yield replace(self._found(gathered, hidden, keys), began=began)
+                except NoAnswer as problem:
+                    yield Found(problem=str(problem))
+                async for again in before:  # where klamm was away from the beginning
+                    yield again
+                await asyncio.sleep(AGAIN_S)
+        finally:
+            if reading is not None:
+                reading.end(self.kept.next, time.time())
 
     async def exchange(self, key: str) -> Exchange:
         return self.kept.of(key)
@@ -82,10 +109,37 @@ class Live:
     async def traffic(self, asked: Asked) -> Traffic:
         return await self.counted.traffic(asked)
 
-    async def _before(self, keys: list[str], where: str | None, hidden: Hidden) -> AsyncIterator[Found]:
-        for at in range(0, len(keys), AT_ONCE):
-            got = self.kept.some(keys[at : at + AT_ONCE])
-            yield replace(await asyncio.to_thread(_chosen, got, where, hidden), again=True)
+    async def _began(self) -> float:
+        """The start of the klamm that answers now, which numbers connections anew; 0 if it does not tell."""
+        call: Call[Counters] = Call("GET", "/v1/counters", Counters)
+        try:
+            began = (await self.klamm.ask(call)).started_at
+        except ApiError:  # where it went away the exchanges end, too
+            return 0.0
+        if not self.runs or self.runs[-1].began != began:
+            self.runs.append(Run(self.kept.next, began))
+        return began
+
+    async def _before(
+        self, keys: list[str], holes: list[Hole], where: str | None, hidden: Hidden
+    ) -> AsyncIterator[Found]:
+        """What a list has got, each part from one klamm, and what it lacks, each hole at its place."""
+        at, waiting = 0, deque(holes)
+        while at < len(keys) or waiting:
+            if waiting and (at == len(keys) or waiting[0].at <= int(keys[at])):
+                yield Found(hole=waiting.popleft(), again=True)
+                continue
+            first, began = int(keys[at]), 0.0
+            cuts = [waiting[0].at] if waiting else []
+            for run in self.runs:
+                if run.first <= first:
+                    began = run.began
+                else:
+                    cuts.append(run.first)
+            end = min([at + AT_ONCE, *(bisect_left(keys, cut, at, key=int) for cut in cuts)])
+            found = await asyncio.to_thread(_chosen, self.kept.some(keys[at:end]), where, hidden)
+            yield replace(found, again=True, began=began)
+            at = end
 
     def _found(self, lines: list[Line], hidden: Hidden, keys: deque[str]) -> Found:
         told = (line.exchange for line in lines if line.exchange is not None)

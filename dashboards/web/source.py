@@ -31,12 +31,26 @@ class Wish(Struct, frozen=True, forbid_unknown_fields=True):
     after: int = 0
 
 
+class Hole(Struct, frozen=True):
+    """A time in which a list was read with another filter, `where` and `hide`: what did not pass is missing.
+    `unread`: nobody read the list. Its place is before the exchange of key `at`, or of the next key.
+    """
+
+    at: int
+    since: float
+    until: float
+    where: str | None = None
+    hide: tuple[str, ...] = ()
+    unread: bool = False
+
+
 class Found(Struct, frozen=True):
     """Exchanges that came together, each with the key by which the source finds it again for as long as it
     has it. `state`: the task of the source now, and `problem`: the reason why nothing comes, for people;
     `dropped`: exchanges that came too fast; `unjudged`: frames on which the filter takes too much work;
     `hidden`: exchanges of kinds that are left out; `whole`: all of a capture was looked at; `more`: it has
-    more than a page shows; `again`: the list has got them before.
+    more than a page shows; `again`: the list has got them before; `hole`: what it lacks at this place;
+    `began`: the klamm from which they are, by the time of its start, 0 where that is not known.
     """
 
     exchanges: list[tuple[str, Exchange]] = field(default_factory=list)
@@ -48,6 +62,8 @@ class Found(Struct, frozen=True):
     whole: bool = False
     more: bool = False
     again: bool = False
+    hole: Hole | None = None
+    began: float = 0.0
 
 
 class About(Struct, frozen=True):

@@ -19,26 +19,27 @@ export async function details(key, { narrow, follow, close, neighbours, watch, o
   }
   const { exchange } = found;
   const sides = el("div", { class: "sides", tabindex: "-1" });
+  let answer = null;
   const fill = (shown) => {
     const inside = sides.contains(document.activeElement);
     const how = { records: shown.records, content: told(async () => fill(await ask(`${path}?records=true`))) };
-    sides.replaceChildren(side("request", shown.request, exchange.request_bytes, how), side("answer", shown.response, exchange.response_bytes, how));
+    answer = side("answer", shown.response, exchange.response_bytes, how);
+    sides.replaceChildren(side("request", shown.request, exchange.request_bytes, how), answer);
     if (inside) {
       sides.focus(); // the button that was pressed is gone
     }
   };
   fill(found);
-  const answer = () => {
-    const section = sides.querySelector(".side.answer");
-    section.tabIndex = -1;
-    section.focus({ preventScroll: true });
-    section.scrollIntoView();
+  const toAnswer = () => {
+    answer.tabIndex = -1;
+    answer.focus({ preventScroll: true });
+    answer.scrollIntoView();
   };
   return el(
     "div",
     {},
-    el("div", { class: "bar" }, el("h2", { tabindex: "-1" }, named(exchange)), el("button", { onclick: answer }, "to the answer"), closing(close)),
-    el("div", { class: "overview" }, facts(found), timing(key, exchange, { neighbours, watch, open })),
+    el("div", { class: "bar" }, el("h2", { tabindex: "-1" }, named(exchange)), el("button", { onclick: toAnswer }, "to the answer"), closing(close)),
+    el("div", { class: "overview" }, facts(found, (name) => answer.errors?.(name) ?? []), timing(key, exchange, { neighbours, watch, open })),
     following(found.follow, narrow, follow),
     copying(path),
     failing(path, trying),
@@ -68,8 +69,21 @@ function timing(key, exchange, { neighbours, watch, open }) {
 
 const closing = (close) => el("button", { class: "close", onclick: close, "aria-label": "close" }, "×");
 
-function facts({ exchange, meanings }) {
-  const errors = Object.entries(exchange.errors ?? {}).map(([name, count]) => (count > 1 ? `${name} x${count}` : name));
+/** The name of an error leads to the field with its code, and when it is pressed again to the next one. */
+function error([name, count], errorsOf) {
+  const text = count > 1 ? `${name} x${count}` : name;
+  let next = 0;
+  const show = () => {
+    const found = errorsOf(name);
+    found[next % found.length]();
+    next += 1;
+  };
+  return errorsOf(name).length ? el("button", { class: "leads", title: "show the field in the answer", onclick: show }, text) : text;
+}
+
+/** `errorsOf(name)`: a function for each field of the answer with this error, which shows it. */
+function facts({ exchange, meanings }, errorsOf) {
+  const errors = Object.entries(exchange.errors ?? {}).map((one) => error(one, errorsOf));
   const topics = Object.entries(exchange.topics ?? {}).map(([name, parts]) => (parts.length ? `${name} [${parts.join(", ")}]` : name));
   const words = {
     time: clock(exchange.time),
@@ -84,9 +98,9 @@ function facts({ exchange, meanings }) {
     "answered by": exchange.changed ? "broker, changed by klamm" : exchange.origin,
     klamm: fates(exchange).join(", "),
     rules: (exchange.rules ?? []).join(", "),
-    errors: errors.join(", "),
+    errors: errors.flatMap((one, index) => (index ? [", ", one] : [one])),
   };
-  const shown = Object.entries(words).filter(([, text]) => text);
+  const shown = Object.entries(words).filter(([, text]) => text?.length);
   const meant = Object.entries(meanings ?? {}).map(([name, meaning]) => el("dd", { class: "meaning" }, errors.length > 1 ? `${name}: ${meaning}` : meaning));
   return el("dl", { class: "facts" }, shown.map(([name, text]) => [el("dt", {}, name), el("dd", { class: name }, text)]), meant);
 }

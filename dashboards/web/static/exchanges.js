@@ -11,10 +11,11 @@ import { Filter } from "./filter.js";
 import { Got } from "./got.js";
 import { Hiding } from "./hiding.js";
 import { Histogram } from "./histogram.js";
-import { List } from "./list.js";
+import { HEIGHT, List } from "./list.js";
+import { Notes, noteOf } from "./notes.js";
 import { counted, el, stream } from "./page.js";
 import { asLink, ofLink, query } from "./period.js";
-import { MOST, Rows } from "./rows.js";
+import { MOST, Rows, isExchange } from "./rows.js";
 import { Seen } from "./seen.js";
 import { Trying } from "./trying.js";
 
@@ -34,6 +35,7 @@ export class Exchanges {
     this.head = head;
     this.remember = remember;
     this.rows = new Rows();
+    this.notes = new Notes();
     this.waiting = [];
     this.shown = null; // the key of an exchange
     this.apis = new Set();
@@ -54,13 +56,13 @@ export class Exchanges {
     this.acted = new Acted();
     this.comparing = new Comparing();
     this.trying = new Trying({
-      list: () => ({ ...this.wanted(), keys: () => this.rows.kept.map(({ key }) => key) }),
+      list: () => ({ ...this.wanted(), keys: () => this.rows.keys() }),
       marked: () => this.list?.renew(),
       live: about.kind === "live",
     });
     this.columns = new Columns({ changed: (more) => this._arranged(more), apis: () => [...this.apis] });
     this.list = new List(this.rows, this._columns(), {
-      select: (number) => this.show(this.rows.at(number).key),
+      select: (number) => this._selectRow(this.rows.at(number)),
       look: (row) => [outcome(row), this.acted.look(row), this.trying.look(row)].filter(Boolean).join(" "),
       arrange: this.columns,
     });
@@ -86,7 +88,13 @@ export class Exchanges {
     );
   }
 
+  close() {
+    this.list.leave();
+    this.left = this.detail.scrollTop;
+  }
+
   open(parameters) {
+    this.list.back();
     const where = (parameters.get("where") ?? "").trim();
     const more = this.columns.open(parameters.get("columns") ?? "");
     const others = this.hiding.open(parameters.get("hide") ?? "");
@@ -101,7 +109,10 @@ export class Exchanges {
       this._hide();
     } else if (key !== this.shown) {
       this.show(key);
+    } else if (this.left) {
+      this.detail.scrollTop = this.left;
     }
+    this.left = 0;
     this._remember();
     this.list.draw();
   }
@@ -174,11 +185,12 @@ export class Exchanges {
     this.acted.add(rows);
     this.seen.add(rows);
     rows.forEach(({ api }) => this.apis.add(api));
+    const items = [...this.notes.of(batch), ...rows];
     if (this.frozen && !batch.again) {
-      this.waiting.push(...rows);
+      this.waiting.push(...items);
       this.waiting.splice(0, this.waiting.length - MOST);
     } else {
-      this.rows.add(rows);
+      this.rows.add(items);
       this.list.draw();
       this.look = rows.length && this.look?.() ? null : this.look;
     }
@@ -188,8 +200,8 @@ export class Exchanges {
   _say() {
     this.end.hidden = this.list.follow;
     this._sayEmpty();
-    const told = this.refused ? [] : [counted(this.rows.kept.length, "exchange")];
-    const older = (this.got?.older ?? 0) - this.rows.first;
+    const told = this.refused ? [] : [counted(this.rows.count, "exchange")];
+    const older = (this.got?.older ?? 0) - this.rows.gone;
     if (older > 0) {
       told.push(`${older.toLocaleString()} of them from before, not all`);
     }
@@ -197,8 +209,9 @@ export class Exchanges {
     if (this.more) {
       told.push(`the first ${MOST.toLocaleString()} are shown: filter for the others`);
     }
-    if (this.frozen && this.waiting.length) {
-      told.push(`${this.waiting.length.toLocaleString()} new`);
+    const more = this.frozen ? this.waiting.filter(isExchange).length : 0;
+    if (more) {
+      told.push(`${more.toLocaleString()} new`);
     }
     if (this.lost.hidden) {
       told.push(`${this.lost.hidden.toLocaleString()} hidden`);
@@ -214,7 +227,8 @@ export class Exchanges {
 
   _sayEmpty() {
     const { asked, whole, refused, frozen } = this;
-    const text = this.rows.kept.length || !asked ? "" : words({ live: this.about.kind === "live", asked, whole, refused, frozen });
+    const text = this.rows.count || !asked ? "" : words({ live: this.about.kind === "live", asked, whole, refused, frozen });
+    this.empty.style.top = `${HEIGHT * (1 + this.rows.notes)}px`; // below the head and the notes
     if (this.empty.textContent !== text) {
       this.empty.textContent = text;
     }
@@ -240,6 +254,7 @@ export class Exchanges {
 
   _clear() {
     this.rows.clear();
+    this.notes.clear();
     this.waiting = [];
     this.lost = { ...NONE };
     this.whole = this.more = false;
@@ -266,7 +281,7 @@ export class Exchanges {
   }
 
   _key(event) {
-    if (event.key === "Escape" && this.shown !== null && !/^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName)) {
+    if (event.key === "Escape" && !this.detail.hidden && !/^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName)) {
       this._close();
     }
   }
@@ -281,6 +296,18 @@ export class Exchanges {
       this.detail.hidden = !open;
       this.list.show(this._columns());
     }
+  }
+
+  /** A row was chosen: an exchange, or a note, which takes the place of what was shown. */
+  _selectRow(row) {
+    if (isExchange(row)) {
+      this.show(row.key);
+      return;
+    }
+    this.shown = this.look = null;
+    this._remember();
+    this._detail(true);
+    this.detail.replaceChildren(noteOf(row, () => this._close()));
   }
 
   /** A row of the list by its key, or an exchange that is not in it. */

@@ -2,7 +2,7 @@
 
 import { el } from "./page.js";
 
-const HEIGHT = 24; // pixels of a row, as in style.css
+export const HEIGHT = 24; // pixels of a row, as in style.css
 const SPARE = 8; // rows above and below
 const REM = 16; // pixels
 const GAP = 0.6; // rem between columns
@@ -18,6 +18,7 @@ export class List {
     this.arrange = arrange;
     this.follow = true;
     this.chosen = null;
+    this.left = null; // the place at the top, in rows, while the list is out of the page
     this.kept = false; // in sight, whatever becomes of the list's size, until somebody scrolls
     this.pool = [];
     this.body = el("div", { class: "rows", role: "rowgroup" });
@@ -114,6 +115,24 @@ export class List {
     this.draw();
   }
 
+  /** The list goes out of the page, where it has no place. */
+  leave() {
+    this.left = this.rows.first + this.element.scrollTop / HEIGHT;
+  }
+
+  /** It is in the page again, with the row at the top that was there. */
+  back() {
+    const { left, rows, element } = this;
+    if (left !== null && !this.follow) {
+      const before = element.scrollTop;
+      this._space();
+      element.scrollTop = Math.max(0, left - rows.first) * HEIGHT;
+      this.own = element.scrollTop !== before;
+      this.first = rows.first;
+    }
+    this.left = null;
+  }
+
   toEnd() {
     this.follow = true;
     this.draw();
@@ -121,12 +140,14 @@ export class List {
 
   _draw() {
     const { rows, element } = this;
+    if (!element.isConnected) {
+      return;
+    }
     if (this.first !== undefined && rows.first !== this.first && !this.follow) {
       element.scrollTop -= (rows.first - this.first) * HEIGHT; // the rows in sight stay where they are
     }
     this.first = rows.first;
-    const count = rows.end - rows.first;
-    this.space.style.height = `${count * HEIGHT}px`;
+    const count = this._space();
     element.setAttribute("aria-rowcount", String(count));
     const sight = Math.max(0, element.clientHeight - HEIGHT);
     if (this.follow) {
@@ -141,11 +162,19 @@ export class List {
     this.pool.forEach((row, index) => this._fill(row, rows.first + above + index));
   }
 
+  /** Room for all rows; their number. */
+  _space() {
+    const count = this.rows.end - this.rows.first;
+    this.space.style.height = `${count * HEIGHT}px`;
+    return count;
+  }
+
   _pool(count) {
     while (this.pool.length < count) {
       const cells = this.columns.map(({ name, align }) => el("span", { role: "gridcell", class: align, "data-column": name }));
       const row = el("div", { class: "row", role: "row" }, cells);
       row.cells = cells;
+      row.words = el("span", { role: "gridcell", "aria-colspan": cells.length });
       this.pool.push(row);
       this.body.append(row);
     }
@@ -160,17 +189,37 @@ export class List {
     if (element.row !== row) {
       element.row = row;
       element.dataset.number = number;
-      element.dataset.api = row.api;
-      element.dataset.client = row.client_id ?? "";
-      element.dataset.error = Object.keys(row.errors ?? {}).join(" ");
-      element.className = `row ${this.look(row)}`;
       element.setAttribute("aria-rowindex", String(number + 1));
-      this.columns.forEach(({ text }, index) => {
-        element.cells[index].textContent = text(row);
-      });
+      if (row.note) {
+        this._note(element, row);
+      } else {
+        this._exchange(element, row);
+      }
     }
     element.setAttribute("aria-selected", String(chosen));
     element.classList.toggle("chosen", chosen);
+  }
+
+  _exchange(element, row) {
+    if (element.words.parentElement) {
+      element.replaceChildren(...element.cells);
+      element.title = "";
+    }
+    element.dataset.api = row.api;
+    element.dataset.client = row.client_id ?? "";
+    element.dataset.error = Object.keys(row.errors ?? {}).join(" ");
+    element.className = `row ${this.look(row)}`;
+    this.columns.forEach(({ text }, index) => {
+      element.cells[index].textContent = text(row);
+    });
+  }
+
+  /** A row that is no exchange: its words take the place of all cells. */
+  _note(element, { text }) {
+    ["api", "client", "error"].forEach((name) => delete element.dataset[name]);
+    element.className = "row note";
+    element.title = element.words.textContent = text;
+    element.replaceChildren(element.words);
   }
 
   _scrolled() {

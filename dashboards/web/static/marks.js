@@ -11,7 +11,7 @@ export class Marks {
   }
 
   clear() {
-    this.lanes = new Map(); // by group and member
+    this.lanes = new Map(); // by group and member, in the order in which they came
     this.byId = new Map();
     this.kept = { routine: [], other: [] }; // in the order in which they came
     this.forgotten = 0;
@@ -143,8 +143,9 @@ export function placeOf(marks, time) {
   return low;
 }
 
-/** Rows of a timeline: each group with its lanes. What has errors comes first, then what has alarms. */
-export function rowsOf(lanes, { text = "", closed = new Set() } = {}) {
+/** Rows of a timeline: each group with its lanes. What has errors comes first, then what has alarms; where lanes are
+ * `still` they stand as they came first. */
+export function rowsOf(lanes, { text = "", closed = new Set(), still = false } = {}) {
   const wanted = text.toLowerCase();
   const groups = new Map();
   for (const lane of lanes.values()) {
@@ -170,12 +171,16 @@ export function rowsOf(lanes, { text = "", closed = new Set() } = {}) {
       found.push({ head, lanes: some, rank: rankOf(head.sums) });
     }
   }
-  found.sort((one, other) => other.rank - one.rank || one.head.label.localeCompare(other.head.label));
+  if (!still) {
+    found.sort((one, other) => other.rank - one.rank || one.head.label.localeCompare(other.head.label));
+  }
   for (const { head, lanes: some } of found) {
     rows.push(head);
     if (!closed.has(head.name)) {
       some.forEach((lane) => (lane.of = head.label));
-      some.sort((one, other) => rankOf(other) - rankOf(one) || (one.marks[0]?.begin ?? 0) - (other.marks[0]?.begin ?? 0));
+      if (!still) {
+        some.sort((one, other) => rankOf(other) - rankOf(one) || (one.marks[0]?.begin ?? 0) - (other.marks[0]?.begin ?? 0));
+      }
       rows.push(...some);
     }
   }

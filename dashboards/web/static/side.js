@@ -1,9 +1,10 @@
 // One side of an exchange: what klamm changed in it, its record batches, its fields and bytes.
 
 import { el, size } from "./page.js";
-import { body } from "./tree.js";
+import { body, errorsIn } from "./tree.js";
 
-/** `one` as trees.py gives it; `bytes` on the wire, where nothing else is known. `content()` asks for records. */
+/** `one` as trees.py gives it; `bytes` on the wire, where nothing else is known. `content()` asks for records. What it
+ * returns has `errors(name)`: for each field with this error code a function that shows it, if there are any. */
 export function side(name, one, bytes, { records, content }) {
   if (!one) {
     return el("section", { class: `side ${name}` }, el("h3", {}, name), el("p", { class: "reason" }, bytes ? "only its size is known" : "none"));
@@ -12,27 +13,36 @@ export function side(name, one, bytes, { records, content }) {
   const changed = new Set((one.changes ?? []).map(({ path }) => path));
   const shown = one.sent ? forms(one, place, changed) : null;
   place.append(body(one, changed));
-  return el(
+  const element = el(
     "section",
     { class: `side ${name}` },
     el("h3", {}, name, el("small", {}, ` ${size(one.bytes)}`)),
     one.withheld ? el("p", { class: "reason" }, "klamm sent nothing of it on") : null,
     one.changes?.length ? changesTable(one.changes) : null,
-    shown,
+    shown?.element,
     one.batches?.length ? batches(one, records, content) : null,
     place,
   );
+  element.errors = (name) => {
+    const form = [one.sent, one].find((each) => each && errorsIn(each.tree, name).length); // clients are told what was sent
+    const show = (path) => () => {
+      shown?.choose(form);
+      place.firstChild.reveal(path);
+    };
+    return form ? errorsIn(form.tree, name).map(show) : [];
+  };
+  return element;
 }
 
 /** Buttons for the two forms of a body that klamm has changed. */
 function forms(one, place, changed) {
-  const choose = (pressed, form) => {
-    buttons.forEach((button) => button.setAttribute("aria-pressed", String(button === pressed)));
+  const choose = (form) => {
+    buttons.forEach((button, index) => button.setAttribute("aria-pressed", String(form === (index ? one.sent : one))));
     place.replaceChildren(body(form, changed));
   };
-  const button = (text, form, isPressed) => el("button", { "aria-pressed": String(isPressed), onclick: (event) => choose(event.currentTarget, form) }, text);
+  const button = (text, form, isPressed) => el("button", { "aria-pressed": String(isPressed), onclick: () => choose(form) }, text);
   const buttons = [button("as it came", one, true), button("as klamm sent it on", one.sent, false)];
-  return el("div", { class: "doings forms", role: "group", "aria-label": "form of the body" }, buttons);
+  return { choose, element: el("div", { class: "doings forms", role: "group", "aria-label": "form of the body" }, buttons) };
 }
 
 /** Fields that differ: {path, before, after}. */

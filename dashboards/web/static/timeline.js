@@ -235,7 +235,7 @@ export class Timeline {
     }
     this.later = null;
     this.order = { revision: marks.revision, at };
-    this.rows = rowsOf(marks.lanes, { text: this.search, closed: this.closed });
+    this.rows = rowsOf(marks.lanes, { text: this.search, closed: this.closed, still: this.live });
   }
 
   _names() {
@@ -265,8 +265,9 @@ export class Timeline {
         element.cells[index].textContent = text;
       }
     });
-    const about = Object.entries(lane.about).map(([name, text]) => `${name}: ${text}`);
-    element.title = [lane.label, ...about, `${sums.errors} errors, ${sums.alarms} alarms`].join("\n");
+    const about = [...Object.entries(lane.about).map(([name, text]) => `${name}: ${text}`), `${sums.errors} errors, ${sums.alarms} alarms`];
+    entitle(element, [lane.label, ...about]);
+    entitle(element.cells[1], [more.filter(Boolean).join(" · "), ...about]); // it is cut first
     element.dataset.lane = lane.label;
     element.className = `name${lane.member ? "" : " group"}${lane === this.lane ? " chosen" : ""}${sums.errors ? " failed" : ""}`;
     element.style.transform = `translateY(${AXIS + row * HEIGHT}px)`;
@@ -341,5 +342,13 @@ export class Timeline {
     place.style.left = `${Math.max(4, Math.min(x, this.left + this.width - place.offsetWidth - 4))}px`;
     const [below, above] = [y + HEIGHT + 3, y - place.offsetHeight - 3];
     place.style.top = `${below + place.offsetHeight > this.height && above > 0 ? above : below}px`;
+  }
+}
+
+/** What the pointer tells; the same again would take it away. */
+function entitle(element, words) {
+  const text = words.filter(Boolean).join("\n");
+  if (element.title !== text) {
+    element.title = text;
   }
 }

@@ -7,13 +7,24 @@ const DRAWN = 32_768; // bytes of the dump, at once
 const ROOM = { alone: 620, beside: 1000 }; // pixels of a body that lines of 16 bytes take, without the fields and with them
 const OPEN = 60; // parts beyond which a field begins closed
 
-/** `side`: a body as trees.py gives it; `changed`: the paths of the fields that klamm changed. */
+/** The fields that have this error code, each with those that hold it: lists of nodes, outermost first. */
+export function errorsIn(nodes, name, above = []) {
+  return (nodes ?? []).flatMap((node) => {
+    const path = [...above, node];
+    const own = node.error && node.text?.replace(/^-?\d+ /, "") === name ? [path] : [];
+    return [...own, ...errorsIn(node.parts, name, path)];
+  });
+}
+
+/** `side`: a body as trees.py gives it; `changed`: the paths of the fields that klamm changed. What it returns has
+ * `reveal(path)`, which opens the tree at a field and lights it. */
 export function body(side, changed = new Set()) {
   const bytes = Uint8Array.from(atob(side.raw ?? ""), (letter) => letter.charCodeAt(0));
   const places = []; // of every field: {start, end, element}
   const dump = hex(bytes, (position) => light(smallest(places, position), true));
   const fields = el("ul", { class: "tree", role: "tree", "aria-label": "fields", tabindex: "0" });
-  const making = { places, changed, over: (place) => light(place, false) };
+  const made = new Map(); // by node: {label, open()}
+  const making = { places, made, changed, over: (place) => light(place, false) };
   fields.append(...(side.tree ?? []).map((node) => field(node, "", making)));
   let before = null;
 
@@ -43,6 +54,12 @@ export function body(side, changed = new Set()) {
     bytes.length ? dump.element : null,
   );
   new ResizeObserver(() => dump.fit(widthIn(whole))).observe(whole);
+  whole.reveal = (path) => {
+    path.slice(0, -1).forEach((node) => made.get(node).open());
+    const { label } = made.get(path.at(-1));
+    label.scrollIntoView({ block: "center" });
+    label.focus({ preventScroll: true }); // which lights it
+  };
   return whole;
 }
 
@@ -72,7 +89,7 @@ function below(path, name) {
 }
 
 function field(node, above, making) {
-  const { places, changed, over } = making;
+  const { places, made, changed, over } = making;
   const path = below(above, node.name);
   const parts = node.parts ?? [];
   const label = el(
@@ -89,6 +106,7 @@ function field(node, above, making) {
   if (!parts.length) {
     label.tabIndex = 0;
     label.addEventListener("focus", light);
+    made.set(node, { label });
     return el("li", { role: "treeitem", "aria-selected": "false" }, label);
   }
   const summary = el("summary", {}, label);
@@ -101,6 +119,11 @@ function field(node, above, making) {
   } else {
     details.addEventListener("toggle", fill, { once: true });
   }
+  const open = () => {
+    fill();
+    details.open = true;
+  };
+  made.set(node, { label: summary, open });
   return el("li", { role: "treeitem", "aria-selected": "false" }, details);
 }
 

@@ -1,5 +1,6 @@
 """The page while klamm is away, and when it is back."""
 
+import re
 import signal
 from pathlib import Path
 
@@ -57,5 +58,23 @@ def test_an_open_page_says_that_klamm_is_away_and_goes_on_when_it_is_back(
             klamm = started(2)
             expect(page.locator("#source")).to_have_text(f"klamm at {admin}")
             wait_for(lambda: seen(shown + 1), "one more row")
+            note = page.locator(".row.note", has_text="restarted")
+            told = r"^klamm was restarted at [\d:]{8}: connections are numbered from 1 again$"
+            expect(note).to_have_text(re.compile(told))
+            place = note.get_attribute("data-number") or ""
+            assert int(place) - shown in (0, 1)  # behind one about the filter that was in force for a while
+            filtered(page, "api == Metadata and connection > 0")
+            expect(note).to_have_attribute("data-number", place)
+            page.get_by_role("grid").focus()
+            page.keyboard.press("Home")
+            for _ in range(int(place)):
+                page.keyboard.press("ArrowDown")
+            expect(page.locator(".detail")).to_contain_text(
+                "another one than that of the same number above it"
+            )
+            page.keyboard.press("Escape")
+            expect(page.locator(".detail")).to_be_hidden()
+            page.reload()
+            expect(note).to_have_attribute("data-number", place)
     finally:
         klamm.process.stop()

@@ -58,6 +58,52 @@ def test_an_answer_that_klamm_changed_is_shown_both_ways(page: Page) -> None:
     expect(answer.get_by_text("klamm sent nothing of it on")).to_be_visible()
 
 
+PARTITIONS, FAILED = 100, (3, 77)  # a list of so many begins closed
+
+
+@pytest.fixture(scope="module")
+def failed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A commit that was refused for two of many partitions."""
+    folder = tmp_path_factory.mktemp("failed")
+    numbers = range(PARTITIONS)
+    offsets = [{"partition_index": one, "committed_offset": 7, "committed_metadata": ""} for one in numbers]
+    codes = [{"partition_index": one, "error_code": 27 if one in FAILED else 0} for one in numbers]
+    request = {
+        "group_id": "billing", "generation_id_or_member_epoch": 1, "member_id": "m",
+        "topics": [{"name": "orders", "partitions": offsets}],
+    }  # fmt: skip
+    answer = {"throttle_time_ms": 0, "topics": [{"name": "orders", "partitions": codes}]}
+    talk = Talk().opened().exchange("OffsetCommit", 7, request, answer)
+    with inspector(folder / "web.log", str(written(folder / "a.arrow", talk.rows))) as found:
+        yield found
+
+
+def test_the_name_of_an_error_leads_to_its_field(browser: Browser, failed: str) -> None:
+    with opened(browser, failed) as page:
+        page.locator('.row[data-api="OffsetCommit"]').click()
+        name = page.locator("dd.errors").get_by_role("button", name="REBALANCE_IN_PROGRESS x2")
+        field = page.locator('.side.answer .field.error[data-field="error_code"]')
+        lit = page.locator(".side.answer .field.lit")
+        expect(field).to_have_count(0)
+        for number in (*FAILED, FAILED[0]):
+            name.press("Enter")
+            expect(lit).to_contain_text("27 REBALANCE_IN_PROGRESS")
+            expect(lit).to_be_focused()
+            expect(lit).to_be_in_viewport()
+            part = lit.locator("xpath=ancestor::details[1]")
+            expect(part.locator('.field[data-field="partition_index"] .value')).to_have_text(str(number))
+            expect(page.locator(".side.answer .hex mark").first).to_have_text("00")
+        assert violations(page) == []
+
+
+def test_the_name_of_an_error_that_klamm_sent_leads_to_the_body_as_it_was_sent(page: Page) -> None:
+    page.locator('.row[data-api="Heartbeat"]').first.click()
+    page.get_by_role("button", name="REBALANCE_IN_PROGRESS").click()
+    expect(page.get_by_role("button", name="as klamm sent it on")).to_have_attribute("aria-pressed", "true")
+    expect(page.get_by_role("button", name="as it came")).to_have_attribute("aria-pressed", "false")
+    expect(page.locator(".side.answer .field.lit")).to_contain_text("27 REBALANCE_IN_PROGRESS")
+
+
 def test_records_are_shown_where_they_were_kept_and_their_batches_in_any_case(page: Page) -> None:
     page.locator('.row[data-client="kept"]').first.click()
     request = page.locator(".side.request")

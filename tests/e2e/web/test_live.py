@@ -12,6 +12,7 @@ from klamm.client import Klamm as Client
 from klamm.decoders import ERRORS
 from tests.brokers.kraft import Cluster
 from tests.brokers.processes import wait_for
+from tests.e2e.conversation import ask
 from tests.e2e.klamm_process import Klamm
 from tests.e2e.light_traffic import (
     BILLING,
@@ -148,6 +149,42 @@ def test_a_list_keeps_what_it_has_got_until_it_is_cleared(page: Page) -> None:
     assert counts(page)[before] < all_of_them
 
 
+def test_what_an_earlier_filter_left_out_is_told_by_a_row_at_its_place(page: Page) -> None:
+    produced, note = page.locator(of(SHOP, "Produce")), page.locator(".row.note")
+    produced.first.wait_for()
+    filtered(page, "api == Fetch")
+    page.locator(of(BILLING, "Fetch")).first.wait_for()
+    filtered(page, "api == Produce")
+    before = "of them from before, not all"
+    wait_for(lambda: counts(page).get("exchanges", 0) > counts(page).get(before, 0) > 0, "new ones")
+    page.get_by_role("button", name="freeze").click()
+    drawn(page)
+    place, grid = counts(page)[before], page.get_by_role("grid")
+    expect(grid).to_have_attribute("aria-rowcount", str(counts(page)["exchanges"] + 1))
+
+    def look_there() -> None:
+        drawn(page)
+        grid.evaluate("(list, top) => list.scrollTo(0, top)", 24 * (place - 1))
+        expect(note).to_have_attribute("data-number", str(place))
+
+    look_there()
+    words = r"^from [\d:.]+ to [\d:.]+ only what passed `api == Fetch` was kept$"
+    expect(note).to_have_text(re.compile(words))
+    page.locator(f'.row[data-number="{place - 1}"]').click()
+    expect(page.locator(".detail .side.request .field").first).to_be_visible()
+    page.keyboard.press("ArrowDown")
+    expect(page.locator(".row.chosen")).to_have_class(re.compile("note"))
+    expect(page.locator(".detail")).to_contain_text("do not come again")
+    assert violations(page) == []
+    page.keyboard.press("ArrowDown")
+    expect(page.locator(".detail .side.request .field").first).to_be_visible()
+    filtered(page, "api == Produce and acks == -1")
+    wait_for(lambda: counts(page).get(before, 0) > place, "what was there")
+    look_there()
+    page.get_by_role("button", name="clear").click()
+    expect(note).to_have_count(0)
+
+
 def test_names_are_completed_while_one_types(page: Page) -> None:
     field = page.get_by_role("combobox", name="filter", exact=True)
     field.press_sequentially("api == HeartB")
@@ -223,6 +260,27 @@ def test_the_last_row_stays_in_sight_when_it_is_chosen(page: Page) -> None:
     assert chosen is not None
     assert sight is not None
     assert chosen["y"] + chosen["height"] <= sight["y"] + sight["height"] + 1
+
+
+def test_the_list_is_found_again_where_it_was_left(page: Page) -> None:
+    grid, row = page.get_by_role("grid"), page.locator('.row[data-number="20"]')
+    expect(grid).to_have_attribute("aria-rowcount", re.compile(r"\d{3,}"))
+    grid.evaluate("list => list.scrollTo(0, 247)")
+    row.click()
+    expect(page.locator(".detail .side.answer .field").first).to_be_visible()
+    drawn(page)
+    page.locator(".detail").evaluate("detail => detail.scrollTo(0, 50)")
+    places = "[...document.querySelectorAll('.list, .exchanges .detail')].map((each) => each.scrollTop)"
+    for view in ("rules", "traffic"):
+        page.get_by_role("link", name=view, exact=True).click()
+        expect(page.get_by_role("grid")).to_have_count(0)
+        page.get_by_role("link", name="exchanges", exact=True).click()
+        expect(row).to_have_class(re.compile("chosen"))
+        drawn(page)
+        assert page.evaluate(places) == [247, 50]
+    filtered(page, "api == Produce")
+    page.locator(of(SHOP, "Produce")).first.wait_for()
+    expect(page.get_by_role("button", name="to the newest")).to_be_hidden()  # another list follows
 
 
 def test_of_the_menus_one_is_open_and_none_after_a_click_elsewhere(page: Page) -> None:
@@ -366,6 +424,17 @@ def test_a_phone_shows_the_clusters_without_words_in_pieces(ground: Ground) -> N
         assert max(heads.evaluate_all("heads => heads.map((head) => head.clientHeight)")) < one_line
         assert page.evaluate("document.documentElement.scrollWidth") <= size["width"]
         assert violations(page) == []
+
+
+def test_lanes_stay_where_they_came_first_and_tell_their_hosts(ground: Ground) -> None:
+    with opened(ground.browser, f"{ground.address}/#groups") as page:
+        names, host = page.locator(".timeline .name.group b"), page.locator(".timeline .name small[title]")
+        expect(names).to_have_text([f"▾ {BILLING}"])
+        asked = {"group_id": "a-group-that-fails", "generation_id": 1, "member_id": "nobody"}
+        assert ask(ground.klamm.address, "Heartbeat", 3, asked)["error_code"] != 0
+        expect(names).to_have_text([f"▾ {BILLING}", f"▾ {asked['group_id']}"])
+        expect(page.locator(".timeline .name.group .sums").last).to_have_text("1 ✕")
+        expect(host.nth(1)).to_have_attribute("title", re.compile(r"^127\.0\.0\.1\nmember id: "))
 
 
 def test_a_phone_can_show_an_exchange(ground: Ground) -> None:
