@@ -17,6 +17,7 @@ from klamm.client.fates import fate_words
 from klamm.decoders.error_codes import error_name
 from klamm.decoders.text import printable, valid_text
 from klamm.proxy.log.treated import treated
+from klamm.rules.expressions import SIDES
 from klamm.settings.yaml_line import flow
 
 LONGEST = 200  # characters of one piece of text on a console
@@ -150,6 +151,9 @@ def _exchange_words(fields: Mapping[str, Any], paint: Callable[[str, str], str])
         yield paint(name if count == 1 else f"{name} x{count}", RED)
     for side, reason in fields.get("undecodable", {}).items():
         yield paint(f"{side} does not decode: {printable(reason)}", YELLOW)
+    for side in SIDES:
+        if fields.get(f"{side}_delay_ms"):
+            yield paint(f"{side} held {duration(fields[f'{side}_delay_ms'])} by klamm", YELLOW)
     yield from (paint(words, YELLOW) for words in fate_words(fields.get("fates", {})))
     if fields.get("origin") == "klamm":
         yield paint("(changed by klamm)" if fields.get("changed") else "(answered by klamm)", YELLOW)

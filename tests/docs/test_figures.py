@@ -55,6 +55,8 @@ FIGURES = [
     ),
     ("README.md", f"[{len(DETECTORS)} detectors](docs/detectors.md)"),
     ("README.md", f"{len(DETECTORS)} detectors, from tiny batches"),
+    ("CHANGELOG.md", f"captures on Spark, {len(DETECTORS)} detectors with"),
+    ("docs/analyze.md", f"{len(DETECTORS)} detectors looked for problems"),
     ("README.md", f"of Kafka 0.8 to {NEWEST}: {len(list(API))} APIs"),
     ("README.md", f"{len(LAYOUTS)} of {len(LAYOUTS)} layouts"),
     ("README.md", f"follows each cluster within {ceil(PROBE_S + ANSWER_S)} s"),

@@ -160,6 +160,12 @@ export class List {
     this._pool(Math.max(0, shown));
     this.body.style.transform = `translateY(${above * HEIGHT}px)`;
     this.pool.forEach((row, index) => this._fill(row, rows.first + above + index));
+    const chosen = this.pool[this.chosen - rows.first - above];
+    if (this.chosen !== null && chosen) {
+      element.setAttribute("aria-activedescendant", chosen.id); // what screen readers read, for the focus stays on the list
+    } else {
+      element.removeAttribute("aria-activedescendant");
+    }
   }
 
   /** Room for all rows; their number. */
@@ -189,6 +195,7 @@ export class List {
     if (element.row !== row) {
       element.row = row;
       element.dataset.number = number;
+      element.id = `row-${number}`;
       element.setAttribute("aria-rowindex", String(number + 1));
       if (row.note) {
         this._note(element, row);

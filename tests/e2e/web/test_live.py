@@ -243,6 +243,8 @@ def test_keys_go_from_row_to_row(page: Page) -> None:
     number = int(page.locator(".row.chosen").get_attribute("data-number") or "")
     page.keyboard.press("ArrowUp")
     expect(page.locator(f'.row.chosen[data-number="{number - 1}"]')).to_be_visible()
+    chosen = page.locator(".row.chosen").get_attribute("id") or ""
+    expect(page.get_by_role("grid")).to_have_attribute("aria-activedescendant", chosen)
     page.keyboard.press("Escape")
     expect(page.locator(".detail")).to_be_hidden()
     page.keyboard.press("/")

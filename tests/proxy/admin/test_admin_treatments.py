@@ -328,7 +328,7 @@ FATES: dict[str, tuple[dict[str, Any], dict[str, str], str]] = {
         {"request": "withheld", "response": "made"},
         "REBALANCE_IN_PROGRESS (answered by klamm) rules=x",
     ),
-    "nothing but a delay": ({"delay": "1ms"}, {}, "ms rules=x"),
+    "nothing but a delay": ({"delay": "1ms"}, {}, "response held 1.0ms by klamm rules=x"),
 }
 
 
