@@ -6,8 +6,7 @@ import asyncio
 from typing import Protocol
 
 from klamm.proxy.edge.ends import DEAF, LEAVING, OPEN, End
-from klamm.proxy.session.effects import To
-from klamm.proxy.session.line import Item, Line
+from klamm.proxy.edge.lines import Lines
 from klamm.proxy.session.session import Session
 
 CUT = "drain timed out"
@@ -22,12 +21,11 @@ class Linked(Protocol):
     session: Session
     reason: str | None
     timers: dict[str, asyncio.TimerHandle]
-    lines: dict[To, Line]  # bytes for a side that may not all go at once
+    lines: Lines
 
     @property
     def client(self) -> End: ...
     def finish(self, reason: str, reset: bool = False, now: bool = False) -> None: ...
-    def put(self, to: To, item: Item) -> None: ...
 
 
 class Draining:
@@ -75,9 +73,9 @@ class Draining:
         if client.transport.can_write_eof():
             client.become(DEAF)
             client.resume("drain")
-            link.put("client", "eof")
+            link.lines.put("client", "eof")
         else:
-            link.put("client", "close")
+            link.lines.put("client", "close")
 
     def _linger(self) -> None:
         """Wait for the end of the client's side, once it has been told the end of the broker's."""

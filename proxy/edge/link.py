@@ -18,19 +18,18 @@ from klamm.proxy.edge import sockets
 from klamm.proxy.edge.draining import Draining
 from klamm.proxy.edge.ends import DEAF, LEAVING, OPEN, PATIENCE_S, BrokerEnd, ClientEnd, End
 from klamm.proxy.edge.host import Fields, Host
+from klamm.proxy.edge.lines import Lines
 from klamm.proxy.edge.renewing import Renewing
 from klamm.proxy.edge.sockets import Arrival
 from klamm.proxy.edge.tap import Tap
 from klamm.proxy.session.effects import Effect, Piece, To, carry_out
-from klamm.proxy.session.line import FULL, Draw, Item, Line, Out, Until
+from klamm.proxy.session.line import Draw, Until
 from klamm.proxy.session.observing.listeners import Listeners
 from klamm.proxy.session.paused import Decision, Paused
 from klamm.proxy.session.rewriting.topology import NodeKey
 from klamm.proxy.session.session import Session
 from klamm.rules.orders import How, Shape
 
-SOON_FULL = FULL // 16  # the same while all connections together hold too much
-OWN_FULL = 4 * FULL  # only klamm's own answers can make a line so long: the broker was paused long before
 WRITING_S, LOOK_S = 1.0, 0.001  # a reset waits so long until earlier bytes are sent, and checks so often
 
 
@@ -48,9 +47,8 @@ class Link:
         self.client_address = self.local_address = ("", 0)
         self.principal: str | None = None  # of the client's certificate
         self.reason: str | None = None
-        self.lines: dict[To, Line] = {}  # for the sides whose bytes may not all go at once
+        self.lines = Lines(self)
         self.timers: dict[str, asyncio.TimerHandle] = {}
-        self.in_lines = 0  # bytes, as they are counted with the held ones
         self.tap: Tap | None = None
         self.draining: Draining | Renewing | None = None  # while no request is read
 
@@ -121,34 +119,34 @@ class Link:
         self.drain(kind, PATIENCE_S) if answered and self.session.owing else self.finish(kind)
 
     def hold(self, to: To, until: int) -> None:
-        self._line(to)
-        self.put(to, Until(until))
+        self.lines.open(to)
+        self.lines.put(to, Until(until))
 
     def shape(self, to: To, traits: Shape, draw: Draw) -> None:
-        self._line(to).mould(traits, draw)
+        self.lines.open(to).mould(traits, draw)
 
     def pause(self, to: To, frame: Paused) -> None:
-        self._line(to)
-        self.put(to, frame.place)
+        self.lines.open(to)
+        self.lines.put(to, frame.place)
         self.host.paused(self, to, frame)
 
     def keep(self, correlation_id: int) -> None:
         """Nothing to do: the tap got it before the bytes (`End.data_received`, `_resumed`)."""
 
     def cut(self, to: To, how: How) -> None:
-        self.put(to, how)
+        self.lines.put(to, how)
 
     def resolve(self, to: To, frame: Paused, decision: Decision) -> None:
         """Carry out the decision about a paused frame. Raises as Session.resolve does."""
         effects = self.session.resolve(frame, decision, monotonic_ns())
-        self._advance(to)
+        self.lines.advance(to)
         self._resumed(effects)
 
     def send(self, to: To, data: Piece) -> None:
         """Write it, or put it into the line of its side."""
         if to in self.lines:
-            self.put(to, data)
-        elif (side := self._side(to)) is not None and not side.gone and not side.eof_sent:
+            self.lines.put(to, data)
+        elif (side := self.side(to)) is not None and not side.gone and not side.eof_sent:
             side.transport.write(data)
             side.crowded()
             if self.tap is not None:
@@ -162,74 +160,8 @@ class Link:
     def _ends(self) -> tuple[tuple[To, End | None], ...]:
         return ("client", self.client), ("broker", self.broker)
 
-    def _side(self, to: To) -> End | None:
+    def side(self, to: To) -> End | None:
         return self.client if to == "client" else self.broker
-
-    def _line(self, to: To) -> Line:
-        """The line to a side; from now on its bytes go through it."""
-        if to not in self.lines:
-            self.lines[to] = Line()
-            source = self.broker if to == "client" else self.client
-            if source is not None:
-                source.direct = False
-        return self.lines[to]
-
-    def put(self, to: To, item: Item) -> None:
-        if to not in self.lines:
-            self._out(to, [item])  # type: ignore[list-item]
-            return
-        self.lines[to].put(item, monotonic_ns())
-        self._advance(to)
-
-    def _advance(self, to: To) -> None:
-        """Write the items that the line lets go now, and set a timer for the rest."""
-        line, side = self.lines.get(to), self._side(to)
-        source = self.broker if to == "client" else self.client
-        if line is None or side is None or side.gone:
-            return
-        now = monotonic_ns()
-        out, wake = line.take(now)
-        self._out(to, out)
-        if (timer := self.timers.pop(to, None)) is not None:
-            timer.cancel()
-        if wake is not None and not side.gone:
-            self.timers[to] = asyncio.get_running_loop().call_later((wake - now) / 1e9, self._advance, to)
-        full = SOON_FULL if self._holds() else FULL
-        for end, most in ((source, full), (side if to == "client" else None, OWN_FULL)):
-            if end is not None and line.size > most:
-                end.pause("line")
-            elif end is not None and line.size <= most // 2:
-                end.resume("line")
-        if line.idle() and not side.gone:
-            del self.lines[to]
-            if source is not None:
-                source.direct = True
-
-    def _holds(self) -> bool:
-        """Count the bytes in lines with those that all connections hold. Is that too much?"""
-        connection, before = self.session.connection, self.in_lines
-        self.in_lines = sum(line.size for line in self.lines.values())
-        connection.holds(self.in_lines - before)
-        return 8 * connection.context.held.now >= 7 * connection.context.held.most
-
-    def _out(self, to: To, out: list[Out]) -> None:
-        side = self._side(to)
-        if side is None or side.gone:
-            return
-        for item in out:
-            if item in ("fin", "rst"):
-                self.silence(0)
-                self._cut(item == "rst", WRITING_S)
-                return
-            elif item == "close":
-                side.close()
-            elif item == "eof":
-                side.tell_end()
-            elif not side.eof_sent:
-                side.transport.write(item)  # type: ignore[arg-type]
-                side.crowded()
-                if self.tap is not None:
-                    self.tap.sent(to, item)  # type: ignore[arg-type]
 
     def mute_channel(self, until: int) -> None:
         """Read nothing from the client before `until`, not even its end: brokers do the same."""
@@ -270,12 +202,17 @@ class Link:
     def silence(self, close_after_ns: int) -> None:
         """Send nothing more to either side, and drop what comes; the end of either is still noticed."""
         for to, side in self._ends():
-            self._line(to).mute()
+            self.lines.open(to).mute()
             if side is not None:
                 side.become(DEAF)
         if close_after_ns:
             after = asyncio.get_running_loop().call_later
             self.timers["mute"] = after(close_after_ns / 1e9, self.finish, "cut by a rule")
+
+    def cut_now(self, reset: bool) -> None:
+        """End both sides because of a rule, without what waits in lines."""
+        self.silence(0)
+        self._cut(reset, WRITING_S)
 
     def _cut(self, reset: bool, patience_s: float) -> None:
         """Close both sides. A reset drops unsent bytes, so it waits for them, up to `patience_s`."""
@@ -321,7 +258,7 @@ class Link:
         ours = side is self.client
         other: End | None = self.broker if ours else self.client
         left = ours and self.draining is not None and self.draining.lingers
-        if left or any(line.stuck() for line in self.lines.values()):
+        if left or self.lines.stuck():
             self.finish(side.closed, now=True)
             return
         if other is None or (self.session.muted if ours else self.session.blocked):
@@ -334,7 +271,7 @@ class Link:
         if other.ended or not (ours or other.transport.can_write_eof()):
             self.finish(self.reason)  # TLS has no half-close
         elif other.transport.can_write_eof():
-            self.put("broker" if ours else "client", "eof")
+            self.lines.put("broker" if ours else "client", "eof")
         elif self.broker is not None:  # a client still gets the answers it waits for
             if self.broker.state == OPEN:
                 self.broker.become(LEAVING)
@@ -373,9 +310,7 @@ class Link:
         if self.client.gone and (self.broker is None or self.broker.gone):
             for timer in self.timers.values():
                 timer.cancel()
-            if self.in_lines:
-                self.lines.clear()
-                self._holds()
+            self.lines.free()
             if self.broker is not None:
                 self.session.over()
             self.host.closed(self, self.reason or "closed")
@@ -392,7 +327,7 @@ class Link:
                 continue
             line = self.lines.get(to)
             if line is not None and not (reset or now or line.stuck()):
-                self.put(to, "close")
+                self.lines.put(to, "close")
             elif reset:
                 sockets.reset(side.transport)
             else:
