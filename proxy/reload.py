@@ -15,7 +15,8 @@ from klamm.proxy.cluster.client_sasl import UnusableFiles
 from klamm.proxy.cluster.cluster import Proxied
 from klamm.proxy.cluster.clusters import Clusters
 from klamm.proxy.cluster.reloading import Prepared, limit, prepare, release, take
-from klamm.proxy.config import ALL_APIS, Address, Cluster, Config, Limits, Log
+from klamm.proxy.config import Cluster, Config, Limits, Log
+from klamm.proxy.config_types import ALL_APIS, Address
 from klamm.proxy.control.capturing import Begin, Captures, Capturing
 from klamm.proxy.control.capturing import replace as replace_capture
 from klamm.proxy.control.changes import at_start, changed, in_place

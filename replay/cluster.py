@@ -19,7 +19,7 @@ from klamm.proxy.cluster.conversation import (
 )
 from klamm.proxy.cluster.own_requests.contact import METADATA
 from klamm.proxy.cluster.own_sasl.sasl import authenticate
-from klamm.proxy.config import Address
+from klamm.proxy.config_types import Address
 from klamm.proxy.edge.sockets import why_tls_ended
 from klamm.replay.channel import Channel
 from klamm.replay.client_config import Access

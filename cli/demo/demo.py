@@ -22,7 +22,7 @@ from klamm.cli.running.scalars import address
 from klamm.dashboards.terminal.summary import line, summary
 from klamm.dashboards.terminal.watch import NoAnswer, ask, watch
 from klamm.dashboards.terminal.window import Counters
-from klamm.proxy.config import Address
+from klamm.proxy.config_types import Address
 from klamm.settings.extras import installing
 
 DESCRIPTION = """\

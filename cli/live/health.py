@@ -16,7 +16,8 @@ from klamm.cli.running.config_file import WILDCARDS, parse
 from klamm.cli.running.scalars import listen_address
 from klamm.cli.saying import say
 from klamm.client.address import why
-from klamm.proxy.config import Address, Config
+from klamm.proxy.config import Config
+from klamm.proxy.config_types import Address
 from klamm.settings.mistakes import ConfigError
 from klamm.settings.printable import printable
 from klamm.settings.typed_yaml import NOTHING

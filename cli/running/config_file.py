@@ -12,13 +12,11 @@ from klamm.cli.running.sasl_faults import listen_sasl_faults, sasl_faults
 from klamm.cli.running.scalars import scalars
 from klamm.proxy.config import (
     MOST_WORKERS,
-    Address,
     Admin,
     AdminTls,
     Cluster,
     Config,
     Limits,
-    Listen,
     ListenSasl,
     Metrics,
     ProxyProtocol,
@@ -26,6 +24,7 @@ from klamm.proxy.config import (
     Tls,
     Transparent,
 )
+from klamm.proxy.config_types import Address, Listen
 from klamm.settings.loopback import is_loopback
 from klamm.settings.mistakes import ConfigError, Mistake, Path, Place
 from klamm.settings.typed_yaml import BROKEN, Document, read_file

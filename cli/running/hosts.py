@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from ipaddress import ip_address
 
-from klamm.proxy.config import Host, NodePattern, ServerName
+from klamm.proxy.config_types import Host, NodePattern, ServerName
 from klamm.proxy.session.rewriting.node_names import PLACE
 
 LABEL = re.compile(r"(?!-)[A-Za-z0-9_-]{1,63}(?<!-)")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from klamm.proxy.config import Address, Cluster, Listen, Names
+from klamm.proxy.config import Cluster, Names
+from klamm.proxy.config_types import Address, Listen
 from klamm.proxy.session.rewriting.node_names import NodeNames, common_name
 from klamm.settings.mistakes import Path
 

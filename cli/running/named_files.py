@@ -9,7 +9,8 @@ from typing import Any
 
 from klamm.proxy.admin.access import access_of
 from klamm.proxy.cluster.own_sasl.secret_files import secret_of
-from klamm.proxy.config import Admin, Cluster, Config, ListenSasl, ListenTls, Rules, Sasl, Text, Tls, Traces
+from klamm.proxy.config import Admin, Cluster, Config, ListenSasl, ListenTls, Rules, Sasl, Tls, Traces
+from klamm.proxy.config_types import Text
 from klamm.proxy.sasl.tokens import load_keys, need_library
 from klamm.proxy.sasl.users import load_users
 from klamm.proxy.traces.tracing import exporter_for

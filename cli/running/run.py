@@ -14,26 +14,28 @@ from klamm.cli.running.config_file import checked, parse
 from klamm.cli.running.scalars import scalars
 from klamm.cli.running.web_page import fault, web_page
 from klamm.proxy.config import (
-    Address,
     Admin,
     AdminTls,
-    ApiName,
     Audit,
     Capture,
     Cluster,
     Config,
+    ListenTls,
+    Rules,
+    State,
+    Tls,
+    Transparent,
+)
+from klamm.proxy.config_types import (
+    Address,
+    ApiName,
     Count,
     Filter,
     Folder,
     Host,
     InputFile,
     Listen,
-    ListenTls,
     OutputFile,
-    Rules,
-    State,
-    Tls,
-    Transparent,
 )
 from klamm.settings.mistakes import ConfigError, Mistake, Path, Place
 from klamm.settings.printable import printable

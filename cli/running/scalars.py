@@ -13,16 +13,14 @@ from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
 from klamm.cli.running.hosts import host, node_pattern, server_name, without_protocol
-from klamm.proxy.config import (
+from klamm.proxy.config import Admin, Audit, Capture, Rules, State, Tls, Transparent
+from klamm.proxy.config_types import (
     ALL_APIS,
     AUTO,
     EVERY_PRINCIPAL,
     Address,
-    Admin,
     ApiName,
-    Audit,
     Bytes,
-    Capture,
     ClusterName,
     CollectorUrl,
     Count,
@@ -36,15 +34,11 @@ from klamm.proxy.config import (
     OutputFile,
     Port,
     Principal,
-    Rules,
     Seconds,
     ServerName,
     Share,
-    State,
     StateFolder,
     Text,
-    Tls,
-    Transparent,
     Url,
 )
 from klamm.rules.expressions import ExpressionError, parse

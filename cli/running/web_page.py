@@ -10,7 +10,8 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from klamm.cli.children import end_with_parent
-from klamm.proxy.config import Address, Admin, Config
+from klamm.proxy.config import Admin, Config
+from klamm.proxy.config_types import Address
 
 BESIDE = "start klamm web beside klamm instead"
 ENDS_S = 5.0  # for the page, once klamm has ended

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from klamm.proxy.config import Address, Cluster, Config, ListenTls
+from klamm.proxy.config import Cluster, Config, ListenTls
+from klamm.proxy.config_types import Address
 from klamm.rules.file.rule_file import RuleFile
 
 

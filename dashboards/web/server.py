@@ -28,7 +28,7 @@ from klamm.dashboards.web.traffic.answers import Asked
 from klamm.decoders import API, ERRORS
 from klamm.proxy.admin.listening.http_server import HttpServer, listen, problems
 from klamm.proxy.admin.listening.json_bodies import JSON, answer, encoded, read_query
-from klamm.proxy.config import Address
+from klamm.proxy.config_types import Address
 from klamm.proxy.control.rule_book import Refused
 from klamm.rules.expressions import ExpressionError, parse
 from klamm.rules.expressions.names import EXCHANGE, MARKED

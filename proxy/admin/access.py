@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from klamm.proxy import config
-from klamm.proxy.config import EVERY_PRINCIPAL, Principal, Role
+from klamm.proxy.config_types import EVERY_PRINCIPAL, Principal, Role
 from klamm.proxy.control.rule_book import Refused
 from klamm.proxy.edge.accepting.principal import client_principal
 from klamm.settings.followed_files import FollowedFiles

@@ -13,7 +13,7 @@ from prometheus_client.exposition import choose_encoder
 
 from klamm.proxy.admin.guard import check_name
 from klamm.proxy.admin.listening.http_server import HttpServer, listen, problems
-from klamm.proxy.config import Address
+from klamm.proxy.config_types import Address
 from klamm.proxy.control.rule_book import Refused
 from klamm.proxy.log.events import Events
 from klamm.proxy.metrics.prometheus import render

@@ -33,7 +33,7 @@ from klamm.proxy.admin.health import PATHS, Health
 from klamm.proxy.admin.listening.http_server import HttpServer, listen, problems
 from klamm.proxy.admin.listening.json_bodies import answer, encoded, read_body, read_query
 from klamm.proxy.admin.routes import Ask, Control, Route
-from klamm.proxy.config import Address
+from klamm.proxy.config_types import Address
 from klamm.proxy.control.following import follow
 from klamm.proxy.edge.accepting.followed_tls import FollowedTls
 from klamm.proxy.log.events import Events

@@ -14,7 +14,7 @@ from klamm.proxy.cluster.leading import Leading
 from klamm.proxy.cluster.own_requests.dialling import Dialler
 from klamm.proxy.cluster.own_requests.offers import Offers
 from klamm.proxy.cluster.problems import Problems
-from klamm.proxy.config import Address
+from klamm.proxy.config_types import Address
 from klamm.proxy.control.audit.auditing import Auditing
 from klamm.proxy.control.audit.logins import Logins
 from klamm.proxy.control.following import follow

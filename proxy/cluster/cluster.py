@@ -33,7 +33,7 @@ from klamm.proxy.cluster.own_requests.readiness import Readiness
 from klamm.proxy.cluster.own_sasl.credentials import credentials_of, say_open
 from klamm.proxy.cluster.own_sessions import OwnSessions
 from klamm.proxy.cluster.problems import Problems
-from klamm.proxy.config import Address
+from klamm.proxy.config_types import Address
 from klamm.proxy.control.audit.auditing import Auditing
 from klamm.proxy.control.capturing import Capturing
 from klamm.proxy.control.exchange import place

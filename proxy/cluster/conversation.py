@@ -19,7 +19,7 @@ from klamm.decoders.headers import (
     response_header_version,
 )
 from klamm.proxy.cluster.patience import within
-from klamm.proxy.config import Address
+from klamm.proxy.config_types import Address
 
 API_VERSIONS = 18
 CLIENT_ID = "klamm"

@@ -14,7 +14,7 @@ from klamm.proxy.cluster.own_requests.asking import Asking
 from klamm.proxy.cluster.own_requests.dialling import Dialler
 from klamm.proxy.cluster.own_sessions import OwnSessions
 from klamm.proxy.cluster.problems import Problems
-from klamm.proxy.config import Address
+from klamm.proxy.config_types import Address
 from klamm.proxy.edge.link import Link
 from klamm.proxy.log.event_log import EventLog
 from klamm.proxy.session.rewriting.topology import Topology

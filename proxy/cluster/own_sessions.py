@@ -12,7 +12,7 @@ from klamm.proxy.cluster.own_requests.dialling import Dialler
 from klamm.proxy.cluster.own_requests.discovery import in_time
 from klamm.proxy.cluster.own_sasl.sasl import OwnSession, authenticate
 from klamm.proxy.cluster.problems import Problems
-from klamm.proxy.config import Address
+from klamm.proxy.config_types import Address
 from klamm.proxy.edge.exchanging import Exchanging
 from klamm.proxy.edge.link import Link
 from klamm.proxy.edge.renewing import Renewing

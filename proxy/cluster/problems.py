@@ -6,7 +6,7 @@ import traceback
 from typing import Any
 
 from klamm.proxy.cluster import principals
-from klamm.proxy.config import Address
+from klamm.proxy.config_types import Address
 from klamm.proxy.edge.link import Link
 from klamm.proxy.log.event_log import EventLog
 from klamm.proxy.session.observing.counters import Stats

@@ -17,7 +17,7 @@ from klamm.decoders.error_codes import error_name
 from klamm.decoders.oddity import odd_end
 from klamm.decoders.schema import SECRET, Api, Side, marked
 from klamm.decoders.shown.inside import GROUP_APIS, Inside, look_inside
-from klamm.proxy.config import Address
+from klamm.proxy.config_types import Address
 from klamm.proxy.log.treated import UNTREATED, Treatments, delays_of, fates_of, rules_of
 from klamm.proxy.session.rewriting.topology import broker_label
 from klamm.rules.expressions import Expression

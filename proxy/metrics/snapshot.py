@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Literal, NamedTuple, Protocol, TypeVar
 
 from klamm.client.types import Capture
-from klamm.proxy.config import Address
+from klamm.proxy.config_types import Address
 from klamm.proxy.session.observing.counters import Stats
 from klamm.proxy.session.rewriting.topology import Node
 from klamm.rules.state import CountedRule

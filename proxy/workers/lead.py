@@ -16,7 +16,8 @@ from typing import Any, Protocol
 from klamm.proxy.cluster.client_ports.ports import Port
 from klamm.proxy.cluster.client_ports.shared import Shared
 from klamm.proxy.cluster.cluster import Proxied
-from klamm.proxy.config import Admin, Bytes, Config, Count, State
+from klamm.proxy.config import Admin, Config, State
+from klamm.proxy.config_types import Bytes, Count
 from klamm.proxy.control.rule_files import RuleReload
 from klamm.proxy.log.event_log import EventLog
 from klamm.proxy.metrics.snapshot import WorkerCounts

@@ -17,7 +17,7 @@ from klamm.captures.exchanges import exchanges
 from klamm.captures.exports.exporting import seen_by
 from klamm.captures.frames import chosen
 from klamm.decoders.schema import Api
-from klamm.proxy.config import Address
+from klamm.proxy.config_types import Address
 from klamm.proxy.session.rewriting.addresses import rewrite
 from klamm.proxy.session.rewriting.topology import Kind, NodeKey
 from klamm.replay.serving.answers import Broker

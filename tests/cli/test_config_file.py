@@ -5,23 +5,8 @@ from pathlib import Path
 import pytest
 
 from klamm.cli.running.config_file import load
-from klamm.proxy.config import (
-    Address,
-    Admin,
-    Cluster,
-    Config,
-    InputFile,
-    Limits,
-    Listen,
-    ListenSasl,
-    Log,
-    Metrics,
-    Principal,
-    Seconds,
-    Text,
-    Tls,
-    Transparent,
-)
+from klamm.proxy.config import Admin, Cluster, Config, Limits, ListenSasl, Log, Metrics, Tls, Transparent
+from klamm.proxy.config_types import Address, InputFile, Listen, Principal, Seconds, Text
 from klamm.settings.mistakes import ConfigError
 from tests.fakes import named_files, tls
 

@@ -9,7 +9,8 @@ import pytest
 
 from klamm.cli import main
 from klamm.cli.live import health
-from klamm.proxy.config import Admin, AdminTls, InputFile
+from klamm.proxy.config import Admin, AdminTls
+from klamm.proxy.config_types import InputFile
 from tests.brokers.processes import free_ports
 from tests.e2e.klamm_process import COMMAND
 from tests.fakes import tls

@@ -13,7 +13,7 @@ from klamm.cli import COMMANDS, Parser
 from klamm.cli.analyze.window import window_s
 from klamm.cli.demo import demo
 from klamm.cli.running import run
-from klamm.proxy.config import ROOM
+from klamm.proxy.config_types import ROOM
 from klamm.proxy.control.rule_book import LASTING_NS
 from klamm.rules.file.scalars import duration
 

@@ -9,7 +9,8 @@ import pytest
 import yaml
 
 from klamm.cli.running.config_file import load
-from klamm.proxy.config import Config, Names, NodePattern, ServerName
+from klamm.proxy.config import Config, Names
+from klamm.proxy.config_types import NodePattern, ServerName
 from klamm.settings.mistakes import ConfigError
 from tests.fakes import tls
 

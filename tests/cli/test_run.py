@@ -9,23 +9,19 @@ from klamm.cli import FAILED, USAGE, Parser, main
 from klamm.cli.running import run as command
 from klamm.proxy import serve
 from klamm.proxy.config import (
-    AUTO,
-    Address,
     Admin,
     AdminTls,
     Audit,
     Cluster,
     Config,
-    Listen,
     Log,
     Metrics,
-    Port,
     Rules,
     State,
-    StateFolder,
     Tls,
     Transparent,
 )
+from klamm.proxy.config_types import AUTO, Address, Listen, Port, StateFolder
 from klamm.settings.mistakes import ConfigError
 from tests.fakes.tls import of_days
 

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from klamm.cli.running.config_file import load
-from klamm.proxy.config import CollectorUrl, Filter, Share, Traces
+from klamm.proxy.config import Traces
+from klamm.proxy.config_types import CollectorUrl, Filter, Share
 from klamm.settings.mistakes import ConfigError
 
 URL = "http://collector:4318/v1/traces"

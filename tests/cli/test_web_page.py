@@ -13,7 +13,8 @@ import pytest
 
 from klamm.cli import main
 from klamm.cli.running.web_page import command, fault
-from klamm.proxy.config import Address, Admin, AdminTls, Config, InputFile, OutputFile, Text
+from klamm.proxy.config import Admin, AdminTls, Config
+from klamm.proxy.config_types import Address, InputFile, OutputFile, Text
 from tests.brokers.processes import Process, free_ports, wait_for
 
 LISTEN = Address("127.0.0.1", 19091)

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
-from klamm.proxy.config import Address, Config
+from klamm.proxy.config import Config
+from klamm.proxy.config_types import Address
 from tests.brokers.jars import ROOT
 from tests.brokers.kraft import OLDER
 from tests.deploy.given import DEPLOY, IMAGE, configured, parsed, state_folder

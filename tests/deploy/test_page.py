@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from klamm.proxy.config import Address
+from klamm.proxy.config_types import Address
 from tests.brokers.jars import ROOT
 from tests.deploy.given import DEPLOY, IMAGE, configured, parsed, state_folder
 from tests.docs.blocks import blocks, commands

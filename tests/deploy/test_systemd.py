@@ -12,7 +12,7 @@ from confluent_kafka import Producer
 
 from klamm.cli import USAGE
 from klamm.cli.running.run import CUT_OFF
-from klamm.proxy.config import AUTO
+from klamm.proxy.config_types import AUTO
 from tests.brokers.jars import ROOT
 from tests.brokers.processes import Process, free_block, free_ports, wait_for
 from tests.client.mock_cluster import mock_cluster

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from klamm.proxy import config
 from klamm.proxy.cluster.cluster import Proxied
 from klamm.proxy.cluster.nodes.saved_nodes import Memory
+from klamm.proxy.config_types import Address, Listen
 from klamm.proxy.control.intercept import Intercept
 from klamm.proxy.edge.ends import End
 from klamm.proxy.edge.link import Link
@@ -80,7 +81,7 @@ class Watched(Proxied):
         await super()._dial_new()
         self.settled.set()
 
-    async def _probed(self, address: config.Address) -> None:
+    async def _probed(self, address: Address) -> None:
         await super()._probed(address)
         self.probes += 1
 
@@ -171,7 +172,7 @@ class Edge:
         return {reason: count for (_, reason), count in self.stats.closed.items()}
 
 
-ANY_PORT = config.Listen("127.0.0.1", 0)
+ANY_PORT = Listen("127.0.0.1", 0)
 
 
 def proxied(bootstrap: Any, wishes: Wishes | None = None, **settings: Any) -> tuple[Watched, Lines]:
@@ -180,7 +181,7 @@ def proxied(bootstrap: Any, wishes: Wishes | None = None, **settings: Any) -> tu
     """
     if isinstance(bootstrap, Broker):
         bootstrap = [(bootstrap.host, bootstrap.port)]
-    addresses = tuple(config.Address(*address) for address in bootstrap)
+    addresses = tuple(Address(*address) for address in bootstrap)
     settings.setdefault("listen", ANY_PORT)
     state: Path | None = settings.pop("state", None)
     log, limits, shared = Lines(), settings.pop("limits", config.Limits()), settings.pop("shared", None)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from klamm.proxy import config
+from klamm.proxy.config_types import InputFile, Text
 from tests.fakes.broker import Broker, Cluster, Connection, Request
 from tests.fakes.edge import Edge, edge
 
@@ -54,8 +55,8 @@ class Guarded:
 
 def sasl(folder: Path, secret: str = "secret\n", **more: Any) -> config.Sasl:
     (folder / "password").write_text(secret)
-    file = config.InputFile(str(folder / "password"))
-    settings = {"mechanism": "PLAIN", "username": config.Text("alice"), "password_file": file, **more}
+    file = InputFile(str(folder / "password"))
+    settings = {"mechanism": "PLAIN", "username": Text("alice"), "password_file": file, **more}
     return config.Sasl(**settings)
 
 

@@ -22,7 +22,7 @@ from klamm.proxy.admin import guard, health
 from klamm.proxy.admin import server as admin
 from klamm.proxy.admin.api import live
 from klamm.proxy.admin.listening import connections, json_bodies
-from klamm.proxy.config import Address
+from klamm.proxy.config_types import Address
 from klamm.proxy.control.rule_book import Refused, RuleBook
 from klamm.proxy.edge import open_files as open_files_limit
 from klamm.proxy.log.file import LogFile

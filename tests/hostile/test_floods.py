@@ -10,7 +10,8 @@ import pytest
 
 from klamm.decoders import API, encode
 from klamm.decoders.headers import REQUEST, request_frame
-from klamm.proxy.config import InputFile, Tls
+from klamm.proxy.config import Tls
+from klamm.proxy.config_types import InputFile
 from klamm.proxy.session.connection import ClusterContext, HeldBytes
 from klamm.proxy.session.effects import Close, Effect, Event, ReadClient, Send, Turn
 from klamm.proxy.session.observing.counters import MOST_ROWS, Stats

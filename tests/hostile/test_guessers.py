@@ -12,7 +12,8 @@ from threading import Event
 import pytest
 
 from klamm.proxy.cluster.client_ports.tls_files import of_clients
-from klamm.proxy.config import InputFile, ListenTls
+from klamm.proxy.config import ListenTls
+from klamm.proxy.config_types import InputFile
 from klamm.proxy.edge.accepting import hashing, listener
 from klamm.proxy.edge.accepting.entrance import Entrance
 from klamm.proxy.edge.accepting.entrants import Entrants

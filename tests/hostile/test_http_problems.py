@@ -12,7 +12,7 @@ import pytest
 
 from klamm.proxy.admin import health
 from klamm.proxy.admin.api import exchanges
-from klamm.proxy.config import Address
+from klamm.proxy.config_types import Address
 from klamm.proxy.control import conditions
 from klamm.proxy.control.rule_files import RuleReload
 from tests.dashboards.fake_state import FakeState

@@ -23,7 +23,7 @@ from klamm.proxy.cluster.own_requests.dialling import Dialler
 from klamm.proxy.cluster.own_requests.held_connections import MOST as MOST_HELD
 from klamm.proxy.cluster.own_requests.held_connections import HeldConnections
 from klamm.proxy.cluster.own_requests.probe import LOOKED_AT, Probe
-from klamm.proxy.config import Address
+from klamm.proxy.config_types import Address
 from klamm.proxy.log.event_log import EventLog
 from klamm.proxy.log.lines import json_line
 from klamm.proxy.session.rewriting.topology import MAX_CHANGES, Node, NodeKey, Topology

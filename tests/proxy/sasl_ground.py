@@ -11,7 +11,7 @@ from typing import Any
 
 from klamm.decoders import API, decode, encode
 from klamm.decoders.headers import request_frame, response_header_version
-from klamm.proxy import config
+from klamm.proxy.config_types import InputFile
 from klamm.proxy.sasl.realm import Realm
 from klamm.proxy.sasl.scram import DIGESTS, salted
 from klamm.proxy.sasl.tokens import Verifier
@@ -46,12 +46,12 @@ def realm(
     return Realm(mechanisms, lambda: users, verify, allowed, session_s, b"key", lambda: "klamm-nonce")
 
 
-def write_users(folder: Path, passwords: dict[str, str] | None = None) -> config.InputFile:
+def write_users(folder: Path, passwords: dict[str, str] | None = None) -> InputFile:
     """The file of users."""
     file, wanted = folder / "users", passwords or {"alice": PASSWORD}
     credentials = users_of(wanted).credentials
     file.write_text("".join(f"{line_of(*key, each)}\n" for key, each in credentials.items()))
-    return config.InputFile(str(file))
+    return InputFile(str(file))
 
 
 def frame(name: str, version: int, values: dict[str, Any], correlation_id: int = 7) -> bytes:

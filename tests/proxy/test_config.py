@@ -10,7 +10,8 @@ import pytest
 
 from klamm.cli.running.config_file import load
 from klamm.cli.running.scalars import scalars
-from klamm.proxy.config import Address, Config, Listen
+from klamm.proxy.config import Config
+from klamm.proxy.config_types import Address, Listen
 from klamm.settings.typed_yaml import shape
 from tests.brokers import certificates
 

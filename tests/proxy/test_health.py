@@ -15,7 +15,7 @@ import pytest
 
 from klamm.proxy.admin import health
 from klamm.proxy.admin.server import start as start_admin
-from klamm.proxy.config import Address
+from klamm.proxy.config_types import Address
 from klamm.proxy.metrics.snapshot import ClusterState
 from tests.brokers.processes import free_ports
 from tests.dashboards.fake_state import FakeState

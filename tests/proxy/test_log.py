@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from klamm.proxy import config
+from klamm.proxy.config_types import OutputFile
 from klamm.proxy.log.event_log import EventLog, open_log
 from klamm.proxy.log.lines import Entry, console_line, json_line
 
@@ -346,7 +347,7 @@ def test_a_line_that_cannot_be_formatted_is_replaced_by_one_that_says_so() -> No
 def test_a_file_is_appended_to_in_the_format_that_was_asked_for(tmp_path: Path, form: Any) -> None:
     path = tmp_path / "klamm.log"
     path.write_bytes(b"before\n")
-    log = open_log(config.Log(format=form, file=config.OutputFile(str(path))))
+    log = open_log(config.Log(format=form, file=OutputFile(str(path))))
     log.event("a", "b")
     log.close()
     before, line = path.read_bytes().splitlines()
@@ -356,7 +357,7 @@ def test_a_file_is_appended_to_in_the_format_that_was_asked_for(tmp_path: Path, 
 
 def test_a_file_that_cannot_be_opened_is_an_error_at_once(tmp_path: Path) -> None:
     with pytest.raises(OSError):
-        open_log(config.Log(file=config.OutputFile(str(tmp_path / "no" / "klamm.log"))))
+        open_log(config.Log(file=OutputFile(str(tmp_path / "no" / "klamm.log"))))
 
 
 def hit(rule: str, number: int) -> Callable[[EventLog], None]:

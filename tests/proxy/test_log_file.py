@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from klamm.proxy import config
+from klamm.proxy.config_types import OutputFile
 from klamm.proxy.log import file as log_file
 from klamm.proxy.log.event_log import EventLog, open_log
 from klamm.proxy.log.file import LOOK_S, LogFile
@@ -60,7 +61,7 @@ def test_the_log_goes_to_the_file_that_has_the_path_by_now(
 ) -> None:
     monkeypatch.setattr(log_file, "LOOK_S", 0.0)
     path = tmp_path / "klamm.log"
-    log = open_log(config.Log(file=config.OutputFile(str(path))))
+    log = open_log(config.Log(file=OutputFile(str(path))))
     path.rename(tmp_path / "klamm.log.1")
     log.event("a", "b")
     log.close()
@@ -102,7 +103,7 @@ def test_a_file_that_cannot_be_opened_anew_is_written_on_and_that_is_said_once(
 
 
 def test_a_full_disk_under_the_log_is_one_line_on_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
-    log = open_log(config.Log(file=config.OutputFile("/dev/full")))
+    log = open_log(config.Log(file=OutputFile("/dev/full")))
     for number in range(5000):
         log.event("n", "", n=number)
     log.close()

@@ -23,6 +23,7 @@ import uvloop
 from klamm.decoders import API
 from klamm.decoders.headers import request_frame
 from klamm.proxy import config, greeting
+from klamm.proxy.config_types import Address, InputFile
 from klamm.proxy.edge.open_files import SPARE_FILES
 from klamm.proxy.metrics import expiry
 from klamm.proxy.serve import CannotServe, Proxy
@@ -431,7 +432,7 @@ def play(test: Callable[[Proxy, Lines], Coroutine[Any, Any, None]]) -> None:
     async def all_of_it() -> None:
         log = Lines()
         async with Broker(Cluster(), 1).listening() as broker:
-            settings = config.Cluster((config.Address(broker.host, broker.port),), listen=ANY_PORT)
+            settings = config.Cluster((Address(broker.host, broker.port),), listen=ANY_PORT)
             proxy = Proxy(config.Config((settings,), config.Admin(None)), log)  # type: ignore[arg-type]
 
             async def inside() -> None:
@@ -508,8 +509,8 @@ def test_what_nobody_catches_on_the_loop_is_said_and_klamm_goes_on() -> None:
 
 
 def test_tls_files_that_cannot_be_used_are_named() -> None:
-    tls = config.Tls(ca=config.InputFile("/nowhere/ca.pem"))
-    settings = config.Cluster((config.Address("127.0.0.1", 1),), tls=tls)
+    tls = config.Tls(ca=InputFile("/nowhere/ca.pem"))
+    settings = config.Cluster((Address("127.0.0.1", 1),), tls=tls)
     with pytest.raises(CannotServe, match="cluster kafka: the TLS files cannot be used"):
         Proxy(config.Config((settings,), config.Admin(None)), Lines())  # type: ignore[arg-type]
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from klamm.captures.captured import Captured
 from klamm.decoders.records import Batch, Record, write
-from klamm.proxy.config import Address
+from klamm.proxy.config_types import Address
 from klamm.replay.serving.serving import Serving, load, served
 from tests.captures.rows import TOPIC_ID, Talk, connection
 from tests.fakes.client import Client, connect

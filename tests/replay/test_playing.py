@@ -12,7 +12,7 @@ from klamm.captures.captured import Captured
 from klamm.decoders import API
 from klamm.decoders.records import Batch, Record, batches, write
 from klamm.proxy.cluster.conversation import Unanswered
-from klamm.proxy.config import Address
+from klamm.proxy.config_types import Address
 from klamm.replay.client_config import access
 from klamm.replay.cluster import Cluster
 from klamm.replay.comparing import Differences

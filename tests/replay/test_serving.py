@@ -8,7 +8,7 @@ from unittest.mock import patch
 
 import pytest
 
-from klamm.proxy.config import Address
+from klamm.proxy.config_types import Address
 from klamm.proxy.session.rewriting.topology import NodeKey
 from klamm.replay.serving.serving import CannotServe, Serving, load, served, warnings
 from tests.captures.rows import TOPIC_ID, Talk, connection, in_time

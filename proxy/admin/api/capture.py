@@ -9,6 +9,7 @@ from klamm.client.types import Capture, CaptureWish, Mistake
 from klamm.proxy import config
 from klamm.proxy.admin.api.exchanges import condition
 from klamm.proxy.admin.routes import Ask, Control, Route
+from klamm.proxy.config_types import Filter, Folder
 from klamm.proxy.control.rule_book import Refused
 
 
@@ -27,7 +28,7 @@ async def begin(control: Control, ask: Ask) -> Capture:
         await condition(control, wish.filter, "filter")
     if captures.running is not None:
         raise Refused(409, f"a capture into {captures.running.settings.folder} runs: end it first")
-    where = None if wish.filter is None else config.Filter(wish.filter)
+    where = None if wish.filter is None else Filter(wish.filter)
     try:
         settings = config.Capture(_folder(wish.folder), where, wish.records)
         captures.made(settings)()
@@ -37,14 +38,14 @@ async def begin(control: Control, ask: Ask) -> Capture:
     return await state(control, ask)
 
 
-def _folder(text: str) -> config.Folder:
+def _folder(text: str) -> Folder:
     """Raises Refused for no name, and for the folder that klamm runs in, or one around it."""
     if not text.strip():
         raise Refused(422, "which folder?", [Mistake("folder", "a folder's name is needed")])
     if Path.cwd().is_relative_to(os.path.realpath(text)):
         why = f"{text!r} is the folder that klamm runs in, or one around it: name a folder of its own"
         raise Refused(422, why, [Mistake("folder", why)])
-    return config.Folder(text)
+    return Folder(text)
 
 
 async def end(control: Control, ask: Ask) -> None:

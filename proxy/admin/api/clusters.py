@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from klamm.client.types import Cluster, Connection, Node
 from klamm.proxy.admin.routes import Ask, Control, Route
 from klamm.proxy.cluster.cluster import Proxied
-from klamm.proxy.config import Address
+from klamm.proxy.config_types import Address
 from klamm.proxy.control.rule_book import Refused
 from klamm.proxy.edge.link import Link
 from klamm.proxy.session.rewriting.topology import broker_label

@@ -7,7 +7,7 @@ from typing import Any
 
 from klamm.client.types import Reloaded
 from klamm.proxy.admin.routes import Ask, Control, Route
-from klamm.proxy.config import Address, Listen
+from klamm.proxy.config_types import Address, Listen
 from klamm.proxy.control.rule_book import Refused
 
 

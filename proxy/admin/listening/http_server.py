@@ -12,7 +12,7 @@ from klamm.proxy.admin.listening.http_problems import logger
 from klamm.proxy.admin.listening.https import listen_for_callers
 from klamm.proxy.admin.listening.json_bodies import refusal
 from klamm.proxy.cluster.own_requests.discovery import why_not_bound
-from klamm.proxy.config import Address
+from klamm.proxy.config_types import Address
 from klamm.proxy.control.rule_book import Refused
 from klamm.proxy.edge.accepting.followed_tls import FollowedTls
 from klamm.proxy.edge.accepting.listener import Listener

@@ -8,7 +8,8 @@ from functools import partial
 
 from klamm.client.types import Problem
 from klamm.proxy.admin.listening.json_bodies import encoded
-from klamm.proxy.config import Address, AdminTls
+from klamm.proxy.config import AdminTls
+from klamm.proxy.config_types import Address
 from klamm.proxy.edge.accepting.entrance import Entrance, NotTls
 from klamm.proxy.edge.accepting.followed_tls import FollowedTls
 from klamm.proxy.edge.accepting.listener import Listener, bound

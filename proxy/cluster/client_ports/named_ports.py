@@ -11,7 +11,7 @@ from klamm.proxy.cluster.client_ports.ports import DRAINS, Accept, Port, Ports
 from klamm.proxy.cluster.client_ports.shared import Shared
 from klamm.proxy.cluster.client_ports.shared_ports import SharedPort, SharedPorts
 from klamm.proxy.cluster.problems import Problems
-from klamm.proxy.config import Address
+from klamm.proxy.config_types import Address
 from klamm.proxy.edge.accepting.acceptor import Acceptor
 from klamm.proxy.edge.accepting.entrance import Entrance, Lead
 from klamm.proxy.edge.accepting.followed_tls import FollowedTls

@@ -14,7 +14,7 @@ from ipaddress import ip_network
 from klamm.proxy import config
 from klamm.proxy.cluster.own_requests.dialling import ANY_ADDRESS
 from klamm.proxy.cluster.own_requests.discovery import what_to_listen_on, why_not_bound
-from klamm.proxy.config import Address
+from klamm.proxy.config_types import Address
 from klamm.proxy.edge.accepting.acceptor import Acceptor, Network
 from klamm.proxy.edge.accepting.entrance import Entrance, Lead
 from klamm.proxy.edge.accepting.followed_tls import FollowedTls

@@ -13,7 +13,7 @@ from ipaddress import ip_address, ip_network
 from klamm.proxy import config
 from klamm.proxy.cluster.own_requests.dialling import Dialler
 from klamm.proxy.cluster.own_sasl.sasl import OwnSession
-from klamm.proxy.config import Address
+from klamm.proxy.config_types import Address
 from klamm.proxy.edge.accepting.original_destination import BadDestination, original_destination
 from klamm.proxy.edge.link import Link
 from klamm.proxy.edge.sockets import Arrival

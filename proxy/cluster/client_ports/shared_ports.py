@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from klamm.proxy.cluster.client_ports.ports import Port
 from klamm.proxy.cluster.problems import Problems
-from klamm.proxy.config import Address
+from klamm.proxy.config_types import Address
 from klamm.proxy.edge.accepting.acceptor import Network, Refused
 from klamm.proxy.edge.accepting.client_hello import Hello
 from klamm.proxy.edge.accepting.entrance import Entrance

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 
 from klamm.proxy.cluster.client_ports.ports import Ports
-from klamm.proxy.config import Address
+from klamm.proxy.config_types import Address
 from klamm.proxy.edge.link import Link
 from klamm.proxy.session.rewriting.topology import NodeKey, Topology
 

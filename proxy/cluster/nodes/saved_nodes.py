@@ -11,6 +11,7 @@ from threading import Lock
 from klamm.proxy import config
 from klamm.proxy.cluster.nodes import state_file
 from klamm.proxy.cluster.nodes.state_file import Kept, Unusable, kept_node
+from klamm.proxy.config_types import AUTO
 from klamm.proxy.log.event_log import EventLog
 from klamm.proxy.log.events import Level
 from klamm.proxy.session.rewriting.topology import Node, NodeKey, Topology
@@ -130,5 +131,5 @@ def memory_of(state: config.State, settings: config.Cluster, log: EventLog) -> M
     """The saved nodes of a cluster. None if klamm takes any free ports: saving them would be of no use."""
     if state.folder is None or not settings.listen.first:
         return None
-    folder = state_file.folder_by_default(os.environ) if state.folder == config.AUTO else Path(state.folder)
+    folder = state_file.folder_by_default(os.environ) if state.folder == AUTO else Path(state.folder)
     return Memory(folder, settings, log)

@@ -10,7 +10,7 @@ from klamm.proxy.cluster.own_requests.contact import QUESTIONS
 from klamm.proxy.cluster.own_requests.dialling import Dialler
 from klamm.proxy.cluster.own_requests.discovery import Found, about_sasl, discover, greet
 from klamm.proxy.cluster.own_requests.readiness import Readiness
-from klamm.proxy.config import Address
+from klamm.proxy.config_types import Address
 from klamm.proxy.log.event_log import EventLog
 from klamm.proxy.session.rewriting.topology import Node
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from klamm.proxy.cluster.conversation import Silent
 from klamm.proxy.cluster.own_requests.dialling import Dialler, lacks_files
-from klamm.proxy.config import Address
+from klamm.proxy.config_types import Address
 from klamm.proxy.log.event_log import EventLog
 from klamm.proxy.session.rewriting.topology import Node, NodeKey, Topology
 

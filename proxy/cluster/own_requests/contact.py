@@ -18,7 +18,7 @@ from klamm.proxy.cluster.conversation import (
 )
 from klamm.proxy.cluster.own_sasl.sasl import SASL_AUTHENTICATE, SASL_HANDSHAKE
 from klamm.proxy.cluster.patience import wait_for_any
-from klamm.proxy.config import Address
+from klamm.proxy.config_types import Address
 
 METADATA, DESCRIBE_QUORUM, DESCRIBE_CLUSTER = 3, 55, 60
 ENOUGH = {

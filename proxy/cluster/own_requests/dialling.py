@@ -16,7 +16,7 @@ from klamm.proxy.cluster.own_requests.contact import offered_by
 from klamm.proxy.cluster.own_requests.discovery import in_time, log_in
 from klamm.proxy.cluster.own_sasl.sasl import OwnSession
 from klamm.proxy.cluster.patience import within
-from klamm.proxy.config import Address
+from klamm.proxy.config_types import Address
 from klamm.proxy.edge.exchanging import Exchanging
 from klamm.proxy.log.event_log import EventLog
 from klamm.proxy.session.rewriting.topology import Topology

@@ -34,7 +34,7 @@ from klamm.proxy.cluster.own_requests.contact import (
     contact,
 )
 from klamm.proxy.cluster.own_sasl.sasl import SASL_AUTHENTICATE, SASL_HANDSHAKE, OwnSession, authenticate
-from klamm.proxy.config import Address
+from klamm.proxy.config_types import Address
 from klamm.proxy.edge.sockets import why_tls_ended
 from klamm.proxy.session.rewriting.topology import NodeKey, is_address
 

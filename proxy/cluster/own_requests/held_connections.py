@@ -11,7 +11,7 @@ from typing import Any
 from klamm.proxy.cluster.conversation import Conversation, converse
 from klamm.proxy.cluster.own_requests.broker_watch import BrokerWatch
 from klamm.proxy.cluster.own_requests.dialling import Dialler
-from klamm.proxy.config import Address
+from klamm.proxy.config_types import Address
 from klamm.proxy.session.rewriting.topology import NodeKey
 
 MOST = 32  # brokers; the others are asked now and then, and dialled by clients

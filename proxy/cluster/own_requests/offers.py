@@ -12,7 +12,7 @@ from klamm.decoders import encode
 from klamm.proxy.cluster.conversation import API_VERSIONS, SOFTWARE, Way, converse
 from klamm.proxy.cluster.own_requests.dialling import Dialler
 from klamm.proxy.cluster.own_requests.discovery import in_time
-from klamm.proxy.config import Address
+from klamm.proxy.config_types import Address
 from klamm.proxy.session.rewriting.api_versions import clamped, unsupported
 from klamm.proxy.session.rewriting.topology import NodeKey, Topology
 

@@ -15,7 +15,7 @@ from klamm.proxy.cluster.own_requests.dialling import Dialler
 from klamm.proxy.cluster.own_requests.discovery import in_time
 from klamm.proxy.cluster.own_requests.readiness import Readiness
 from klamm.proxy.cluster.patience import within
-from klamm.proxy.config import Address
+from klamm.proxy.config_types import Address
 
 PROBE_S = 2.0  # between two probes
 REFUSES_S = 0.5  # so long a server has to refuse what it does not know, before it is asked what it knows

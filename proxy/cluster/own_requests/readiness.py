@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from klamm.proxy.config import Address
+from klamm.proxy.config_types import Address
 from klamm.proxy.log.event_log import EventLog
 
 

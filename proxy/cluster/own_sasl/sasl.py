@@ -16,7 +16,7 @@ from klamm.decoders.error_codes import error_name
 from klamm.proxy.cluster.conversation import Conversation, Credentials, Unanswered
 from klamm.proxy.cluster.own_sasl.kerberos import kerberos
 from klamm.proxy.cluster.own_sasl.msk_iam import msk_iam
-from klamm.proxy.config import Address
+from klamm.proxy.config_types import Address
 from klamm.proxy.sasl.scram import (
     MOST_ITERATIONS,
     attributes_of,

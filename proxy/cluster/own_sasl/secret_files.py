@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from klamm.proxy import config
 from klamm.proxy.cluster.conversation import Unanswered
+from klamm.proxy.config_types import InputFile, Text
 
 
-def secret_of(file: config.InputFile | None, env: config.Text | None) -> str:
+def secret_of(file: InputFile | None, env: Text | None) -> str:
     """As it is now, without the end of its line. Raises Unanswered, whose text does not have it."""
     if env is not None:
         secret, where = os.environ.get(env, ""), f"the environment variable {env}"

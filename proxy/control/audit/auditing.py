@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 from klamm.decoders import DecodeError
 from klamm.decoders.error_codes import error_name
 from klamm.decoders.failures import UnknownApi
-from klamm.proxy.config import Address
+from klamm.proxy.config_types import Address
 from klamm.proxy.control.audit.audited_apis import TREES, Kept
 from klamm.proxy.control.audit.sasl_users import LONGEST, is_last, user_of
 from klamm.proxy.control.rule_book import RuleBook

@@ -23,7 +23,8 @@ from klamm.captures.streams.blanking import Keeping
 from klamm.captures.streams.connection_reader import ConnectionReader
 from klamm.decoders import API
 from klamm.decoders.headers import request_frame, response_frame
-from klamm.proxy.config import Capture, Folder
+from klamm.proxy.config import Capture
+from klamm.proxy.config_types import Folder
 from klamm.rules.expressions import parse
 from tests.captures.rows import Talk, connection, in_time
 from tests.captures.stored_rows import START_NS, frame

@@ -23,7 +23,7 @@ from klamm.dashboards.web.server import start
 from klamm.dashboards.web.source import Found, Gone, Source, Wish
 from klamm.decoders import API, encode
 from klamm.decoders.headers import response_frame
-from klamm.proxy.config import Address
+from klamm.proxy.config_types import Address
 from tests.brokers.processes import free_ports
 from tests.captures.rows import Talk, written
 from tests.dashboards.web.exchanges import heartbeat, produce, records

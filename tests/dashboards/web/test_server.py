@@ -18,7 +18,7 @@ from klamm.dashboards.web.kept import Kept
 from klamm.dashboards.web.server import start
 from klamm.dashboards.web.source import About, Found, Gone, Wish
 from klamm.dashboards.web.traffic.answers import Asked, Row, Traffic
-from klamm.proxy.config import Address
+from klamm.proxy.config_types import Address
 from tests.brokers.jars import ROOT
 
 TOKEN = "a-token-of-32-letters-or-so"

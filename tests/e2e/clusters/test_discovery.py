@@ -7,7 +7,7 @@ import pytest
 
 from klamm.proxy.cluster.conversation import Way
 from klamm.proxy.cluster.own_requests.discovery import Found, discover
-from klamm.proxy.config import Address
+from klamm.proxy.config_types import Address
 from klamm.proxy.session.rewriting.topology import NodeKey
 from tests.brokers.kraft import Cluster, kraft_cluster
 

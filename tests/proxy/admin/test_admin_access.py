@@ -15,7 +15,8 @@ import pytest
 
 from klamm.client import ApiError, AsyncKlamm, Klamm, NoAnswer, Refused, Unusable
 from klamm.proxy.admin.access import access_of
-from klamm.proxy.config import Admin, AdminTls, InputFile, Principal, Role, Text
+from klamm.proxy.config import Admin, AdminTls
+from klamm.proxy.config_types import InputFile, Principal, Role, Text
 from klamm.proxy.control import rule_book
 from tests.brokers import certificates as certificates_of
 from tests.fakes.waiting import eventually, on_uvloop

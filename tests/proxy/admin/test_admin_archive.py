@@ -12,7 +12,8 @@ import pytest
 from klamm.captures.storage.reading import read
 from klamm.client import AsyncKlamm, Klamm, NoAnswer, Refused
 from klamm.proxy.admin.api import capture_files
-from klamm.proxy.config import Admin, InputFile
+from klamm.proxy.config import Admin
+from klamm.proxy.config_types import InputFile
 from tests.fakes.waiting import eventually, on_uvloop
 from tests.proxy.admin.admin_api import Api, api, in_thread
 

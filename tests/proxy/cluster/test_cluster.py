@@ -10,7 +10,8 @@ import pytest
 
 from klamm.proxy.cluster import cluster as edge_of_cluster
 from klamm.proxy.cluster.client_ports import advertised
-from klamm.proxy.config import Address, Count, Limits, Listen
+from klamm.proxy.config import Limits
+from klamm.proxy.config_types import Address, Count, Listen
 from klamm.proxy.session.rewriting.topology import NodeKey
 from tests.brokers.processes import free_ports
 from tests.fakes.broker import QUORUM, Broker, Cluster

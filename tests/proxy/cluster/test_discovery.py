@@ -15,7 +15,7 @@ from klamm.decoders import API, encode
 from klamm.decoders.headers import response_frame
 from klamm.proxy.cluster.conversation import Unanswered, Way
 from klamm.proxy.cluster.own_requests.discovery import Found, discover, greet
-from klamm.proxy.config import Address
+from klamm.proxy.config_types import Address
 from klamm.proxy.edge.sockets import tls_context
 from klamm.proxy.session.rewriting.topology import NodeKey
 from tests.fakes import tls

@@ -14,6 +14,7 @@ from aiohttp import web
 from klamm.proxy import config
 from klamm.proxy.cluster import fetched_keys
 from klamm.proxy.cluster.fetched_keys import FRESH_S, LARGEST, SOON_S, FetchedKeys
+from klamm.proxy.config_types import Text, Url
 from tests.fakes.broker import Broker, Cluster
 from tests.fakes.edge import Edge, edge
 from tests.fakes.waiting import eventually, on_uvloop
@@ -54,9 +55,9 @@ async def endpoint(text: str, tls: ssl.SSLContext | None = None) -> AsyncIterato
 async def guarded(url: str) -> AsyncIterator[Edge]:
     settings = config.ListenSasl(
         ("OAUTHBEARER",),
-        jwks_url=config.Url(url),
-        issuer=config.Text(ISSUER),
-        audience=(config.Text(AUDIENCE),),
+        jwks_url=Url(url),
+        issuer=Text(ISSUER),
+        audience=(Text(AUDIENCE),),
     )
     async with Broker(Cluster(), 1).listening() as broker, edge(broker, listen_sasl=settings) as klamm:
         yield klamm

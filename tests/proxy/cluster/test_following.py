@@ -13,7 +13,7 @@ import pytest
 from klamm.cli.running.banner import banner
 from klamm.proxy.cluster import cluster as edge_of_cluster
 from klamm.proxy.cluster.own_requests import asking, probe
-from klamm.proxy.config import Listen
+from klamm.proxy.config_types import Listen
 from klamm.proxy.greeting import Greeting
 from klamm.proxy.log.event_log import EventLog
 from klamm.proxy.session.rewriting.topology import NodeKey

@@ -12,6 +12,7 @@ import pytest
 from klamm.proxy import config
 from klamm.proxy.cluster.conversation import Credentials, Unanswered
 from klamm.proxy.cluster.own_sasl import msk_iam
+from klamm.proxy.config_types import Address, Text
 from tests.fakes.broker import Broker, Cluster, Connection, Request
 from tests.fakes.edge import Edge, edge
 from tests.fakes.guarded import Guarded
@@ -71,7 +72,7 @@ class Msk(Guarded):
 async def in_front(own: config.Sasl, region: str = REGION) -> AsyncIterator[tuple[Edge, Msk]]:
     async with Broker(Cluster(), 1).listening(named=HOST) as broker:
         guard = Msk(broker, region)
-        at = {config.Address(HOST, broker.port): config.Address("127.0.0.1", broker.port)}
+        at = {Address(HOST, broker.port): Address("127.0.0.1", broker.port)}
         async with edge([(HOST, broker.port)], sasl=own, map=at) as klamm:
             yield klamm, guard
 
@@ -89,7 +90,7 @@ async def test_the_brokers_own_name_is_signed_with_the_keys_of_the_environment()
 async def test_a_profile_may_be_named_and_its_new_keys_are_taken(tmp_path: Path) -> None:
     file = tmp_path / "credentials"
     file.write_text(PROFILES.format(secret=SECRETS["AKIDPROFILE"]))
-    own = config.Sasl("AWS_MSK_IAM", aws_profile=config.Text("klamm"))
+    own = config.Sasl("AWS_MSK_IAM", aws_profile=Text("klamm"))
     async with in_front(own) as (klamm, guard):
         await (await klamm.client(1)).ask("Heartbeat", 4, BEAT)
         file.write_text(PROFILES.format(secret="old-one"))
@@ -105,7 +106,7 @@ async def test_a_profile_may_be_named_and_its_new_keys_are_taken(tmp_path: Path)
 @pytest.mark.usefixtures("_keys")
 @on_uvloop
 async def test_the_region_may_be_set() -> None:
-    own = config.Sasl("AWS_MSK_IAM", aws_region=config.Text("us-gov-west-1"))
+    own = config.Sasl("AWS_MSK_IAM", aws_region=Text("us-gov-west-1"))
     async with in_front(own, "us-gov-west-1") as (klamm, guard):
         await (await klamm.client(1)).ask("Heartbeat", 4, BEAT)
         assert guard.refusals == []

@@ -18,6 +18,7 @@ from klamm.proxy import config
 from klamm.proxy.cluster.client_ports import shared_ports
 from klamm.proxy.cluster.client_ports.shared import shared_by
 from klamm.proxy.cluster.reloading import prepare, take
+from klamm.proxy.config_types import ClusterName, InputFile, Listen, Network, NodePattern, Port, ServerName
 from klamm.proxy.edge.accepting import named_entrance
 from klamm.proxy.edge.accepting.listener import bound
 from klamm.proxy.session.rewriting.topology import NodeKey
@@ -43,12 +44,12 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def named(files: Path, cluster: str, port: int | None = TOLD, **tls: Any) -> dict[str, Any]:
     """The settings of a cluster with names."""
     names = config.Names(
-        config.ServerName(f"bootstrap.{cluster}.example"),
-        config.NodePattern(f"broker-$(node).{cluster}.example"),
-        None if port is None else config.Port(port),
+        ServerName(f"bootstrap.{cluster}.example"),
+        NodePattern(f"broker-$(node).{cluster}.example"),
+        None if port is None else Port(port),
     )
-    cert = config.InputFile(str(files / "broker.pem"))
-    return {"name": config.ClusterName(cluster), "names": names, "listen_tls": config.ListenTls(cert, **tls)}
+    cert = InputFile(str(files / "broker.pem"))
+    return {"name": ClusterName(cluster), "names": names, "listen_tls": config.ListenTls(cert, **tls)}
 
 
 def trusting(files: Path, cert: Path | None = None) -> ssl.SSLContext:
@@ -322,7 +323,7 @@ async def test_made_up_nodes_are_no_labels_and_are_led_as_bootstrap(files: Path)
 
 @on_uvloop
 async def test_a_node_of_the_run_before_is_reached_by_its_name(files: Path, tmp_path: Path) -> None:
-    nodes, listen = Cluster(), config.Listen("127.0.0.1", free_ports())
+    nodes, listen = Cluster(), Listen("127.0.0.1", free_ports())
     settings = {"listen": listen, "state": tmp_path, **named(files, "orders")}
     async with Broker(nodes, 1).listening() as first, Broker(nodes, 2).listening():
         async with edge(first, **settings) as klamm:
@@ -346,7 +347,7 @@ async def test_each_cluster_has_its_own_certificate_and_asks_for_its_own_clients
     shared = shared_by(config.Limits())
     async with Broker(nodes, 1).listening() as broker, AsyncExitStack() as stack:
         orders = await stack.enter_async_context(edge(broker, shared=shared, **named(files, "orders")))
-        ca = config.InputFile(str(tmp_path / "ca.pem"))
+        ca = InputFile(str(tmp_path / "ca.pem"))
         settings = named(tmp_path, "billing", ca=ca)
         billing = await stack.enter_async_context(edge(broker, shared=shared, **settings))
         await client(orders, trusting(files), "bootstrap.orders.example")
@@ -367,7 +368,7 @@ async def test_other_authorities_are_taken_for_the_connections_of_their_cluster(
 ) -> None:
     certificates_of.make(tmp_path, ["clients.example"])
     async with both(files) as (orders, billing):
-        asks = named(files, "orders", ca=config.InputFile(str(tmp_path / "ca.pem")))["listen_tls"]
+        asks = named(files, "orders", ca=InputFile(str(tmp_path / "ca.pem")))["listen_tls"]
         take(prepare(orders.proxied, replace(orders.proxied.settings, listen_tls=asks)))
         bare = await client(orders, trusting(files), "bootstrap.orders.example")
         await bare.changed.until(lambda: bare.fin or bare.lost)
@@ -402,7 +403,7 @@ async def test_a_session_of_one_cluster_opens_no_connection_to_another(files: Pa
 
 @on_uvloop
 async def test_the_proxy_header_comes_before_the_name(files: Path) -> None:
-    balancers = config.ProxyProtocol((config.Network("127.0.0.0/8"),))
+    balancers = config.ProxyProtocol((Network("127.0.0.0/8"),))
     async with both(files, proxy_protocol=balancers) as (orders, billing):
         sock = socket.create_connection(("127.0.0.1", orders.port))
         sock.sendall(b"PROXY TCP4 192.0.2.7 192.0.2.8 5000 9093\r\n")
@@ -486,9 +487,9 @@ async def test_other_names_are_taken_while_connections_go_on(files: Path) -> Non
         one = await client(orders, trusting(files), "bootstrap.orders.example")
         await one.ask("Metadata", 12, ALL)
         names = config.Names(
-            config.ServerName("first.orders.example"),
-            config.NodePattern("n$(node).orders.example"),
-            config.Port(9999),
+            ServerName("first.orders.example"),
+            NodePattern("n$(node).orders.example"),
+            Port(9999),
         )
         take(prepare(orders.proxied, replace(orders.proxied.settings, names=names)))
         answer = addresses(await one.ask("Metadata", 12, ALL))
@@ -503,7 +504,7 @@ async def test_a_taken_port_is_said(files: Path) -> None:
     async with Broker(Cluster(), 1).listening() as broker:
         with socket.create_server(("127.0.0.1", 0)) as taken:
             port = taken.getsockname()[1]
-            made, _ = proxied(broker, listen=config.Listen("127.0.0.1", port), **named(files, "orders"))
+            made, _ = proxied(broker, listen=Listen("127.0.0.1", port), **named(files, "orders"))
             with pytest.raises(OSError, match=f"cannot listen on 127.0.0.1:{port}"):
                 await made.follow()
             await made.stop()

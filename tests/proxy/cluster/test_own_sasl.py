@@ -11,6 +11,7 @@ import pytest
 from klamm.proxy import config
 from klamm.proxy.cluster import cluster as edge_of_cluster
 from klamm.proxy.cluster import reloading
+from klamm.proxy.config_types import InputFile, Listen, Seconds, Text, Url
 from tests.fakes.broker import Broker, Cluster
 from tests.fakes.edge import edge, proxied, started
 from tests.fakes.guarded import Guarded, guarded, sasl
@@ -70,7 +71,7 @@ async def test_the_password_may_be_in_the_environment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KAFKA_PASSWORD", "secret")
-    own = sasl(tmp_path, password_file=None, password_env=config.Text("KAFKA_PASSWORD"))
+    own = sasl(tmp_path, password_file=None, password_env=Text("KAFKA_PASSWORD"))
     async with guarded(own) as (klamm, _, _):
         await (await klamm.client(1)).ask("Heartbeat", 4, BEAT)
 
@@ -79,7 +80,7 @@ async def test_the_password_may_be_in_the_environment(
 async def test_oauthbearer_sends_the_token_of_its_file(tmp_path: Path) -> None:
     file = tmp_path / "token"
     file.write_text("a.b.c\n")
-    own = config.Sasl("OAUTHBEARER", token_file=config.InputFile(str(file)))
+    own = config.Sasl("OAUTHBEARER", token_file=InputFile(str(file)))
     async with guarded(own, token=b"n,,\x01auth=Bearer a.b.c\x01\x01") as (klamm, _, _):
         await (await klamm.client(1)).ask("Heartbeat", 4, BEAT)
 
@@ -108,7 +109,7 @@ async def test_credentials_of_no_use_are_said_while_klamm_looks_for_the_cluster(
 async def test_klamm_warns_where_everybody_can_use_its_credentials(tmp_path: Path, host: str) -> None:
     async with Broker(Cluster(), 1).listening() as broker:
         Guarded(broker)
-        async with edge(broker, sasl=sasl(tmp_path), listen=config.Listen(host, 0)) as klamm:
+        async with edge(broker, sasl=sasl(tmp_path), listen=Listen(host, 0)) as klamm:
             warned = klamm.log.of("open_to_all")
             assert bool(warned) == (host == "0.0.0.0")
             assert all("acts as alice" in line.message for line in warned)
@@ -138,8 +139,8 @@ async def test_a_connection_ends_between_two_exchanges_before_its_session_ends(t
 async def test_extensions_go_with_the_token(tmp_path: Path) -> None:
     file = tmp_path / "token"
     file.write_text("a.b.c\n")
-    extensions = {config.Text("logicalCluster"): config.Text("lkc-1"), config.Text("b"): config.Text("2")}
-    own = config.Sasl("OAUTHBEARER", token_file=config.InputFile(str(file)), extensions=extensions)
+    extensions = {Text("logicalCluster"): Text("lkc-1"), Text("b"): Text("2")}
+    own = config.Sasl("OAUTHBEARER", token_file=InputFile(str(file)), extensions=extensions)
     sent = b"n,,\x01auth=Bearer a.b.c\x01logicalCluster=lkc-1\x01b=2\x01\x01"
     async with guarded(own, token=sent) as (klamm, _, _):
         await (await klamm.client(1)).ask("Heartbeat", 4, BEAT)
@@ -151,9 +152,9 @@ async def test_tokens_of_a_server_are_used_for_the_nodes_and_for_clients(tmp_pat
     async with Oidc(lambda: "a.b.c", "klamm", "s3cret", 300).listening() as oidc:
         own = config.Sasl(
             "OAUTHBEARER",
-            token_endpoint_url=config.Url(oidc.url),
-            client_id=config.Text("klamm"),
-            client_secret_file=config.InputFile(str(tmp_path / "secret")),
+            token_endpoint_url=Url(oidc.url),
+            client_id=Text("klamm"),
+            client_secret_file=InputFile(str(tmp_path / "secret")),
         )
         async with guarded(own, token=b"n,,\x01auth=Bearer a.b.c\x01\x01") as (klamm, _, _):
             for _ in range(3):
@@ -163,7 +164,7 @@ async def test_tokens_of_a_server_are_used_for_the_nodes_and_for_clients(tmp_pat
 
 @on_uvloop
 async def test_a_client_is_told_by_the_log_why_there_is_no_token(tmp_path: Path) -> None:
-    program = (config.Text("/bin/false"),)
+    program = (Text("/bin/false"),)
     async with Broker(Cluster(), 1).listening() as broker:
         Guarded(broker)
         made, log = proxied(broker, sasl=config.Sasl("OAUTHBEARER", token_command=program))
@@ -179,14 +180,14 @@ async def test_a_reload_of_other_settings_keeps_the_token(tmp_path: Path) -> Non
     (tmp_path / "token").write_text("a.b.c\n")
     counted = tmp_path / "counted"
     script = f"echo x >> {counted}; cat {tmp_path / 'token'}"
-    program = tuple(map(config.Text, ("/bin/sh", "-c", script)))
+    program = tuple(map(Text, ("/bin/sh", "-c", script)))
     own = config.Sasl("OAUTHBEARER", token_command=program)
     async with guarded(own, token=b"n,,\x01auth=Bearer a.b.c\x01\x01") as (klamm, _, _):
-        settings = replace(klamm.proxied.settings, connect_timeout_s=config.Seconds(7.0))
+        settings = replace(klamm.proxied.settings, connect_timeout_s=Seconds(7.0))
         reloading.take(reloading.prepare(klamm.proxied, settings))
         await (await klamm.client(1)).ask("Heartbeat", 4, BEAT)
         assert counted.read_text() == "x\n"
-        other = replace(own, token_timeout_s=config.Seconds(7.0))
+        other = replace(own, token_timeout_s=Seconds(7.0))
         reloading.take(reloading.prepare(klamm.proxied, replace(settings, sasl=other)))
         await (await klamm.client(1)).ask("Heartbeat", 4, BEAT)
         assert counted.read_text() == "x\nx\n"

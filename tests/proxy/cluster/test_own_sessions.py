@@ -12,8 +12,8 @@ import pytest
 
 from klamm.decoders import API, encode
 from klamm.decoders.headers import request_frame
-from klamm.proxy import config
 from klamm.proxy.cluster import own_sessions, reloading
+from klamm.proxy.config_types import Text
 from klamm.proxy.edge.renewing import Renewing
 from tests.fakes.broker import Answer, Broker, Connection, Request
 from tests.fakes.client import Client
@@ -209,7 +209,7 @@ async def test_another_user_needs_another_connection(tmp_path: Path) -> None:
     async with in_use(tmp_path) as (klamm, _, guard):
         client = await klamm.client(1)
         await beats(client, 1)
-        other = replace(sasl(tmp_path), username=config.Text("bob"))
+        other = replace(sasl(tmp_path), username=Text("bob"))
         reloading.take(reloading.prepare(klamm.proxied, replace(klamm.proxied.settings, sasl=other)))
         assert await client.ended() == "FIN"
         assert b"\0bob\0secret" not in guard.tokens

@@ -14,6 +14,7 @@ from klamm.decoders import API
 from klamm.proxy import config
 from klamm.proxy.cluster import cluster as edge_of_cluster
 from klamm.proxy.cluster.own_requests import probe
+from klamm.proxy.config_types import InputFile
 from tests.fakes.broker import Answer, Broker, Cluster, Connection, Request, closes, silent
 from tests.fakes.edge import Edge, cluster, edge
 from tests.fakes.waiting import eventually, on_uvloop
@@ -213,7 +214,7 @@ async def test_other_settings_of_the_way_to_brokers_are_used_by_the_next_probe()
 
 @on_uvloop
 async def test_where_brokers_speak_tls_probes_do_too(context: ssl.SSLContext, certificates: Path) -> None:
-    settings = config.Tls(ca=config.InputFile(str(certificates / "ca.pem")))
+    settings = config.Tls(ca=InputFile(str(certificates / "ca.pem")))
     async with Broker(Cluster(), 1).listening(tls=context) as broker, edge(broker, tls=settings) as klamm:
         await probes(klamm)
         await eventually(lambda: len(open_at(broker)) == 1)

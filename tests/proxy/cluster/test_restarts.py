@@ -19,8 +19,9 @@ from klamm.proxy.cluster.client_ports import strays
 from klamm.proxy.cluster.client_ports.strays import LED_BACK
 from klamm.proxy.cluster.nodes.saved_nodes import memory_of
 from klamm.proxy.cluster.nodes.state_file import LARGEST, file_of, folder_by_default, kept_node
-from klamm.proxy.config import Address, Listen, State, StateFolder
 from klamm.proxy.config import Cluster as Settings
+from klamm.proxy.config import State
+from klamm.proxy.config_types import Address, Listen, StateFolder
 from klamm.proxy.greeting import Greeting
 from klamm.proxy.log.event_log import EventLog
 from klamm.proxy.session.rewriting.topology import Node, NodeKey

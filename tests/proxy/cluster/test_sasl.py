@@ -8,7 +8,7 @@ import pytest
 
 from klamm.proxy.cluster.conversation import Credentials, Unanswered
 from klamm.proxy.cluster.own_sasl import sasl
-from klamm.proxy.config import Address
+from klamm.proxy.config_types import Address
 
 PENCIL = Credentials("SCRAM-SHA-256", "user", "pencil")
 NONCE = "rOprNGfwEbeRWgbNEkqO"

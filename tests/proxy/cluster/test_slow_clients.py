@@ -12,6 +12,7 @@ from klamm.decoders.headers import request_frame
 from klamm.proxy import config
 from klamm.proxy.cluster import slow_clients
 from klamm.proxy.cluster.slow_clients import LEAST, SlowClients
+from klamm.proxy.config_types import Seconds
 from klamm.proxy.edge.idle import moved
 from klamm.proxy.edge.link import Link
 from tests.fakes.client import Client
@@ -20,8 +21,8 @@ from tests.fakes.waiting import eventually, on_uvloop
 
 BEAT = {"group_id": "g", "member_id": "m"}
 LONG = 1_000_000.0  # s: no look comes by itself
-BY_HAND = config.Limits(frame_s=config.Seconds(LONG), unread_s=config.Seconds(LONG))
-SOON = config.Limits(frame_s=config.Seconds(0.2), unread_s=config.Seconds(0.2))
+BY_HAND = config.Limits(frame_s=Seconds(LONG), unread_s=Seconds(LONG))
+SOON = config.Limits(frame_s=Seconds(0.2), unread_s=Seconds(0.2))
 BEATING = request_frame(API["Heartbeat"], 4, 1, "app", encode(BEAT, 12, 4, "request"))
 PRODUCE = request_frame(
     API["Produce"],

@@ -18,12 +18,13 @@ from aiohttp import web
 from klamm.proxy import config
 from klamm.proxy.cluster.conversation import Unanswered
 from klamm.proxy.cluster.own_sasl.token_sources import Token, lifetime_of, of_command, of_server
+from klamm.proxy.config_types import InputFile, Seconds, Text, Url
 from tests.fakes import tls
 from tests.fakes.oidc import Oidc
 from tests.fakes.waiting import eventually, on_uvloop
 
 SECRET = "s3cret/+ %:&"
-PROGRAM = config.Text(sys.executable)
+PROGRAM = Text(sys.executable)
 
 
 @pytest.fixture(autouse=True)
@@ -33,15 +34,15 @@ def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def prints(code: str, **more: Any) -> config.Sasl:
-    command = (PROGRAM, config.Text("-c"), config.Text(code))
+    command = (PROGRAM, Text("-c"), Text(code))
     return config.Sasl("OAUTHBEARER", token_command=command, **more)
 
 
 def server(url: str, folder: Path, secret: str = SECRET, **more: Any) -> config.Sasl:
     (folder / "secret").write_text(secret + "\n")
-    file = config.InputFile(str(folder / "secret"))
-    named = {"client_id": config.Text("kl amm"), "client_secret_file": file, **more}
-    return config.Sasl("OAUTHBEARER", token_endpoint_url=config.Url(url), **named)
+    file = InputFile(str(folder / "secret"))
+    named = {"client_id": Text("kl amm"), "client_secret_file": file, **more}
+    return config.Sasl("OAUTHBEARER", token_endpoint_url=Url(url), **named)
 
 
 def jwt(claims: dict[str, Any]) -> str:
@@ -87,7 +88,7 @@ async def test_a_program_without_a_token_is_explained_and_not_quoted(code: str, 
 
 @on_uvloop
 async def test_a_program_that_is_not_there_is_named() -> None:
-    own = config.Sasl("OAUTHBEARER", token_command=(config.Text("/nowhere/token"),))
+    own = config.Sasl("OAUTHBEARER", token_command=(Text("/nowhere/token"),))
     with pytest.raises(Unanswered, match=r"/nowhere/token .* cannot be started: No such file"):
         await of_command(own)
 
@@ -102,7 +103,7 @@ async def test_a_program_that_hangs_is_killed_with_its_children(tmp_path: Path) 
         "time.sleep(600)"
     )
     with pytest.raises(Unanswered, match=r"is not done within 1\.5 s"):
-        await of_command(prints(code, token_timeout_s=config.Seconds(1.5)))
+        await of_command(prints(code, token_timeout_s=Seconds(1.5)))
     child = int(pid.read_text())
 
     def over() -> bool:
@@ -118,7 +119,7 @@ async def test_a_program_that_hangs_is_killed_with_its_children(tmp_path: Path) 
 @on_uvloop
 async def test_a_server_gives_a_token_to_who_knows_the_secret(tmp_path: Path) -> None:
     async with oidc(lifetime_s=300).listening() as there:
-        own = server(there.url, tmp_path, scope=config.Text("kafka read"))
+        own = server(there.url, tmp_path, scope=Text("kafka read"))
         assert await of_server(own) == Token("a.b.c", 300.0)
         assert there.forms == [{"grant_type": "client_credentials", "scope": "kafka read"}]
 
@@ -127,7 +128,7 @@ async def test_a_server_gives_a_token_to_who_knows_the_secret(tmp_path: Path) ->
 async def test_the_secret_may_be_in_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OIDC_SECRET", SECRET)
     async with oidc().listening() as there:
-        more: dict[str, Any] = {"client_secret_file": None, "client_secret_env": config.Text("OIDC_SECRET")}
+        more: dict[str, Any] = {"client_secret_file": None, "client_secret_env": Text("OIDC_SECRET")}
         assert (await of_server(server(there.url, tmp_path, **more))).text == "a.b.c"
 
 
@@ -136,7 +137,7 @@ async def test_the_server_is_known_by_its_certificate(tmp_path: Path) -> None:
     async with oidc().listening(tls.make(tmp_path)) as there:
         with pytest.raises(Unanswered, match=r"not trusted .*name its authority with sasl\.token_ca"):
             await of_server(server(there.url, tmp_path))
-        ca = config.InputFile(str(tmp_path / "ca.pem"))
+        ca = InputFile(str(tmp_path / "ca.pem"))
         assert (await of_server(server(there.url, tmp_path, token_ca=ca))).text == "a.b.c"
         (tmp_path / "ca.pem").write_text("nonsense")
         with pytest.raises(Unanswered, match=r"sasl\.token_ca cannot be used"):
@@ -185,7 +186,7 @@ async def test_the_proxy_of_the_environment_is_used(tmp_path: Path, monkeypatch:
         assert (await of_server(own)).text == "a.b.c"
         monkeypatch.setenv("no_proxy", "oidc.invalid")
         with pytest.raises(Unanswered, match="cannot be reached"):
-            await of_server(replace(own, token_timeout_s=config.Seconds(0.5)))
+            await of_server(replace(own, token_timeout_s=Seconds(0.5)))
 
 
 @on_uvloop
@@ -198,7 +199,7 @@ async def test_a_busy_server_is_asked_again(tmp_path: Path) -> None:
 
 @on_uvloop
 async def test_the_time_for_a_server_has_an_end(tmp_path: Path) -> None:
-    short: dict[str, Any] = {"token_timeout_s": config.Seconds(0.5)}
+    short: dict[str, Any] = {"token_timeout_s": Seconds(0.5)}
     async with oidc().listening() as there:
         there.silent = True
         with pytest.raises(Unanswered, match=r"gives no token within 0.5 s \(token_timeout_s\)"):

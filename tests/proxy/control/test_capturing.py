@@ -17,6 +17,7 @@ from klamm.decoders import API, decode
 from klamm.decoders.headers import read_request_header, request_header_version
 from klamm.decoders.records import Batch, Record, write
 from klamm.proxy import config
+from klamm.proxy.config_types import Bytes, Folder, InputFile, Seconds
 from klamm.proxy.control import capturing
 from tests.fakes.edge import Lines
 from tests.fakes.waiting import eventually, on_uvloop
@@ -258,9 +259,9 @@ async def test_there_is_one_capture_at_a_time_and_its_counters_are_told(tmp_path
 
 async def hashed(it: Api, folder: Path, key_file: Path | None) -> bytes:
     """The records of a Produce request, as a capture of their hashes has them."""
-    key = None if key_file is None else config.InputFile(str(key_file))
+    key = None if key_file is None else InputFile(str(key_file))
     captures = it.control.captures()
-    captures.made(config.Capture(config.Folder(str(folder)), records="hash", key_file=key))()
+    captures.made(config.Capture(Folder(str(folder)), records="hash", key_file=key))()
     client = await it.edge.client(1)
     batch = write(Batch(), [Record(0, value=b"secret")])
     before = len(it.brokers[0].requests("Produce"))
@@ -294,8 +295,8 @@ async def test_the_settings_of_a_capture_are_the_limits_of_its_segments(
         return Writer(folder, origin, limits)
 
     monkeypatch.setattr(capturing, "Writer", writer)
-    folder = config.Folder(str(tmp_path / "new"))
-    sizes, ages = (config.Bytes(1), config.Bytes(3)), (config.Seconds(2), config.Seconds(4))
+    folder = Folder(str(tmp_path / "new"))
+    sizes, ages = (Bytes(1), Bytes(3)), (Seconds(2), Seconds(4))
     settings = config.Capture(folder, None, "blank", None, sizes[0], ages[0], sizes[1], ages[1])
     capturing.Capturing(settings, Lines())  # type: ignore[arg-type]
     assert given == [Limits(segment_bytes=1, segment_s=2, keep_bytes=3, keep_s=4)]

@@ -7,25 +7,27 @@ from dataclasses import fields, replace
 import pytest
 
 from klamm.proxy.config import (
-    Address,
     Admin,
-    Bytes,
     Capture,
     Cluster,
-    ClusterName,
     Config,
-    Folder,
-    InputFile,
     Limits,
-    Listen,
     ListenSasl,
     ListenTls,
     Metrics,
-    OutputFile,
-    Seconds,
     State,
     Tls,
     Traces,
+)
+from klamm.proxy.config_types import (
+    Address,
+    Bytes,
+    ClusterName,
+    Folder,
+    InputFile,
+    Listen,
+    OutputFile,
+    Seconds,
 )
 from klamm.proxy.control.changes import IN_PLACE, IN_PLACE_IF_BOTH, at_start, changed, in_place
 

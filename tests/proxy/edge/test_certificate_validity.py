@@ -11,6 +11,7 @@ import pytest
 
 from klamm.proxy import config
 from klamm.proxy.cluster.clusters import Clusters
+from klamm.proxy.config_types import InputFile
 from klamm.proxy.control import following
 from klamm.proxy.metrics.snapshot import Certificate
 from klamm.settings.certificates import BEGIN, SOON, Validity, validity_of
@@ -82,7 +83,7 @@ async def test_a_certificate_that_expires_is_told_at_the_start_and_with_each_cha
     file = str(tmp_path / "broker.pem")
     broker = await Broker(Cluster(), 1).start()
     try:
-        async with edge(broker, listen_tls=config.ListenTls(config.InputFile(file))) as klamm:
+        async with edge(broker, listen_tls=config.ListenTls(InputFile(file))) as klamm:
             [line] = await klamm.logged("certificate_validity")
             assert line.level == "warning"
             assert line.message.startswith(f"TLS from the clients: the certificate in {file} expires at ")
@@ -105,7 +106,7 @@ async def test_a_certificate_that_expires_is_told_at_the_start_and_with_each_cha
 async def test_it_is_told_again_after_a_day(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(following, "DAY_S", 0.02)
     tls.of_days(tmp_path, (-1, 3))
-    file = config.InputFile(str(tmp_path / "broker.pem"))
+    file = InputFile(str(tmp_path / "broker.pem"))
     broker = await Broker(Cluster(), 1).start()
     try:
         async with edge(broker, listen_tls=config.ListenTls(file)) as klamm:

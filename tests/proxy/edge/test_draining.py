@@ -10,6 +10,7 @@ import pytest
 from klamm.decoders import API, encode
 from klamm.decoders.headers import request_frame
 from klamm.proxy import config
+from klamm.proxy.config_types import Seconds
 from klamm.proxy.edge import draining
 from tests.fakes.broker import Broker, Connection, Request, framed
 from tests.fakes.client import connect
@@ -212,7 +213,7 @@ async def test_an_answer_that_a_rule_holds_for_longer_is_cut_off_and_counted() -
 
 @on_uvloop
 async def test_a_connection_of_a_certain_age_ends_between_two_exchanges() -> None:
-    limits = config.Limits(max_age_s=config.Seconds(0.2))
+    limits = config.Limits(max_age_s=Seconds(0.2))
     async with cluster(limits=limits) as (klamm, [broker]):
         waiting = Waiting(broker)
         client = await klamm.client(1)

@@ -6,12 +6,13 @@ import asyncio
 import socket
 
 from klamm.proxy import config
+from klamm.proxy.config_types import Seconds
 from klamm.proxy.edge.idle import idle_s
 from tests.fakes.edge import cluster
 from tests.fakes.waiting import eventually, on_uvloop
 
 BEAT = {"group_id": "g", "member_id": "m"}
-SOON = config.Limits(idle_s=config.Seconds(0.3))
+SOON = config.Limits(idle_s=Seconds(0.3))
 
 
 @on_uvloop

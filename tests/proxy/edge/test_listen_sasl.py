@@ -16,6 +16,7 @@ import pytest
 from klamm.decoders.headers import request_frame
 from klamm.proxy import config
 from klamm.proxy.cluster.reloading import prepare, take
+from klamm.proxy.config_types import InputFile, Listen, Principal, Seconds, Text
 from klamm.proxy.control import following
 from klamm.proxy.control.audit import logins
 from klamm.proxy.control.audit.auditing import Auditing
@@ -221,7 +222,7 @@ async def test_a_client_that_does_not_authenticate_in_time_is_closed(
 
 @on_uvloop
 async def test_a_user_that_is_not_named_may_not_use_the_cluster(tmp_path: Path) -> None:
-    allow = (config.Principal("User:orders-*"), config.Principal("User:alice"))
+    allow = (Principal("User:orders-*"), Principal("User:alice"))
     both = {"alice": PASSWORD, "bob": "x"}
     async with guarded(tmp_path, passwords=both, allow=allow) as (klamm, _):
         assert (await log_in(await klamm.client(1)))["error_code"] == 0
@@ -255,7 +256,7 @@ async def test_klamm_authenticates_itself_with_the_brokers_after_the_client_has(
     from tests.proxy.cluster.test_own_sasl import Guarded
 
     (tmp_path / "password").write_text("secret")
-    own = config.Sasl("PLAIN", config.Text("alice"), config.InputFile(str(tmp_path / "password")))
+    own = config.Sasl("PLAIN", Text("alice"), InputFile(str(tmp_path / "password")))
     async with Broker(Cluster(), 1).listening() as broker:
         Guarded(broker)
         settings = config.ListenSasl(PLAIN, write_users(tmp_path))
@@ -270,7 +271,7 @@ async def test_klamm_authenticates_itself_with_the_brokers_after_the_client_has(
 @pytest.mark.parametrize("host", ["0.0.0.0", "127.0.0.1"])
 @on_uvloop
 async def test_klamm_warns_where_passwords_of_clients_cross_a_network(tmp_path: Path, host: str) -> None:
-    async with guarded(tmp_path, listen=config.Listen(host, 0)) as (klamm, _):
+    async with guarded(tmp_path, listen=Listen(host, 0)) as (klamm, _):
         warned = klamm.log.of("secrets_in_plain_text")
         assert bool(warned) == (host == "0.0.0.0")
         assert klamm.log.of("open_to_all") == []
@@ -299,7 +300,7 @@ async def test_keys_of_tokens_are_those_of_the_file_as_it_is_now(
 ) -> None:
     monkeypatch.setattr(following, "LOOK_S", 0.01)
     one, two = Issuer(), Issuer("the second")
-    more: dict[str, Any] = {"issuer": config.Text(ISSUER), "audience": (AUDIENCE,)}
+    more: dict[str, Any] = {"issuer": Text(ISSUER), "audience": (AUDIENCE,)}
     more["jwks"] = file(one.write(tmp_path))
     async with guarded(tmp_path, ("OAUTHBEARER",), **more) as (klamm, _):
         answer = await log_in(await klamm.client(1), bearer(one.token("shop")), "OAUTHBEARER")
@@ -404,7 +405,7 @@ async def test_the_oldest_of_too_many_that_have_not_authenticated_is_given_up(
 
 @on_uvloop
 async def test_a_client_authenticates_again_on_its_connection(tmp_path: Path) -> None:
-    async with guarded(tmp_path, max_reauth_s=config.Seconds(3600.0)) as (klamm, broker):
+    async with guarded(tmp_path, max_reauth_s=Seconds(3600.0)) as (klamm, broker):
         one = await klamm.client(1)
         assert (await log_in(one))["session_lifetime_ms"] == 3_600_000
         [link] = await klamm.links(1)
@@ -478,7 +479,7 @@ async def test_settings_that_have_changed_hold_for_new_clients_and_for_those_tha
         challenge = (await log_in(one, scram.first(), "SCRAM-SHA-256"))["auth_bytes"]
         await one.ask("SaslAuthenticate", 2, {"auth_bytes": scram.final(challenge)})
         assert cluster.settings.listen_sasl is not None
-        others = replace(cluster.settings.listen_sasl, allow=(config.Principal("User:bob"),))
+        others = replace(cluster.settings.listen_sasl, allow=(Principal("User:bob"),))
         take(prepare(cluster, replace(cluster.settings, listen_sasl=others)))
         assert (await one.ask("Heartbeat", 4, BEAT))["error_code"] == 0
         for client in (await klamm.client(1), one):
@@ -493,7 +494,7 @@ async def test_a_client_that_does_not_authenticate_again_is_ended_between_two_ex
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(logins, "LATE_S", 0.0)
-    async with guarded(tmp_path, max_reauth_s=config.Seconds(0.3)) as (klamm, broker):
+    async with guarded(tmp_path, max_reauth_s=Seconds(0.3)) as (klamm, broker):
         waiting: list[Any] = []
         one = await klamm.client(1)
         await log_in(one)

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from klamm.proxy import config
+from klamm.proxy.config_types import InputFile
 from klamm.proxy.edge.accepting import entrance, listener
 from klamm.proxy.edge.accepting.server_tls import Files, server_context
 from tests.brokers import certificates as certificates_of
@@ -26,8 +27,8 @@ from tests.fakes.waiting import eventually, on_uvloop
 BEAT = {"group_id": "g", "member_id": "m"}
 
 
-def file(path: Path) -> config.InputFile:
-    return config.InputFile(str(path))
+def file(path: Path) -> InputFile:
+    return InputFile(str(path))
 
 
 def trusting(folder: Path, cert: bool = False) -> ssl.SSLContext:

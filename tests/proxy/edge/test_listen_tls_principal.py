@@ -19,6 +19,7 @@ from klamm.decoders import API, encode
 from klamm.decoders.headers import request_frame
 from klamm.decoders.schema import defaults
 from klamm.proxy import config
+from klamm.proxy.config_types import Filter, Folder
 from klamm.proxy.control.capturing import Capturing
 from klamm.proxy.control.exchange import Seen, exchange_of
 from klamm.rules.expressions import parse
@@ -126,9 +127,7 @@ async def test_a_capture_has_the_principal_of_each_connection(
     context: ssl.SSLContext, certificates: Path, tmp_path: Path
 ) -> None:
     async with asking(certificates) as klamm:
-        settings = config.Capture(
-            config.Folder(str(tmp_path)), filter=config.Filter(f'principal == "{BROKER}"')
-        )
+        settings = config.Capture(Folder(str(tmp_path)), filter=Filter(f'principal == "{BROKER}"'))
         capturing = Capturing(settings, klamm.log)  # type: ignore[arg-type]
         capturing.start()
         klamm.proxied.capture(capturing)

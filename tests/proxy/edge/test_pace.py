@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from klamm.proxy.config import Count, Limits
+from klamm.proxy.config import Limits
+from klamm.proxy.config_types import Count
 from klamm.proxy.edge.accepting import listener, pace
 from klamm.proxy.edge.accepting.listener import Listener
 from klamm.proxy.edge.accepting.pace import Pace

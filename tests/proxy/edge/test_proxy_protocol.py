@@ -15,6 +15,7 @@ import pytest
 
 from klamm.proxy import config
 from klamm.proxy.admin.api.configuration import plain
+from klamm.proxy.config_types import Count, Listen, Network
 from klamm.proxy.edge.accepting import acceptor, listener
 from tests.fakes.broker import Broker, Cluster
 from tests.fakes.client import Client, connect
@@ -30,7 +31,7 @@ HEADER = HEADERS["v1 TCP4"][0]
 async def behind(*networks: str, **settings: Any) -> AsyncIterator[Edge]:
     """klamm, which trusts the load balancers of these networks; by default those on this machine."""
     broker = await Broker(Cluster(), 1).start()
-    trusted = config.ProxyProtocol(tuple(map(config.Network, networks or ("127.0.0.0/8",))))
+    trusted = config.ProxyProtocol(tuple(map(Network, networks or ("127.0.0.0/8",))))
     try:
         async with edge(broker, proxy_protocol=trusted, **settings) as klamm:
             yield klamm
@@ -63,7 +64,7 @@ async def test_the_client_has_the_address_of_the_header(name: str) -> None:
 
 @on_uvloop
 async def test_it_is_the_address_in_rules_the_log_and_the_limit_of_connections() -> None:
-    async with behind(limits=config.Limits(connections_per_address=config.Count(1))) as klamm:
+    async with behind(limits=config.Limits(connections_per_address=Count(1))) as klamm:
         klamm.rule("- {api: Heartbeat, where: 'client == \"10.1.2.3\"', error: NOT_COORDINATOR}")
         first = await balanced(klamm, HEADER)
         assert (await first.ask("Heartbeat", 4, BEAT))["error_code"] == 16
@@ -228,7 +229,7 @@ async def test_others_connect_as_before_and_their_header_is_no_kafka() -> None:
 
 @on_uvloop
 async def test_a_balancer_that_reaches_an_ipv6_listener_by_ipv4_is_in_its_ipv4_network() -> None:
-    async with behind(listen=config.Listen("::", 0)) as klamm:
+    async with behind(listen=Listen("::", 0)) as klamm:
         one = await balanced(klamm, HEADER)
         await one.ask("Heartbeat", 4, BEAT)
         [link] = klamm.proxied.links
@@ -238,4 +239,4 @@ async def test_a_balancer_that_reaches_an_ipv6_listener_by_ipv4_is_in_its_ipv4_n
 
 
 def test_the_admin_api_shows_the_setting_as_it_is_written() -> None:
-    assert plain(config.ProxyProtocol((config.Network("10.0.0.0/8"),))) == {"from": ["10.0.0.0/8"]}
+    assert plain(config.ProxyProtocol((Network("10.0.0.0/8"),))) == {"from": ["10.0.0.0/8"]}

@@ -21,6 +21,7 @@ from klamm.decoders import API, encode
 from klamm.decoders.headers import request_frame
 from klamm.proxy import config
 from klamm.proxy.cluster.client_ports import redirected
+from klamm.proxy.config_types import Listen, Network, Port
 from klamm.proxy.edge.accepting import entrance
 from klamm.proxy.session.rewriting.topology import NodeKey
 from tests.brokers.processes import free_block
@@ -143,7 +144,7 @@ async def test_brokers_that_klamm_may_not_ask_for_are_learned_from_the_clients()
 
 @on_uvloop
 async def test_a_redirect_of_ipv6() -> None:
-    listen = config.Listen("::", 0)
+    listen = Listen("::", 0)
     async with Broker(Cluster(), 1).listening(host="::1") as broker:
         async with transparent(broker, source=OUTSIDE_V6, listen=listen) as klamm:
             one = await client_of(klamm, broker, OUTSIDE_V6)
@@ -155,7 +156,7 @@ async def test_a_redirect_of_ipv6() -> None:
 @on_uvloop
 async def test_a_redirect_of_ipv4_to_a_listener_for_both() -> None:
     async with Broker(Cluster(), 1).listening() as broker:
-        async with transparent(broker, listen=config.Listen("::", 0)) as klamm:
+        async with transparent(broker, listen=Listen("::", 0)) as klamm:
             one = await client_of(klamm, broker)
             await one.ask("Heartbeat", 4, BEAT)
             [link] = klamm.proxied.links
@@ -174,7 +175,7 @@ with socket.create_connection((sys.argv[1], int(sys.argv[2])), 30) as sock:
 async def test_clients_of_another_machine_whose_gateway_klamm_is() -> None:
     with another_machine("10.99.0.9") as pid:
         async with Broker(Cluster(), 1).listening(host="10.99.0.9") as broker:
-            async with edge(broker, transparent=ANY, listen=config.Listen("0.0.0.0", 0)) as klamm:
+            async with edge(broker, transparent=ANY, listen=Listen("0.0.0.0", 0)) as klamm:
                 rule = ["-A", "PREROUTING", "-p", "tcp", "--dport", str(broker.port)]
                 iptables(*rule, "-j", "REDIRECT", "--to-ports", str(klamm.port))
                 request = request_frame(API["Heartbeat"], 4, 7, "app", encode(BEAT, 12, 4, "request"))
@@ -224,7 +225,7 @@ async def test_a_redirect_of_klamms_own_connections_is_told_and_goes_round_once(
 
 @on_uvloop
 async def test_a_redirect_of_klamms_own_connections_is_told_at_the_start_too() -> None:
-    listen = config.Listen("127.0.0.1", free_block())
+    listen = Listen("127.0.0.1", free_block())
     async with Broker(Cluster(), 1).listening() as broker:
         rule = ["-A", "OUTPUT", "-p", "tcp", "--dport", str(broker.port)]
         iptables(*rule, "-j", "REDIRECT", "--to-ports", str(listen.first))
@@ -250,8 +251,8 @@ async def test_clients_pass_before_klamm_has_found_the_cluster() -> None:
 @pytest.mark.parametrize(
     ("to", "says"),
     [
-        (config.Transparent(to=(config.Network("10.0.0.0/8"),)), "is in no network of transparent.to"),
-        (config.Transparent(ports=(config.Port(9092),)), "has no port of transparent.ports"),
+        (config.Transparent(to=(Network("10.0.0.0/8"),)), "is in no network of transparent.to"),
+        (config.Transparent(ports=(Port(9092),)), "has no port of transparent.ports"),
     ],
 )
 @on_uvloop
@@ -269,7 +270,7 @@ async def test_other_destinations_than_those_of_the_settings_are_refused(
 @on_uvloop
 async def test_destinations_of_the_settings_are_reached() -> None:
     async with Broker(Cluster(), 1).listening() as broker:
-        to = config.Transparent((config.Network("127.0.0.0/8"),), (config.Port(broker.port),))
+        to = config.Transparent((Network("127.0.0.0/8"),), (Port(broker.port),))
         async with transparent(broker, to) as klamm:
             await (await client_of(klamm, broker)).ask("Heartbeat", 4, BEAT)
 

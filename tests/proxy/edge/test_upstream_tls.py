@@ -18,6 +18,7 @@ from klamm.decoders.schema import Side
 from klamm.proxy import config
 from klamm.proxy.cluster.conversation import Way
 from klamm.proxy.cluster.own_requests.dialling import Dialler
+from klamm.proxy.config_types import Address, Host, InputFile
 from klamm.proxy.edge.tap import Tap
 from tests.fakes import tls
 from tests.fakes.broker import Broker, Cluster, Connection, Request, framed
@@ -32,7 +33,7 @@ async def test_the_connect_timeout_is_for_the_handshake_too() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         way = Way(0.05, ssl.create_default_context())
         with pytest.raises(OSError, match=r"does not answer within 0\.05 s"):
-            await Dialler(way, {}).dial(config.Address(*silent.getsockname()), asyncio.Protocol)
+            await Dialler(way, {}).dial(Address(*silent.getsockname()), asyncio.Protocol)
 
 
 @pytest.mark.parametrize("files", [("broker.pem", None), ("broker.crt", "broker.key")])
@@ -45,8 +46,8 @@ async def test_klamm_shows_its_certificate_with_the_key_in_the_same_file_or_in_a
     strict.load_cert_chain(certificates / "broker.pem")
     strict.load_verify_locations(authority)
     strict.verify_mode = ssl.CERT_REQUIRED
-    cert, key = (None if name is None else config.InputFile(str(certificates / name)) for name in files)
-    settings = config.Tls(ca=config.InputFile(str(authority)), cert=cert, key=key)
+    cert, key = (None if name is None else InputFile(str(certificates / name)) for name in files)
+    settings = config.Tls(ca=InputFile(str(authority)), cert=cert, key=key)
     async with Broker(Cluster(), 1).listening(tls=strict) as broker, edge(broker, tls=settings) as klamm:
         await (await klamm.client()).ask("Heartbeat", 4, BEAT)
         assert broker.connections[-1].transport.get_extra_info("peercert")
@@ -54,7 +55,7 @@ async def test_klamm_shows_its_certificate_with_the_key_in_the_same_file_or_in_a
 
 @on_uvloop
 async def test_where_nothing_is_verified_any_certificate_will_do(context: ssl.SSLContext) -> None:
-    careless = config.Tls(server_name=config.Host("another.example"), verify=False)
+    careless = config.Tls(server_name=Host("another.example"), verify=False)
     async with Broker(Cluster(), 1).listening(tls=context) as broker, edge(broker, tls=careless) as klamm:
         await (await klamm.client()).ask("Heartbeat", 4, BEAT)
 
@@ -62,7 +63,7 @@ async def test_where_nothing_is_verified_any_certificate_will_do(context: ssl.SS
 @asynccontextmanager
 async def secured(context: ssl.SSLContext, certificates: Path) -> AsyncIterator[tuple[Edge, Broker]]:
     broker = await Broker(Cluster(), 1).start(tls=context)
-    trusting = config.Tls(ca=config.InputFile(str(certificates / "ca.pem")))
+    trusting = config.Tls(ca=InputFile(str(certificates / "ca.pem")))
     try:
         async with edge(broker, tls=trusting) as klamm:
             yield klamm, broker
@@ -280,7 +281,7 @@ async def test_new_connections_to_brokers_trust_what_is_in_the_file_by_then(
     other.mkdir()
     tls.make(other)
     shutil.copy(certificates / "ca.pem", trusted)
-    settings = config.Tls(ca=config.InputFile(str(trusted)))
+    settings = config.Tls(ca=InputFile(str(trusted)))
     async with Broker(Cluster(), 1).listening(tls=context) as broker, edge(broker, tls=settings) as klamm:
         before = await klamm.client(1)
         await before.ask("Heartbeat", 4, BEAT)

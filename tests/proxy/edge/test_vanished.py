@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from klamm.proxy import config
+from klamm.proxy.config_types import Seconds
 from klamm.proxy.edge import sockets
 from tests.fakes.client import connect
 from tests.fakes.edge import Edge, cluster
@@ -52,7 +53,7 @@ async def test_a_client_that_vanishes_while_nothing_happens_is_ended(
 
 @on_uvloop
 async def test_a_client_that_vanishes_with_answers_on_the_way_is_ended() -> None:
-    async with cluster(limits=config.Limits(unread_s=config.Seconds(0.2))) as (klamm, _):
+    async with cluster(limits=config.Limits(unread_s=Seconds(0.2))) as (klamm, _):
         await used(klamm)
         [link] = await klamm.links(1)
         address("delete")

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from klamm.client import Refused
-from klamm.proxy.config import Count, InputFile, Rules
+from klamm.proxy.config import Rules
+from klamm.proxy.config_types import Count, InputFile
 from klamm.proxy.control.rule_files import RuleReload
 from klamm.rules.file.presence import Known
 from tests.fakes.edge import Lines

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from klamm.proxy.config import Count, InputFile, Rules
+from klamm.proxy.config import Rules
+from klamm.proxy.config_types import Count, InputFile
 from klamm.proxy.control.rule_files import LOOK_S, RuleReload
 from klamm.settings.mistakes import ConfigError
 from tests.fakes.broker import Broker, Cluster

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 import uvloop
 
-from klamm.proxy.config import Admin, Cluster, Config, Count, Listen, State
+from klamm.proxy.config import Admin, Cluster, Config, State
+from klamm.proxy.config_types import Count, Listen
 from klamm.proxy.log.event_log import open_log
 from klamm.proxy.serve import CannotServe, Proxy
 from klamm.proxy.workers import processes

@@ -21,7 +21,7 @@ from klamm.dashboards.web.live import Live
 from klamm.dashboards.web.server import start
 from klamm.dashboards.web.source import Source
 from klamm.proxy.admin.api import capture_files
-from klamm.proxy.config import Address
+from klamm.proxy.config_types import Address
 from klamm.settings.extras import installing
 from tests.captures.rows import Talk, written
 from tests.dashboards.web.captures.test_analysis import RESULT, STEP, lives
