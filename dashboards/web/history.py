@@ -68,7 +68,7 @@ class History:
         return Reading(self.stretches[-1], 0)
 
     def holes(self, where: str | None, hide: tuple[str, ...], after: int) -> list[Hole]:
-        """What the list lacks for a filter, as far as exchanges of later keys than `after` are missing."""
+        """The holes of the list for a filter, but for those that end before the key `after`."""
         return [hole for hole, end in self._holes(where, hide) if end > after]
 
     def _holes(self, where: str | None, hide: tuple[str, ...]) -> Iterator[tuple[Hole, int]]:

@@ -40,7 +40,7 @@ class Relayed(Call[tuple[int, bytes]]):
 
 
 class Counters(Struct):
-    """What is of use of /v1/counters."""
+    """The part of /v1/counters that is used here."""
 
     started_at: float
 
@@ -85,7 +85,7 @@ class Live:
             while True:
                 try:  # with bodies in any case: an exchange that is chosen later is shown with them
                     async with self.klamm.live(wish.where, "raw") as lines:
-                        began = await self._began()
+                        began = await self._began() if wish.of_list else 0.0
                         yield Found(state="live")
                         async for again in before:
                             yield again
@@ -123,7 +123,7 @@ class Live:
     async def _before(
         self, keys: list[str], holes: list[Hole], where: str | None, hidden: Hidden
     ) -> AsyncIterator[Found]:
-        """What a list has got, each part from one klamm, and what it lacks, each hole at its place."""
+        """The exchanges of a list, each part from one klamm, and its holes, each at its place."""
         at, waiting = 0, deque(holes)
         while at < len(keys) or waiting:
             if waiting and (at == len(keys) or waiting[0].at <= int(keys[at])):

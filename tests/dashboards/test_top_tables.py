@@ -55,7 +55,7 @@ def data(hostile: str = "orders-service") -> Data:
 
 
 def wide() -> Data:
-    """What is too long for a narrow screen."""
+    """Names, addresses and errors that a narrow screen cuts."""
     of = data()
     clients = "orders-service", "billing-service", "shop", "reporting"
     one = replace(
