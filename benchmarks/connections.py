@@ -1,9 +1,10 @@
 """Many connections: what idle ones take of klamm's memory, and whether new ones, 1,000 a second, are lost or
-hold up another client.
+hold up another client, beside HAProxy where it is there.
 """
 
 import asyncio
 import multiprocessing
+import os
 import socket
 import tempfile
 import time
@@ -15,6 +16,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from benchmarks import peers
 from benchmarks.hostile import broker, measuring
 from benchmarks.hostile.attacks import ATTACKS, HOST, At, Attack, connected, frame
 from benchmarks.measure import status_bytes
@@ -34,33 +36,72 @@ QUIET = ATTACKS[0]
 
 def run(console: Console, seconds: float) -> dict[str, Any]:
     """The results for JSON."""
-    with broker.running() as port:
-        idle = _idle(port)
+    with broker.running() as ports:
+        idle = _idle(ports[0])
         console.print(_idle_table(idle))
         if REUSE.read_text().strip() == "0":
             console.print(
                 f"{REUSE} is 0: the kernel may run out of ports, which is no fault of klamm's", style="red"
             )
-        quiet = measuring.measured(QUIET, port, seconds)
-        counts = multiprocessing.RawArray(c_double, 7)
-        new = Attack(
-            f"{A_SECOND:,} new connections a second",
-            lambda at: _opened(at, seconds + AHEAD_S, counts),
-            ends=True,
+        rows = [_klamm(ports[0], seconds)]
+        try:
+            rows.append(_haproxy(ports, seconds))
+        except peers.Absent as reason:
+            console.print(f"not measured: haproxy: {reason}", markup=False)
+    console.print(_new_table(rows))
+    for row in rows:
+        for why, count in row["new"]["why"].items():
+            console.print(f"{row['proxy']}: lost, {why}: {count:,}", style="red")
+    return {"seconds": seconds, "idle": idle, "rows": rows}
+
+
+def _klamm(broker_port: int, seconds: float) -> dict[str, Any]:
+    """The other client's latencies without new connections and with them; and what became of these."""
+    quiet = measuring.measured(QUIET, broker_port, seconds)
+    attack, counts = _new(seconds)
+    during = measuring.measured(attack, broker_port, seconds)
+    return _row("klamm", quiet, during, counts)
+
+
+def _haproxy(broker_ports: tuple[int, int], seconds: float) -> dict[str, Any]:
+    """The same row. Raises Absent."""
+    attack, counts = _new(seconds)
+    with tempfile.TemporaryDirectory(prefix="klamm-bench-") as folder:
+        every = os.sched_getaffinity(0)
+        peer, (first, other) = peers.start_haproxy(
+            [(HOST, port) for port in broker_ports], Path(folder), every
         )
-        during = measuring.measured(new, port, seconds)
+        try:
+            peers.wait_for(peer)
+            found = []
+            for each in (QUIET, attack):
+                assert peer.pid is not None
+                before = measuring.cpu_seconds(peer.pid)
+                took = measuring.beaten(each, At(first, 0), other, seconds)
+                used = measuring.cpu_seconds(peer.pid) - before
+                found.append({**measuring.latencies(took), "cpu_s": used})
+        finally:
+            peers.stop(peer)
+    return _row("haproxy", found[0], found[1], counts)
+
+
+def _new(seconds: float) -> tuple[Attack, Any]:
+    """The new connections, and the array in which they are counted."""
+    counts = multiprocessing.RawArray(c_double, 7)
+    name = f"{A_SECOND:,} new connections a second"
+    return Attack(name, lambda at: _opened(at, seconds + AHEAD_S, counts), ends=True), counts
+
+
+def _row(proxy: str, quiet: dict[str, Any], during: dict[str, Any], counts: Any) -> dict[str, Any]:
     opened = int(counts[OPENED])
-    arrived = {
+    new = {
         "opened": opened,
         "lost": opened - int(counts[ANSWERED]),
         "why": {why: int(counts[index]) for index, why in LOST.items() if counts[index]},
         "a_second": opened / counts[TOOK_S],
         "cpu_us": (during["cpu_s"] - quiet["cpu_s"]) / opened * 1e6,
     }
-    console.print(_new_table(quiet, during, arrived))
-    for why, count in arrived["why"].items():
-        console.print(f"lost, {why}: {count:,}", style="red")
-    return {"seconds": seconds, "idle": idle, "quiet": quiet, "during": during, "new": arrived}
+    return {"proxy": proxy, "quiet": quiet, "during": during, "new": new}
 
 
 def _idle(broker_port: int) -> dict[str, Any]:
@@ -142,26 +183,22 @@ def _idle_table(found: dict[str, Any]) -> Table:
     return table
 
 
-def _new_table(quiet: dict[str, Any], during: dict[str, Any], new: dict[str, Any]) -> Table:
+def _new_table(rows: list[dict[str, Any]]) -> Table:
+    new = rows[0]["new"]
     table = Table(
         title=f"{new['opened']:,} new connections, {new['a_second']:,.0f} a second; a Heartbeat each 10 ms"
     )
-    for heading in (
-        "lost",
-        "p50 quiet",
-        "p50 during",
-        "slower",
-        "p99 quiet",
-        "p99 during",
-        "slower",
-        "klamm's CPU, each",
-    ):
-        table.add_column(heading, justify="right")
-    cells = [_beside(new["lost"], 0, "")]
-    for name in ("p50_ms", "p99_ms"):
-        cells += [Text(f"{row[name]:.2f} ms") for row in (quiet, during)]
-        cells.append(_beside(during[name] / quiet[name], MOST_SLOWER, "x"))
-    table.add_row(*cells, f"{new['cpu_us']:.0f} us")
+    times = ("quiet", "during", "slower")
+    for heading in ("proxy", "lost", *(f"{name} {each}" for name in ("p50", "p99") for each in times)):
+        table.add_column(heading, justify="left" if heading == "proxy" else "right")
+    table.add_column("its CPU, each", justify="right")
+    for row in rows:
+        quiet, during = row["quiet"], row["during"]
+        cells = [Text(row["proxy"]), _beside(row["new"]["lost"], 0, "")]
+        for name in ("p50_ms", "p99_ms"):
+            cells += [Text(f"{each[name]:.2f} ms") for each in (quiet, during)]
+            cells.append(_beside(during[name] / quiet[name], MOST_SLOWER, "x"))
+        table.add_row(*cells, f"{row['new']['cpu_us']:.0f} us")
     return table
 
 

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -20,7 +20,7 @@ from benchmarks.traffic.client import Counters
 from benchmarks.traffic.tls import Tls
 
 START_S = 20.0
-DIRECT, SPLICE, HAPROXY = "direct", "splice", "haproxy"
+DIRECT, SPLICE, HAPROXY, HAPROXY_2 = "direct", "splice", "haproxy", "haproxy-2-threads"
 KLAMM_HEADER, KLAMM_FULL = "klamm-header", "klamm-full"
 COMPILED_HEADER, COMPILED_FULL = "compiled-header", "compiled-full"
 LEVELS = {KLAMM_HEADER: "header", KLAMM_FULL: "full", COMPILED_HEADER: "header", COMPILED_FULL: "full"}
@@ -39,7 +39,8 @@ FILTERS = {  # of `klamm tail`, on two fields of the body
 }
 SHOWN = {FEW_SHOWN: FILTERS[FEW_WATCHED], ALL_SHOWN: []}  # of the page of `klamm web`
 WORKERS = "klamm-workers-2"
-LED = (DIRECT, KLAMM_FULL, WORKERS)
+THREADS = {HAPROXY: 1, HAPROXY_2: 2}  # of HAProxy
+LED = (DIRECT, HAPROXY, HAPROXY_2, KLAMM_FULL, WORKERS)
 CAPTURED, CAPTURED_WHOLE = "klamm-capture", "klamm-capture-keep"
 CAPTURES = {CAPTURED: "blank", CAPTURED_WHOLE: "keep"}  # of records
 CAPTURING = (DIRECT, KLAMM_FULL, *CAPTURES)
@@ -113,32 +114,45 @@ def _splice(broker: Address, folder: Path, cpus: set[int], tls: Tls | None) -> P
 
 _HAPROXY_CONFIG = """\
 global
-    nbthread 1
+    nbthread {threads}
 defaults
     mode tcp
     timeout connect 5s
     timeout client 1m
     timeout server 1m
-listen kafka
+"""
+_HAPROXY_LISTENER = """\
+listen broker-{port}
     bind {host}:{port}{bind}
     server broker {broker[0]}:{broker[1]}{server}
 """
 
 
-def _haproxy(broker: Address, folder: Path, cpus: set[int], tls: Tls | None) -> Peer:
+def _haproxy(name: str, broker: Address, folder: Path, cpus: set[int], tls: Tls | None) -> Peer:
+    return start_haproxy([broker], folder, cpus, tls, name)[0]
+
+
+def start_haproxy(
+    brokers: Sequence[Address], folder: Path, cpus: set[int], tls: Tls | None = None, name: str = HAPROXY
+) -> tuple[Peer, list[int]]:
+    """HAProxy with a port for each broker. Raises Absent."""
     program = shutil.which("haproxy", path=os.environ.get("PATH", "") + ":/usr/sbin")
     if program is None:
         raise Absent("haproxy is not installed (Debian package haproxy)")
-    port = free_ports(1)
-    config = folder / "haproxy.cfg"
+    first = free_ports(len(brokers))
+    ports = [*range(first, first + len(brokers))]
     bind = server = ""
     if tls is not None:
         bind = f" ssl crt {tls.identity}"
     if tls is not None and tls.upstream:  # a full handshake for each connection, as klamm's are
         server = f" ssl verify required ca-file {tls.authority} verifyhost {load_tls.NAME} no-ssl-reuse"
-    text = _HAPROXY_CONFIG.format(host=HOST, port=port, broker=broker, bind=bind, server=server)
-    config.write_text(text)
-    return _start(HAPROXY, (HOST, port), [program, "-db", "-f", str(config)], folder, cpus)
+    listeners = [
+        _HAPROXY_LISTENER.format(host=HOST, port=port, broker=broker, bind=bind, server=server)
+        for port, broker in zip(ports, brokers, strict=True)
+    ]
+    config = folder / f"{name}.cfg"
+    config.write_text("".join([_HAPROXY_CONFIG.format(threads=THREADS[name]), *listeners]))
+    return _start(name, (HOST, first), [program, "-db", "-f", str(config)], folder, cpus), ports
 
 
 def _klamm(name: str, level: str, broker: Address, folder: Path, cpus: set[int], tls: Tls | None) -> Peer:
@@ -188,7 +202,7 @@ def _tailed(name: str, broker: Address, folder: Path, cpus: set[int], tls: Tls |
 _STARTERS: dict[str, Callable[[Address, Path, set[int], Tls | None], Peer]] = {
     DIRECT: _direct,
     SPLICE: _splice,
-    HAPROXY: _haproxy,
+    **{name: partial(_haproxy, name) for name in THREADS},
     **{name: partial(_klamm, name, level) for name, level in LEVELS.items()},
     OTHER_RULES: lambda *where: _klamm(OTHER_RULES, "full", *where),
     WORKERS: partial(_klamm, WORKERS, "full"),
@@ -202,6 +216,17 @@ def start(name: str, broker: Address, folder: Path, cpus: set[int], tls: Tls | N
     """A peer that answers. Raises Absent where it is not installed or does not come up within START_S."""
     peer = _STARTERS[name](broker, folder, cpus, tls)
     peer.tls = load_tls.of_client(tls) if tls else None
+    wait_for(peer)
+    if peer.admin:
+        bootstrap, peer.address = peer.address, client.learn(peer.address, peer.tls)
+        if peer.address == broker:
+            stop(peer)
+            raise Lost(f"{name}: Metadata through {bootstrap} names the broker's own address {broker}")
+    return peer
+
+
+def wait_for(peer: Peer) -> None:
+    """Until it answers. Raises Absent if it does not within START_S."""
     deadline = time.monotonic() + START_S
     while not (_ready(peer.admin) and _answers(peer)):
         ended = peer.process is not None and peer.process.poll() is not None
@@ -209,12 +234,6 @@ def start(name: str, broker: Address, folder: Path, cpus: set[int], tls: Tls | N
             stop(peer)
             raise Absent(f"{'ended' if ended else f'not ready after {START_S:.0f} s'}: {peer.log_tail()}")
         time.sleep(0.05)
-    if peer.admin:
-        bootstrap, peer.address = peer.address, client.learn(peer.address, peer.tls)
-        if peer.address == broker:
-            stop(peer)
-            raise Lost(f"{name}: Metadata through {bootstrap} names the broker's own address {broker}")
-    return peer
 
 
 def stop(peer: Peer) -> None:

@@ -82,7 +82,7 @@ Found = dict[str, Any]
 def run(console: Console, minutes: float, capture: Path | None) -> Found:
     """The results for JSON. `capture`: a large one, which is opened too."""
     found: Found = {}
-    with broker.running() as port, tempfile.TemporaryDirectory(prefix="klamm-web-") as folder:
+    with broker.running() as (port, _), tempfile.TemporaryDirectory(prefix="klamm-web-") as folder:
         with running(QUIET, port, Path(folder)) as (klamm, at), _load(at), _chromium() as browser:
             found["cpu_alone"] = _cpu_share(klamm.pid)
             with _page_of(f"--admin=127.0.0.1:{at.admin}", Path(folder)) as address:

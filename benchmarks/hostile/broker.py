@@ -88,17 +88,18 @@ def _serve(listener: socket.socket, ports: tuple[int, ...]) -> None:
 
 
 @contextlib.contextmanager
-def running() -> Iterator[int]:
-    """The port of the first."""
+def running() -> Iterator[tuple[int, int]]:
+    """The ports of both: of the attacked one, which is for bootstrap too, and of the other."""
     listeners = [socket.create_server(("127.0.0.1", 0), backlog=512) for _ in range(2)]
-    ports = tuple(listener.getsockname()[1] for listener in listeners)
+    attacked, other = (listener.getsockname()[1] for listener in listeners)
+    ports = attacked, other
     fork = multiprocessing.get_context("fork")
     processes = [fork.Process(target=_serve, args=(each, ports), daemon=True) for each in listeners]
     for process, listener in zip(processes, listeners, strict=True):
         process.start()
         listener.close()
     try:
-        yield ports[0]
+        yield ports
     finally:
         for process in processes:
             process.terminate()

@@ -34,7 +34,7 @@ BEAT = frame("Heartbeat", 4, {"group_id": "g", "member_id": "m"}, client_id="oth
 def run(console: Console, only: str, seconds: float) -> dict[str, Any]:
     """Rows with latencies of the other client in ms, klamm's CPU seconds and its most memory in MiB."""
     rows: list[dict[str, Any]] = []
-    with broker.running() as port:
+    with broker.running() as (port, _):
         for attack in ATTACKS:
             if only in attack.name:
                 rows.append(measured(attack, port, seconds))
@@ -47,33 +47,38 @@ def measured(attack: Attack, broker_port: int, seconds: float) -> dict[str, Any]
     """One attack."""
     with tempfile.TemporaryDirectory(prefix="klamm-hostile-") as folder:
         with running(attack, broker_port, Path(folder)) as (process, at):
-            fork = multiprocessing.get_context("fork")
-            there, here = fork.Pipe()
-            other = fork.Process(
-                target=_other, args=(at.port - broker.ATTACKED + broker.OTHER, seconds, here), daemon=True
-            )
-            attacker = fork.Process(target=_attack, args=(attack, at), daemon=True)
-            attacker.start()
-            time.sleep(1)
-            other.start()
-            took = there.recv()
-            if attack.ends:
-                attacker.join()
+            took = beaten(attack, at, at.port - broker.ATTACKED + broker.OTHER, seconds)
             alive = process.poll() is None
             memory, cpu = _memory(process.pid), cpu_seconds(process.pid)
-            for each in (attacker, other):
-                each.terminate()
-                each.join()
-    took.sort()
+    return {"attack": attack.name, **latencies(took), "memory_mib": memory, "cpu_s": cpu, "alive": alive}
+
+
+def beaten(attack: Attack, at: At, other_port: int, seconds: float) -> list[float]:
+    """Seconds that each Heartbeat of the other client took, while the attack went on."""
+    fork = multiprocessing.get_context("fork")
+    there, here = fork.Pipe()
+    other = fork.Process(target=_other, args=(other_port, seconds, here), daemon=True)
+    attacker = fork.Process(target=_attack, args=(attack, at), daemon=True)
+    attacker.start()
+    time.sleep(1)
+    other.start()
+    took: list[float] = there.recv()
+    if attack.ends:
+        attacker.join()
+    for each in (attacker, other):
+        each.terminate()
+        each.join()
+    return took
+
+
+def latencies(took: list[float]) -> dict[str, Any]:
+    """Their number, and some of them in milliseconds."""
+    took = sorted(took)
     return {
-        "attack": attack.name,
         "answers": len(took),
         "p50_ms": 1000 * statistics.median(took),
         "p99_ms": 1000 * took[min(len(took) - 1, int(len(took) * 0.99))],
         "max_ms": 1000 * took[-1],
-        "memory_mib": memory,
-        "cpu_s": cpu,
-        "alive": alive,
     }
 
 

@@ -231,12 +231,7 @@ class Responses:
             start = self._release(data, start, pos, pieces)
             if connection.client_over:
                 return
-        if pos >= size:
-            self.left = pos - size
-            pieces.append(data if start == 0 else part(data, start, size))
-        else:
-            pieces.append(part(data, start, pos))
-            self._keep(data[pos:], arrived)
+        self._end(data, start, pos, arrived, pieces)
 
     def _replace(self, data: bytes, start: int, pos: int, length: int, pieces: list[Piece | Effect]) -> int:
         """Add the bytes before the frame at `pos`, and then `instead`. Gives the end of the frame."""
@@ -244,8 +239,14 @@ class Responses:
         self.instead = []
         return min(pos + length + 4, len(data))
 
-    def _keep(self, rest: bytes, arrived: int) -> None:
-        """The beginning of a frame, until more of it has come."""
+    def _end(self, data: bytes, start: int, pos: int, arrived: int, pieces: list[Piece | Effect]) -> None:
+        """Add the bytes from `start` on; the frame at `pos`, of which only a part is there, is kept."""
+        if pos >= len(data):
+            self.left = pos - len(data)
+            pieces.append(data if start == 0 else part(data, start, len(data)))
+            return
+        pieces.append(part(data, start, pos))
+        rest = data[pos:]
         self.left = 0
         self.kept, self.kept_size, self.since = [rest], len(rest), arrived
         self.connection.holds(self.kept_size)
