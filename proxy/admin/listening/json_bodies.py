@@ -12,10 +12,12 @@ from aiohttp import web
 from klamm.client.types import Mistake, Problem
 from klamm.decoders.text import valid_text
 from klamm.proxy.control.rule_book import Refused
+from klamm.settings.nearest import suggestion
 
 JSON = "application/json"
 BODY_S = 10.0  # for what is sent to come whole
 NUMBERS = {"int": "a whole number", "float": "a number"}
+UNKNOWN = re.compile(r"Object contains unknown field `(.*)`")  # of msgspec; not of one inside of another
 NO_NUMBER = re.compile(r"Expected `(int|float)\b.*`, got `str` - at `\$\.(\w+)`")  # of msgspec
 
 
@@ -62,7 +64,9 @@ async def read_body(request: web.Request, kind: Any) -> Any:
     try:
         return msgspec.json.decode(sent, type=kind)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as wrong:
-        raise Refused(400, f"not what is wanted here: {wrong}") from None
+        raise Refused(
+            400, _unknown(str(wrong), kind, "field") or f"not what is wanted here: {wrong}"
+        ) from None
 
 
 def read_query(request: web.Request, kind: Any) -> Any:
@@ -77,4 +81,13 @@ def read_query(request: web.Request, kind: Any) -> Any:
         if found := NO_NUMBER.fullmatch(str(wrong)):
             kind, name = found.groups()
             raise Refused(400, f"{name} must be {NUMBERS[kind]}, not {given[name]!r}") from None
-        raise Refused(400, f"a wrong parameter: {wrong}") from None
+        raise Refused(400, _unknown(str(wrong), kind, "parameter") or f"a wrong parameter: {wrong}") from None
+
+
+def _unknown(wrong: str, kind: Any, noun: str) -> str:
+    """What to write instead of a name that this type does not have; empty if it is another mistake."""
+    found = UNKNOWN.fullmatch(wrong)
+    if found is None or not isinstance(kind, type(msgspec.Struct)):
+        return ""
+    known = [field.encode_name for field in msgspec.structs.fields(kind)]
+    return f"there is no {noun} {found[1]!r}{suggestion(found[1], known)}"
