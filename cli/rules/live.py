@@ -64,9 +64,8 @@ def _list(to: Klamm, arguments: argparse.Namespace) -> int:
             print_json(msgspec.to_builtins(rule))
         _rejected(file, sys.stderr)
         return 0
-    print_table(
-        ("rule", "of", "state", "matches", "hits", "failed", "written"), [_row(rule) for rule in found]
-    )
+    headings = ("rule", "of", "state", "matches", "hits", "failed", "by", "written")
+    print_table(headings, [_row(rule) for rule in found])
     if not found:
         print("no rules")
     for rule in found:
@@ -93,7 +92,8 @@ def _row(rule: Rule) -> tuple[str, ...]:
     written = {key: value for key, value in rule.written.items() if key != "name"}
     failed = str(rule.failures) if rule.failures else ""
     counts = str(rule.matches), str(rule.hits), failed
-    return printable(rule.name), rule.origin, state, *counts, printable(flow(written)) + ending(rule)
+    by = printable(rule.made_by)
+    return printable(rule.name), rule.origin, state, *counts, by, printable(flow(written)) + ending(rule)
 
 
 def _add(to: Klamm, arguments: argparse.Namespace) -> int:

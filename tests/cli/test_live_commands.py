@@ -173,8 +173,10 @@ def test_rules_are_listed_switched_and_removed(it: Api, says: Says) -> None:
     says("rules", "add", "{name: late, api: Heartbeat, delay: 1ms, for: forever}")
     it.do(beats(it, 2))
     head, row = says("rules", "list")[1].splitlines()
-    assert head.split() == ["rule", "of", "state", "matches", "hits", "written"]
-    assert row.split()[:5] == ["late", "hand", "on", "2", "2"]
+    assert head.split() == ["rule", "of", "state", "matches", "hits", "by", "written"]
+    [rule] = it.do(it.klamm.rules())
+    assert rule.made_by.endswith("(127.0.0.1)")
+    assert row.split()[:7] == ["late", "hand", "on", "2", "2", *rule.made_by.split()]
     assert row.endswith("{api: Heartbeat, delay: 1ms, for: forever}")
     assert says("rules", "off", "late")[1] == "late is off\n"
     assert says("rules", "list")[1].splitlines()[1].split()[2] == "off"
