@@ -28,6 +28,7 @@ from klamm.settings.nearest import suggestion
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from klamm.pipeline.report.comparison import Comparison
     from klamm.pipeline.report.report import Report
 
 DESCRIPTION = """\
@@ -57,6 +58,8 @@ def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser("analyze", usage=usage, description=DESCRIPTION, epilog=EXAMPLES)
     text = "files, folders and URLs that Spark can read; and which exchanges [all]"
     parser.add_argument("words", nargs="+", metavar="CAPTURE", help=text)
+    text = "compare with the findings of this one, such as from before a change"
+    parser.add_argument("--before", metavar="CAPTURE", help=text)
     parser.add_argument("--html", metavar="FILE", help="write a page with plots too")
     parser.add_argument("--json", action="store_true", help="one object with all of it instead")
     text = "tell the progress on the standard error, as one object a line"
@@ -107,14 +110,21 @@ def _found(
             with progress(arguments.progress):
                 spark = stack.enter_context(_spark(arguments.spark, paths))
             return follow(spark, paths, detectors, thresholds, arguments), False
+    from klamm.pipeline.report.comparison import compared
     from klamm.pipeline.report.reporting import reported
 
-    with progress(arguments.progress) as step, _spark(arguments.spark, paths) as spark:
-        report = reported(spark, paths, detectors, thresholds, where, arguments.html is not None, step)
-    _print(report, arguments)
+    earlier = [] if arguments.before is None else [arguments.before]
+    with progress(arguments.progress) as step, _spark(arguments.spark, [*paths, *earlier]) as spark:
+        before = reported(spark, earlier, detectors, thresholds, where, False, step) if earlier else None
+        asked = () if before is None else {one.client_id for one in before.findings.found if one.client_id}
+        with_plots = arguments.html is not None
+        report = reported(spark, paths, detectors, thresholds, where, with_plots, step, asked)
+    comparison = None if before is None else compared(before, report)
+    _print(report, comparison, arguments)
     if where is not None and not report.traffic.exchanges:
         say(f"0 exchanges matched: {where}", FINE)
-    return report.findings, bool(report.traffic.damaged)
+    reports = [report] if before is None else [before, report]
+    return report.findings, any(one.traffic.damaged or one.findings.failed for one in reports)
 
 
 def _captures(found: Sequence[str]) -> tuple[list[str], Expression | None]:
@@ -158,12 +168,17 @@ def _check(arguments: argparse.Namespace, where: Expression | None) -> None:
         raise WrongWord(f"--fail-on {arguments.fail_on}: must be {' or '.join(SEVERITIES)}{near}")
     if arguments.follow and (arguments.html is not None or where is not None):
         raise WrongWord("--follow looks at all that comes, and tells it: leave out EXPR and --html")
+    if arguments.follow and arguments.before is not None:
+        raise WrongWord("--follow compares nothing: leave out --before")
     if arguments.follow and (arguments.spark or "").startswith("sc://"):
         raise WrongWord("--follow needs Spark in this process: give a master to --spark, not sc://")
     for option in ("window", "checkpoint"):
         if getattr(arguments, option) is not None and not arguments.follow:
             raise WrongWord(f"--{option} is of --follow: say both")
     window_s(arguments.window)
+    before = arguments.before
+    if before is not None and not REMOTE.match(before) and not os.path.exists(before):
+        raise WrongWord(f"--before {before}: there is no such file or folder")
     if arguments.html is not None:
         with open(arguments.html, "ab"):
             pass
@@ -207,23 +222,25 @@ def _spark(master: str | None, paths: list[str]) -> Iterator[SparkSession]:
             spark.stop()
 
 
-def _print(report: Report, arguments: argparse.Namespace) -> None:
+def _print(report: Report, comparison: Comparison | None, arguments: argparse.Namespace) -> None:
     from importlib.metadata import version  # slow to load
 
     if arguments.html is not None:
         from klamm.pipeline.report.page import page
 
-        Path(arguments.html).write_text(page(report, version("klamm")), encoding="utf-8")
+        Path(arguments.html).write_text(page(report, version("klamm"), comparison), encoding="utf-8")
     if arguments.json:
+        from klamm.pipeline.report import comparison as comparing
         from klamm.pipeline.report.report import as_object
 
-        print_json(as_object(report, version("klamm")))
+        before = None if comparison is None else comparing.as_object(comparison)
+        print_json({**as_object(report, version("klamm")), "before": before})
         return
     from rich.console import Console
 
     from klamm.cli.analyze.summary import print_summary
 
-    print_summary(report, Console(highlight=False))
+    print_summary(report, Console(highlight=False), comparison)
     if arguments.html is not None:
         print(f"page: {arguments.html}")
 

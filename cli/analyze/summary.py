@@ -9,25 +9,45 @@ from rich.text import Text
 
 from klamm.pipeline.detectors.finding import Finding
 from klamm.pipeline.report import wording
+from klamm.pipeline.report.comparison import ABSENT, GONE, NEW, STILL, Comparison
 from klamm.pipeline.report.report import Group, Report
 
+STATES = {GONE: "green", ABSENT: "yellow", NEW: "red", STILL: "bold"}
 STYLES = {"high": "bold red", "medium": "bold yellow", "low": "bold cyan"}
 FAINT = "bright_black"
 SHOWN = 5  # findings of one detector
 INDENT = 2
 
 
-def print_summary(report: Report, console: Console) -> None:
+def print_summary(report: Report, console: Console, comparison: Comparison | None = None) -> None:
     """Lines to be copied are not wrapped."""
     console.print(Text(", ".join(map(wording.plain, report.captures)), "bold"), soft_wrap=True)
     _print(Text(report.span()), 0, console)
     _print(Text("; ".join(_amounts(report))), 0, console)
     for note in report.notes():
         _print(Text(note, "yellow"), 0, console)
+    if comparison is not None:
+        _print_comparison(comparison, console)
     for group in report.groups():
         print_group(report, group, console)
     console.print()
     _print(Text(report.looked(), FAINT), 0, console)
+
+
+def _print_comparison(comparison: Comparison, console: Console) -> None:
+    """A line for each finding: what became of it, whose it is, and how often it came."""
+    console.print()
+    _print(Text.assemble(("compared with ", "bold"), comparison.about()), 0, console)
+    _print(Text(comparison.counts()), 0, console)
+    for note in comparison.notes():
+        _print(Text(note, "yellow"), 0, console)
+    for pair in comparison.pairs:
+        one = pair.finding
+        text = Text.assemble(
+            (f"{pair.state:12}", STATES[pair.state]), (f"{one.severity:8}", STYLES[one.severity])
+        )
+        text.append(f"{one.detector}  ").append(wording.who(one), "bold").append(f"  {pair.often()}", FAINT)
+        _print(text, INDENT, console)
 
 
 def print_group(report: Report, group: Group, console: Console) -> None:

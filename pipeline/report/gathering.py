@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -367,6 +367,16 @@ def evidence_exchanges(exchanges: DataFrame, findings: Findings) -> dict[Place, 
 def _evidence_exchange(values: Iterable[Any]) -> EvidenceExchange:
     *rest, topics, errors = values
     return EvidenceExchange(*[*rest, tuple(topics or ()), tuple(errors or ())])
+
+
+def present(exchanges: DataFrame, client_ids: Collection[str]) -> frozenset[str]:
+    """Those of the client ids that have exchanges."""
+    from pyspark.sql import functions as F
+
+    if not client_ids:
+        return frozenset()
+    rows = exchanges.where(F.col("client_id").isin(*client_ids)).select("client_id").distinct().collect()
+    return frozenset(row[0] for row in rows)
 
 
 def place(one: Evidence) -> Place:

@@ -20,6 +20,7 @@ from typing import Any
 from klamm.captures.captured import WITHOUT_REQUEST
 from klamm.pipeline.detectors.finding import Finding
 from klamm.pipeline.report import wording
+from klamm.pipeline.report.comparison import Comparison
 from klamm.pipeline.report.gathering import Client, EvidenceExchange
 from klamm.pipeline.report.gathering_bodies import MOST, OddBodies
 from klamm.pipeline.report.page_groups import group_rows
@@ -31,7 +32,7 @@ FEW = 12  # clients of the summary that are shown at once
 PLACE = files(__package__ or "klamm.pipeline.report")
 
 
-def page(report: Report, version: str) -> str:
+def page(report: Report, version: str, comparison: Comparison | None = None) -> str:
     """Raises ModuleNotFoundError without jinja2 or plotly."""
     from jinja2 import Environment, StrictUndefined
     from markupsafe import Markup
@@ -56,6 +57,7 @@ def page(report: Report, version: str) -> str:
         where=None if report.where is None else wording.plain(report.where),
         tiles=list(_tiles(report)),
         notes=report.notes(),
+        comparison=None if comparison is None else _comparison(comparison, findings),
         severities=by_severity(findings),
         counts=Counter(one.severity for one in findings),
         times=Counter((one.severity, one.title) for one in findings),
@@ -111,6 +113,29 @@ def _tiles(report: Report) -> Iterator[dict[str, Any]]:
 
 def _tile(value: str, what: str, bad: bool = False) -> dict[str, Any]:
     return {"value": value, "what": what, "bad": bad}
+
+
+def _comparison(comparison: Comparison, findings: Sequence[Linked]) -> dict[str, Any]:
+    """Findings of before have no place of their own in the page."""
+    anchors = {id(one.finding): one.anchor for one in findings}
+    titles = {one.name: one.title for one in comparison.before.detectors}
+    return {
+        "about": comparison.about(),
+        "counts": comparison.counts(),
+        "notes": comparison.notes(),
+        "rows": [
+            {
+                "state": pair.state,
+                "severity": pair.finding.severity,
+                "title": titles[pair.finding.detector],
+                "anchor": anchors.get(id(pair.finding)),
+                "who": wording.who(pair.finding),
+                "what": wording.plain(pair.finding.what),
+                "often": pair.often(),
+            }
+            for pair in comparison.pairs
+        ],
+    }
 
 
 def _groups(report: Report, findings: Sequence[Linked], several: bool) -> Iterator[dict[str, Any]]:

@@ -25,7 +25,9 @@ class Group(NamedTuple):
 
 @dataclass
 class Report:
-    """`where`: the expression that chose the exchanges."""
+    """`where`: the expression that chose the exchanges. `present`: of the client ids that were asked for,
+    those with exchanges.
+    """
 
     captures: Sequence[str]
     traffic: Traffic
@@ -33,6 +35,7 @@ class Report:
     detectors: Sequence[Detector]
     where: str | None = None
     evidence_exchanges: Mapping[Place, EvidenceExchange] = field(default_factory=dict)
+    present: frozenset[str] = frozenset()
 
     def groups(self) -> Iterator[Group]:
         """The gravest first."""
@@ -86,40 +89,49 @@ class Report:
 
 def as_object(report: Report, version: str) -> dict[str, Any]:
     """The report for programs. Times are seconds since 1970; docs/analyze.md lists the keys."""
-    traffic = report.traffic
     return {
         "klamm": version,
         "captures": list(report.captures),
         "where": report.where,
-        "read": {
-            "first": traffic.first_us / S if traffic.exchanges else None,
-            "last": traffic.last_us / S if traffic.exchanges else None,
-            "captures": traffic.captures,
-            "exchanges": traffic.exchanges,
-            "connections": traffic.connections,
-            "client_ids": traffic.clients,
-            "brokers": [{"cluster": cluster, "broker": broker} for cluster, broker in traffic.brokers],
-            "request_bytes": traffic.request_bytes,
-            "response_bytes": traffic.response_bytes,
-            "errors": traffic.errors,
-            "unanswered": traffic.unanswered,
-            "lost_frames": traffic.lost,
-            "gaps": [{"text": text, "count": count} for text, count in traffic.problems.most_common()],
-            "damaged": traffic.damaged,
-        },
+        "read": as_read(report.traffic),
         "detectors": [one.name for one in report.detectors],
-        "findings": [
-            finding_object(
-                one,
-                group.detector,
-                [(each, report.shown(one, each), report.show(one, each)) for each in one.evidence],
-            )
-            for group in report.groups()
-            for one in group.findings
-        ],
+        "findings": finding_objects(report, report.findings.found),
         "more": dict(report.findings.more),
         "failed": report.findings.failed,
     }
+
+
+def as_read(traffic: Traffic) -> dict[str, Any]:
+    """What was read. Times are seconds since 1970."""
+    return {
+        "first": traffic.first_us / S if traffic.exchanges else None,
+        "last": traffic.last_us / S if traffic.exchanges else None,
+        "captures": traffic.captures,
+        "exchanges": traffic.exchanges,
+        "connections": traffic.connections,
+        "client_ids": traffic.clients,
+        "brokers": [{"cluster": cluster, "broker": broker} for cluster, broker in traffic.brokers],
+        "request_bytes": traffic.request_bytes,
+        "response_bytes": traffic.response_bytes,
+        "errors": traffic.errors,
+        "unanswered": traffic.unanswered,
+        "lost_frames": traffic.lost,
+        "gaps": [{"text": text, "count": count} for text, count in traffic.problems.most_common()],
+        "damaged": traffic.damaged,
+    }
+
+
+def finding_objects(report: Report, findings: Sequence[Finding]) -> list[dict[str, Any]]:
+    """These findings of the report."""
+    by_name = {one.name: one for one in report.detectors}
+    return [
+        finding_object(
+            one,
+            by_name[one.detector],
+            [(each, report.shown(one, each), report.show(one, each)) for each in one.evidence],
+        )
+        for one in findings
+    ]
 
 
 def finding_object(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future, as_completed
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
@@ -27,9 +27,10 @@ def reported(
     where: Expression | None = None,
     plots: bool = True,
     on_step: Step = lambda what, done, of: None,
+    asked: Collection[str] = (),
 ) -> Report:
-    """`plots`: with the data that they need. Raises ExpressionError where `where` cannot be evaluated on
-    tables.
+    """`plots`: with the data that they need. `asked`: client ids; those with exchanges are told. Raises
+    ExpressionError where `where` cannot be evaluated on tables.
 
     Detectors look for problems while the traffic is summed up: a good half of both is Spark's planning, which
     takes one core for each query.
@@ -58,6 +59,7 @@ def reported(
                     on_step("looking", done, of)
                 found = ended(looking)
             seen = gathering.evidence_exchanges(exchanges, found)
+            present = gathering.present(exchanges, asked)
         finally:
             spark.catalog.clearCache()
-    return Report(paths, traffic, found, detectors, None if where is None else str(where), seen)
+    return Report(paths, traffic, found, detectors, None if where is None else str(where), seen, present)

@@ -35,16 +35,29 @@ PATIENCE_S = 900.0
 OF_SPARK = ["pyspark", "pandas", "numpy", "pyarrow", "plotly", "jinja2"]
 
 
+def busy(number: int, client_id: str) -> Talk:
+    """A client that asks for metadata over and over."""
+    made = Talk(connection(number), client_id).opened()
+    for _ in range(600):
+        made.metadata()
+        made.now_ms += 20.0
+    return made
+
+
 def capture_in(folder: Path) -> Path:
     """A client that asks for metadata over and over, and one that does not."""
     (folder / "capture").mkdir()
-    busy = Talk(connection(1), "busy").opened()
-    for _ in range(600):
-        busy.metadata()
-        busy.now_ms += 20.0
     calm = Talk(connection(2, broker="2"), "calm").opened().metadata().produce().heartbeat(27)
-    written(folder / "capture" / "20231114T221320Z-a-000001.arrow", in_time(busy, calm))
+    written(folder / "capture" / "20231114T221320Z-a-000001.arrow", in_time(busy(1, "busy"), calm))
     return folder / "capture"
+
+
+def earlier_in(folder: Path) -> Path:
+    """Three clients that ask for metadata over and over, of which one is not seen later."""
+    (folder / "earlier").mkdir()
+    talks = [busy(number, name) for number, name in enumerate(("busy", "calm", "retired"), 1)]
+    written(folder / "earlier" / "20231113T221320Z-a-000001.arrow", in_time(*talks))
+    return folder / "earlier"
 
 
 @pytest.fixture
@@ -91,6 +104,8 @@ def says(capture: None, capsys: pytest.CaptureFixture[str]) -> Says:
         (["a.arrow", "--window", "5m"], "--window is of --follow: say both"),
         (["a.arrow", "--follow", "--window", "5"], "--window 5: 5 of what? write 5ms or 5s"),
         (["a.arrow", "--follow", "--html", "x.html"], "leave out EXPR and --html"),
+        (["a.arrow", "--follow", "--before", "a.arrow"], "--follow compares nothing: leave out --before"),
+        (["a.arrow", "--before", "b.arrow"], "--before b.arrow: there is no such file or folder"),
         (["a.arrow", "--follow", "--spark", "sc://localhost"], "give a master to --spark, not sc://"),
         (
             ["a.arrow", "--thresholds", "none.yaml"],
@@ -158,6 +173,28 @@ def test_the_exit_code_is_1_for_grave_findings_and_where_something_failed(
     monkeypatch.setattr(analyze, "_spark", lambda *_: nullcontext())
     monkeypatch.setattr("klamm.pipeline.report.reporting.reported", lambda *_: made)
     assert says("a.arrow", *([] if fail_on is None else ["--fail-on", fail_on]))[0] == code
+
+
+def test_what_is_asked_for_holds_for_both_captures_and_fail_on_for_the_later_one(
+    says: Says, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written(Path("b.arrow"), Talk().produce().rows)
+    Path("t.yaml").write_text("tiny_batches:\n  batches: 3\n")
+    asked: list[tuple[Any, ...]] = []
+
+    def reported(_: object, paths: list[str], *asked_for: Any) -> Report:
+        asked.append((paths, *asked_for[:3]))
+        found = Findings([finding(severity="high")] if paths == ["b.arrow"] else [])
+        return Report(paths, Traffic(exchanges=3), found, DETECTORS)
+
+    monkeypatch.setattr(analyze, "_spark", lambda *_: nullcontext())
+    monkeypatch.setattr("klamm.pipeline.report.reporting.reported", reported)
+    words = ['client_id == "x"', "--only", "tiny_batches", "--thresholds", "t.yaml", "--fail-on", "high"]
+    assert says("a.arrow", *words, "--before", "b.arrow")[0] == 0
+    assert [paths for paths, *_ in asked] == [["b.arrow"], ["a.arrow"]]
+    assert asked[0][1:] == asked[1][1:]
+    assert [one.name for one in asked[0][1]] == ["tiny_batches"]
+    assert says("b.arrow", *words, "--before", "a.arrow")[0] == 1
 
 
 def test_follow_looks_at_ten_minutes_unless_told_otherwise() -> None:
@@ -242,6 +279,8 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Ran:
         str(COMMAND),
         "analyze",
         str(capture_in(folder)),
+        "--before",
+        str(earlier_in(folder)),
         "--html",
         str(page),
         "--json",
@@ -264,6 +303,19 @@ def test_a_run_finds_who_does_what_and_fails_for_it(ran: Ran) -> None:
     assert [one["client_id"] for one in storms] == ["busy"]
     assert "metadata.max.age.ms" in storms[0]["settings"]
     assert len(ran.found["detectors"]) == len(DETECTORS)
+
+
+def test_a_run_tells_what_became_of_the_findings_of_an_earlier_capture(ran: Ran) -> None:
+    before = ran.found["before"]
+    assert before["read"]["exchanges"] == 1800
+    told = {
+        one["client_id"]: state
+        for state in ("gone", "absent", "new", "still")
+        for one in before[state]
+        if one["detector"] == "metadata_storm"
+    }
+    assert told == {"calm": "gone", "retired": "absent", "busy": "still"}
+    assert "Compared with an earlier capture" in ran.page
 
 
 def test_a_run_says_nothing_but_its_result(ran: Ran) -> None:
