@@ -32,10 +32,11 @@ class Pair(NamedTuple):
         return found
 
     def often(self) -> str:
-        """`3 times, was 12 times`"""
-        parts = [] if self.now is None else [wording.count(self.now.count, "time")]
-        parts += [] if self.before is None else [f"was {wording.count(self.before.count, 'time')}"]
-        return ", ".join(parts)
+        """`3 times, was 12`; of one that is gone `was 12 times`"""
+        if self.now is None:
+            return f"was {wording.count(self.finding.count, 'time')}"
+        times = wording.count(self.now.count, "time")
+        return times if self.before is None else f"{times}, was {self.before.count:,}"
 
 
 @dataclass
