@@ -87,6 +87,9 @@ class Requests:
         pieces: list[Piece | Effect] = []
         if self.bodies.walk is not None:
             self._feed(data[:pos] if pos < size else data, pos <= size, now)
+            if connection.muted_until and pos < size:
+                self.unread.append(data[pos:])
+                data, size = data[:pos], pos
         while size - pos >= 12:
             length, code, correlation = HEAD(data, pos)
             memory = self.memories.get(code)
