@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from random import Random
 from typing import Protocol
 
@@ -297,3 +298,19 @@ class Pair:
         up = client.given - sum(len(asked.frame) for asked in client.asked if asked.arrived or asked.own)
         answers = broker.answers[: judge.next_answer]
         return up + broker.given - sum(len(answer.came) for answer in answers)
+
+
+STEPS: dict[str, Callable[[Pair, Random], None]] = {
+    "ask": Pair.ask,
+    "ask_again": Pair.ask_again,
+    "up": Pair.up,
+    "answer": Pair.answer,
+    "answer_wrongly": Pair.answer_wrongly,
+    "down": Pair.down,
+    "resolve": Pair.resolve,
+    "drain": Pair.drain,
+    "client_ends": Pair.client_ends,
+    "client_resets": Pair.client_resets,
+    "broker_ends": Pair.broker_ends,
+    "broker_resets": Pair.broker_resets,
+}

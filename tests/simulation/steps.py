@@ -23,7 +23,7 @@ CAST: dict[str, int] = {  # the kinds of steps, and how often each comes
     "rules": 4,
     "resolve": 3,
     "drain": 1,
-    "answer_wrongly": 3,
+    "answer_wrongly": 8,
     "client_ends": 1,
     "broker_ends": 1,
     "client_resets": 1,

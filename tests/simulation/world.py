@@ -18,7 +18,7 @@ from tests.simulation.ends import captured, settled, totals
 from tests.simulation.judge import Broken
 from tests.simulation.listening import HEARD, WISHED
 from tests.simulation.nodes import FIRST, LAST, Nodes
-from tests.simulation.pair import Pair
+from tests.simulation.pair import STEPS, Pair
 from tests.simulation.ruling import Ruling
 from tests.simulation.steps import History, Step, history
 
@@ -65,12 +65,13 @@ class World:
     def take(self, step: Step) -> None:
         random = Random(step.draw)
         self.clock.forward(random.randrange(1_000_000))
-        if step.kind in ("wait", "move", "rules"):
-            getattr(self, step.kind)(random)
+        of_all = {"wait": self.wait, "move": self.move, "rules": self.rules}
+        if step.kind in of_all:
+            of_all[step.kind](random)
         elif step.kind == "open":
             self.open(step)
         elif step.connection in self.pairs:
-            getattr(self.pairs[step.connection], step.kind)(random)
+            STEPS[step.kind](self.pairs[step.connection], random)
 
     def open(self, step: Step) -> None:
         """A new connection, unless there is one of this number."""
