@@ -21,7 +21,7 @@ def settled(pair: Pair) -> None:
     if 0 < pair.must_end <= pair.broker.given and not pair.over:
         raise Broken("an answer that nobody asked for ends the connection", f"{pair.causes}")
     connection = pair.edge.session.connection
-    if not pair.over and not pair.causes and not _stalls(pair):
+    if not pair.over and not pair.causes and not stalls(pair):
         if pair.edge.reason and not pair.client.ended:
             raise Broken("a connection ends for a reason", f"{pair.edge.reason}, {pair.edge.problem}")
         if connection.held or pair.edge.session.pending():
@@ -31,13 +31,14 @@ def settled(pair: Pair) -> None:
             )
 
 
-def _stalls(pair: Pair) -> bool:
+def stalls(pair: Pair) -> bool:
+    """May a rule have kept an answer for good, or ended the connection?"""
     return any(asked.may & STALLED for asked in pair.client.asked)
 
 
 def _answered(pair: Pair) -> None:
     """Each request has its answer, or there is a cause for that."""
-    if _stalls(pair) or pair.causes - {"drained", CUT_SHORT}:
+    if stalls(pair) or pair.causes - {"drained", CUT_SHORT}:
         return
     if pair.over and not pair.causes and not pair.client.ended:
         raise Broken("a connection ends for a reason", f"{pair.edge.reason}, {pair.edge.problem}")
@@ -79,9 +80,9 @@ def _begins(goes: bytes | None, rest: bytes) -> bool:
 
 def captured(pair: Pair) -> None:
     """The capture of a connection that is over has the frames that reached the two sides."""
-    if pair.capture is None:
+    if pair.capture is None or not pair.over:
         return
-    whole = not pair.causes and not _stalls(pair)
+    whole = not pair.causes and not stalls(pair)
     pair.capture.judge("request", pair.judge.at_broker, whole)
     pair.capture.judge("response", pair.judge.at_client, whole)
 

@@ -41,6 +41,7 @@ LARGE, LARGE_EACH = 300_000, 50  # bytes of a large answer, and how many have no
 COUNTING = 0.6  # of clients; the ids of others are all the same, where no rule could make them ambiguous
 TOKENS = 0.1  # of clients, so many begin with a raw SASL token
 NO_TOKEN = bytes(4)  # a broker's answer to a token of PLAIN
+MOST_LARGE = 20  # of them on a connection: of more than 32 MiB a capture does not keep the bytes
 LATE = 0.05  # of reads while klamm does not read, so many come all the same
 CUT_SHORT = "the client cut a request short"
 STRANGE = 77_777_777  # a correlation id that nobody asks for
@@ -176,7 +177,8 @@ class Pair:
         goes = response_values(api, version, draw, of_klamm)
         if api.key == API_VERSIONS:
             goes = offered(came)
-        large = "node_endpoints" in came and draw % LARGE_EACH == 0
+        few = sum(answer.large for answer in self.broker.answers) < MOST_LARGE
+        large = few and "node_endpoints" in came and draw % LARGE_EACH == 0
         if large:
             came[UNKNOWN_TAGS] = goes[UNKNOWN_TAGS] = [(100, bytes(LARGE))]
         frames = [
