@@ -37,6 +37,9 @@ fuzz: .venv/fuzz.installed  ## any bytes at the decoders, ten minutes each
 	@.venv/bin/python -m tests.fuzz.fuzz_decode -max_total_time=600 -max_len=1000 -artifact_prefix=.fuzz/ .fuzz/decode
 	@.venv/bin/python -m tests.fuzz.fuzz_records -max_total_time=600 -artifact_prefix=.fuzz/ .fuzz/records
 
+simulate: .venv/test.installed  ## a simulated cluster and its clients, from many seeds: make simulate SEEDS=10000
+	@.venv/bin/python -m tests.simulation --seeds $(or $(SEEDS),10000)
+
 check: .venv/check.installed  ## lint, formatting, unused code, types, and who may import whom
 	@.venv/bin/ruff check --quiet .
 	@.venv/bin/ruff format --check --quiet .
@@ -118,4 +121,4 @@ test-packages:
 	@npm ci --prefix $(@D) --silent --ignore-scripts --no-audit --no-fund
 	@touch $@
 
-.PHONY: help demo test test-long fuzz check format bench bench-hostile wire-check docs pictures lock sbom clean test-packages test-compiled
+.PHONY: help demo test test-long fuzz simulate check format bench bench-hostile wire-check docs pictures lock sbom clean test-packages test-compiled

@@ -40,6 +40,7 @@ class RequestBodies:
             (memory.prefix, memory.least, memory.summary, memory.equal) if memory.least != NO_LENGTH else None
         )
         memory.summary, memory.prefix, memory.least = EMPTY, b"", NO_LENGTH
+        memory.noted = NO_LENGTH
         if picked is not None:
             whole = end <= size
             try:  # the rest of a long request is walked: a pick of it would be for nothing

@@ -87,6 +87,9 @@ class Requests:
         pieces: list[Piece | Effect] = []
         if self.bodies.walk is not None:
             self._feed(data[:pos] if pos < size else data, pos <= size, now)
+            if connection.muted_until and pos < size:
+                self.unread.append(data[pos:])
+                data, size = data[:pos], pos
         while size - pos >= 12:
             length, code, correlation = HEAD(data, pos)
             memory = self.memories.get(code)
@@ -165,8 +168,9 @@ class Requests:
 
     def _waits(self, memory: ApiMemory, size: int, there: int) -> bool:
         """Must a request be whole before it goes on, since a listener takes its body?"""
-        self.need = size
-        return must_wait(self.connection, memory.summary.listeners, size, there)
+        waits = must_wait(self.connection, memory.summary.listeners, size, there)
+        self.need = size if waits else 0
+        return waits
 
     def _count(
         self, memory: ApiMemory, correlation: int, length: int, now: int, data: bytes, pos: int

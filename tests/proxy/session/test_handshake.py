@@ -85,6 +85,22 @@ def test_a_token_that_came_in_one_write_with_its_handshake_goes_on_behind_the_an
     assert to("client", one.from_client(heartbeat(2), 6))[4:8] == (2).to_bytes(4, "big")
 
 
+@pytest.mark.parametrize("cut", range(1, 24))
+def test_a_token_that_came_in_one_read_with_the_end_of_its_handshake_goes_on_behind_the_answer(
+    cut: int,
+) -> None:
+    one = session()
+    shake = handshake(0)
+    began = one.from_client(shake.request[:cut], 1)
+    went = began if isinstance(began, bytes) else to("broker", began)
+    rest = one.from_client(shake.request[cut:] + TOKEN, 2)
+    assert went + to("broker", rest) == shake.request
+    assert one.muted
+    one.from_broker(shake.answer or b"", 3)
+    assert to("broker", one.unmute(4)) == TOKEN
+    assert one.from_broker(b"\0\0\0\0", 5) == b"\0\0\0\0"
+
+
 def test_a_request_behind_a_handshake_that_a_rule_answers_is_read_as_one() -> None:
     one = session(rule(act("error", 33), api="SaslHandshake"), rule(act("error", 27), api="Heartbeat"))
     effects = one.from_client(handshake(0).request + heartbeat(2), 1)

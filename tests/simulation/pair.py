@@ -1,0 +1,319 @@
+"""A client and its broker with klamm between them, and what each kind of step does to them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from typing import Protocol
+
+from klamm.decoders import API
+from klamm.decoders.headers import request_frame, response_frame
+from klamm.decoders.schema import UNKNOWN_TAGS, Side
+from klamm.proxy.session.connection import ClusterContext
+from klamm.proxy.session.effects import To
+from klamm.proxy.session.paused import Decision, Refuse, Resume, Undecidable, Withhold
+from klamm.proxy.session.session import Session
+from tests.simulation.bodies import (
+    API_VERSIONS,
+    PRODUCE,
+    TOKEN,
+    bears,
+    body,
+    errors_in,
+    offered,
+    request_values,
+    response_values,
+)
+from tests.simulation.capture import Capture
+from tests.simulation.edge import Edge
+from tests.simulation.edge import World as OfEdge
+from tests.simulation.judge import Judge
+from tests.simulation.nodes import ADVERTISE, DOMAIN, Nodes, of_klamm
+from tests.simulation.peers import Answer, Asked, Broker, Client, Kind
+from tests.simulation.ruling import CODE, RULED, Ruling
+
+USUAL = ("Produce", "Fetch", "Metadata", "ApiVersions", "DescribeConfigs", "CreateTopics", *RULED)
+CLIENT_IDS = (None, "", "app", "app", "orders-service", "ü", "k" * 200)
+SIZES = (1, 3, 7, 12, 40, 300, 5000, 1 << 20, 1 << 20)  # the most bytes of a read
+FIRST_IDS = (0, 1, 1000, -5, 2**31 - 3)
+MOST_AGAIN = 40  # equal requests in a row
+LARGE, LARGE_EACH = 300_000, 50  # bytes of a large answer, and how many have node_endpoints for one of them
+COUNTING = 0.6  # of clients; the ids of others are all the same, where no rule could make them ambiguous
+TOKENS = 0.1  # of clients, so many begin with a raw SASL token
+NO_TOKEN = bytes(4)  # a broker's answer to a token of PLAIN
+MOST_LARGE = 20  # of them on a connection: of more than 32 MiB a capture does not keep the bytes
+LATE = 0.05  # of reads while klamm does not read, so many come all the same
+CUT_SHORT = "the client cut a request short"
+STRANGE = 77_777_777  # a correlation id that nobody asks for
+
+
+class World(OfEdge, Protocol):
+    """The parts of the world that a pair uses."""
+
+    context: ClusterContext
+    nodes: Nodes
+    ruling: Ruling
+    captures: bool
+    has_rules: bool
+
+
+def any_kind(random: Random) -> Kind:
+    """Of any API, often of a usual one, in any version."""
+    while True:
+        api = API[random.choice(USUAL)] if random.random() < 0.6 else random.choice(list(API))
+        version = random.randint(api.versions.first, api.versions.last)
+        if (api.name, version) != ("SaslHandshake", 0):  # behind it come bytes that are no requests
+            return Kind(api, version, random.randrange(1000))
+
+
+class Pair:
+    """`causes`: why this connection may end, or leave requests without answers."""
+
+    def __init__(self, world: World, number: int, draw: int) -> None:
+        random = Random(f"pair {draw}")
+        kinds = [any_kind(random) for _ in range(random.randint(1, 5))]
+        self.world = world
+        counts = world.has_rules or random.random() < COUNTING
+        self.client = Client(random.choice(CLIENT_IDS), kinds, random.choice(FIRST_IDS), counts)
+        self.broker = Broker()
+        self.judge = Judge(self.client, self.broker)
+        self.causes: set[str] = set()
+        self.must_end = (
+            0  # once klamm has read so many bytes of the broker, the connection ends; 0: it need not
+        )
+        session = Session(world.context, "1", ADVERTISE, f"10.0.0.{number}:5000", number)
+        self.capture = Capture(number) if world.captures else None
+        self.edge = Edge(world, session, self._sent, self._told_end, self._closed, self.capture)
+        self.edge.open()
+        if random.random() < TOKENS:
+            self._authenticate()
+
+    @property
+    def over(self) -> bool:
+        return len(self.edge.closed) == 2
+
+    def _sent(self, to: To, data: bytes) -> None:
+        reached = self.judge.reached_client if to == "client" else self.judge.reached_broker
+        reached(data, self.world.clock.now)
+
+    def _told_end(self, to: To) -> None:
+        (self.client if to == "client" else self.broker).told_end = True
+
+    def _closed(self, to: To, reset: bool) -> None:
+        (self.client if to == "client" else self.broker).gone = True
+
+    # the client
+
+    def ask(self, random: Random) -> None:
+        """The client writes a request."""
+        self._ask(random.choice(self.client.kinds), 1)
+
+    def ask_again(self, random: Random) -> None:
+        """The client writes the same request several times."""
+        self._ask(random.choice(self.client.kinds), random.randint(2, MOST_AGAIN))
+
+    def _ask(self, kind: Kind, times: int) -> None:
+        client = self.client
+        if client.ended or client.gone:
+            return
+        values = request_values(kind.api, kind.version, kind.draw)
+        data = body(kind.api, kind.version, "request", values)
+        awaited = kind.api.key != PRODUCE or values["acks"] != 0
+        for _ in range(times):
+            correlation = client.next_id()
+            frame = request_frame(kind.api, kind.version, correlation, client.client_id, data)
+            self._put(kind, correlation, frame, awaited)
+
+    def _put(self, kind: Kind, correlation: int, frame: bytes, awaited: bool = True) -> Asked:
+        client = self.client
+        start = client.given + len(client.outgoing)
+        asked = Asked(len(client.asked), kind, correlation, frame, awaited, self.world.clock.now, start)
+        asked.fault = self.world.ruling.fault(kind.api.name)
+        asked.meets(asked.fault)
+        client.asked.append(asked)
+        client.outgoing += frame
+        return asked
+
+    def _authenticate(self) -> None:
+        """The client begins with SaslHandshake 0, and with a token behind it that has no header."""
+        kind = Kind(API["SaslHandshake"], 0, 0)
+        self._ask(kind, 1)
+        token = self._put(kind, 0, len(TOKEN).to_bytes(4, "big") + TOKEN)
+        token.token = True
+
+    def client_ends(self, random: Random) -> None:
+        """It sends no more, perhaps in the middle of a request."""
+        self._end(self.client, random, CUT_SHORT)
+
+    def client_resets(self, random: Random) -> None:
+        self._reset("request")
+
+    # the broker
+
+    def answer(self, random: Random) -> None:
+        """The broker answers the oldest request, or now and then a later one."""
+        waiting = self.broker.waiting
+        if not waiting or self.broker.ended or self.broker.gone:
+            return
+        variants = random.choice([(0,), (0,), (0, 0, 1, 2)])
+        for _ in range(random.choice([1, 1, 1, MOST_AGAIN])):
+            in_order = not self.client.counts or any(asked.begins_sasl() for asked in waiting)
+            later = not in_order and len(waiting) > 1 and random.random() < 0.03
+            at = random.randrange(len(waiting)) if later else 0
+            asked = waiting[at]
+            del waiting[at]
+            self._write(asked, 4 * asked.kind.draw + random.choice(variants))
+            if not waiting:
+                break
+
+    def _write(self, asked: Asked, draw: int) -> None:
+        if asked.token:
+            self.broker.outgoing += NO_TOKEN
+            now = self.world.clock.now
+            self.broker.answers.append(Answer(asked, NO_TOKEN, NO_TOKEN, now, 0, False))
+            return
+        api, version, correlation = asked.kind.api, asked.kind.version, asked.correlation
+        came = response_values(api, version, draw, self.world.nodes.now())
+        goes = response_values(api, version, draw, of_klamm)
+        if api.key == API_VERSIONS:
+            goes = offered(came)
+        few = sum(answer.large for answer in self.broker.answers) < MOST_LARGE
+        large = few and "node_endpoints" in came and draw % LARGE_EACH == 0
+        if large:
+            came[UNKNOWN_TAGS] = goes[UNKNOWN_TAGS] = [(100, bytes(LARGE))]
+        frames = [
+            response_frame(api, version, correlation, body(api, version, "response", values))
+            for values in (came, goes)
+        ]
+        self.broker.outgoing += frames[0]
+        expected = None if large and came["node_endpoints"] else frames[1]
+        self.broker.answers.append(
+            Answer(asked, frames[0], expected, self.world.clock.now, errors_in(came), large)
+        )
+
+    def answer_wrongly(self, random: Random) -> None:
+        """The broker's answer is cut short, or has random bytes, or answers nothing."""
+        broker = self.broker
+        if broker.ended or broker.gone or not broker.waiting or broker.waiting[0].begins_sasl():
+            return
+        asked = broker.waiting[0]
+        api, version = asked.kind.api, asked.kind.version
+        # an answer that nobody asked for is taken for that to a Produce with acks=0, where there was one
+        acks_0 = any(kind.api.key == PRODUCE for kind in self.client.kinds)
+        if random.random() < 0.3 and not acks_0 and self.client.counts:
+            self.causes.add("the broker answered nothing that was asked")
+            broker.outgoing += response_frame(api, version, STRANGE, DOMAIN.encode())
+            self.must_end = self.must_end or broker.given + len(broker.outgoing)
+            return
+        broker.waiting.popleft()
+        whole = body(api, version, "response", response_values(api, version, 1, self.world.nodes.now()))
+        wrong = whole[: random.randrange(len(whole) + 1)]
+        wrong = random.choice([wrong, whole + random.randbytes(9), random.randbytes(random.randrange(40))])
+        came = response_frame(api, version, asked.correlation, wrong)
+        free = bears(api, version) or api.key == API_VERSIONS
+        if free:
+            self.causes.add("the broker's answer could not be read")
+        broker.outgoing += came
+        broker.answers.append(Answer(asked, came, None if free else came, self.world.clock.now, None, False))
+
+    def broker_ends(self, random: Random) -> None:
+        """It closes its side, perhaps in the middle of an answer."""
+        self.causes.add("the broker ended")
+        self._end(self.broker, random, "the broker cut an answer short")
+
+    def broker_resets(self, random: Random) -> None:
+        self._reset("response")
+
+    # both
+
+    def _end(self, peer: Client | Broker, random: Random, cause: str) -> None:
+        if peer.ended or peer.gone:
+            return
+        if peer.outgoing and random.random() < 0.5:
+            del peer.outgoing[random.randrange(len(peer.outgoing)) :]
+            self.causes.add(cause)
+        peer.ended = True
+
+    def _reset(self, side: Side) -> None:
+        peer = self.client if side == "request" else self.broker
+        if peer.gone:
+            return
+        self.causes.add(f"reset on the side of {side}s")
+        peer.gone = True
+        self.edge.reset(side)
+
+    def up(self, random: Random) -> None:
+        """klamm reads some bytes of the client."""
+        self._read("request", random.randint(1, random.choice(SIZES)), random.random() < LATE)
+
+    def down(self, random: Random) -> None:
+        """klamm reads some bytes of the broker."""
+        self._read("response", random.randint(1, random.choice(SIZES)), random.random() < LATE)
+
+    def _read(self, side: Side, most: int, late: bool = False) -> bool:
+        """Did anything move? `late`: a read comes although klamm has stopped reading, as with uvloop."""
+        peer = self.client if side == "request" else self.broker
+        if peer.gone or not (self.edge.is_read(side) or (late and peer.outgoing)):
+            return False
+        if peer.outgoing:
+            self.edge.came(side, peer.give(most))
+            return True
+        if peer.ended and not peer.end_given:
+            peer.end_given = True
+            self.edge.half_closed(side)
+            return True
+        return False
+
+    def resolve(self, random: Random) -> None:
+        """Somebody decides about the oldest paused frame."""
+        decisions: list[Decision] = [Resume(), Resume(), Refuse(CODE), Withhold()]
+        self._resolve(random.choice(decisions))
+
+    def _resolve(self, decision: Decision) -> bool:
+        if not self.edge.paused or self.over:
+            return False
+        to, frame = self.edge.paused.pop(0)
+        try:
+            self.edge.resolve(to, frame, decision)
+        except Undecidable:
+            self.edge.resolve(to, frame, Resume())
+        return True
+
+    def drain(self, random: Random) -> None:
+        """klamm ends the connection between two exchanges."""
+        self.causes.add("drained")
+        self.edge.drain("drained")
+
+    def settle(self) -> bool:
+        """Let all that can go on go on, whole. Did anything move?"""
+        moved = self._read("request", 1 << 30)
+        while self.broker.waiting and not self.broker.ended and not self.broker.gone:
+            asked = self.broker.waiting.popleft()
+            self._write(asked, 4 * asked.kind.draw)
+        if self.broker.told_end and not self.broker.ended:
+            self.broker.ended = True
+        moved = self._read("response", 1 << 30) or moved
+        return self._resolve(Resume()) or moved
+
+    def unread_bytes(self) -> int:
+        """Bytes that klamm has read of frames that the other side does not have whole."""
+        client, broker, judge = self.client, self.broker, self.judge
+        up = client.given - sum(len(asked.frame) for asked in client.asked if asked.arrived or asked.own)
+        answers = broker.answers[: judge.next_answer]
+        return up + broker.given - sum(len(answer.came) for answer in answers)
+
+
+STEPS: dict[str, Callable[[Pair, Random], None]] = {
+    "ask": Pair.ask,
+    "ask_again": Pair.ask_again,
+    "up": Pair.up,
+    "answer": Pair.answer,
+    "answer_wrongly": Pair.answer_wrongly,
+    "down": Pair.down,
+    "resolve": Pair.resolve,
+    "drain": Pair.drain,
+    "client_ends": Pair.client_ends,
+    "client_resets": Pair.client_resets,
+    "broker_ends": Pair.broker_ends,
+    "broker_resets": Pair.broker_resets,
+}
