@@ -73,8 +73,9 @@ class Responses:
             self._scan(data, offset, now, now, pieces)
         connection.clean = not (self.kept or self.left or self.passing.busy())
         # without those answered: the oldest entry may end with a request of which the rest has not been read
-        waiting = connection.pending.weight - REQUEST * connection.turn
-        if connection.crowded and waiting <= connection.context.crowd.pending // 2:
+        if connection.crowded and (
+            connection.pending.weight - REQUEST * connection.turn <= connection.context.crowd.pending // 2
+        ):
             connection.crowded = False
             connection.effects.append(ReadClient(True))
         if len(pieces) == 1 and pieces[0] is data and not connection.effects:
