@@ -114,8 +114,10 @@ class _Pages:
         wanted = await asyncio.to_thread(_columns, request.query.get("fields", ""))
         return await self.stream(partial(Rows, wanted), bodies=bool(wanted))(request)
 
-    def stream(self, make: Callable[[], Reads], where: str = "", bodies: bool = False) -> Handler:
-        """Lines of JSON for as long as the page reads. `where`: a condition on top of the page's."""
+    def stream(
+        self, make: Callable[[], Reads], where: Callable[[str], str] = str, bodies: bool = False
+    ) -> Handler:
+        """Lines of JSON for as long as the page reads. `where`: makes the filter of the page's condition."""
 
         async def serve(request: web.Request) -> web.StreamResponse:
             wish = _wish(request, where, bodies)
@@ -191,11 +193,10 @@ async def _with_pauses(source: AsyncGenerator[Found, None]) -> AsyncGenerator[Fo
         await asyncio.gather(upcoming, return_exceptions=True)
 
 
-def _wish(request: web.Request, where: str, bodies: bool) -> Wish:
+def _wish(request: web.Request, where: Callable[[str], str], bodies: bool) -> Wish:
     """From the query of a stream: `where`, `since`, `until`, `hide`, `list`, `after`. Raises Refused."""
     query = request.query
-    asked = query.get("where", "").strip()
-    both = f"({where}) and ({asked})" if where and asked else where or asked
+    wanted = where(query.get("where", "").strip())
     try:
         since, until = (float(query[name]) if name in query else None for name in ("since", "until"))
     except ValueError:
@@ -208,7 +209,7 @@ def _wish(request: web.Request, where: str, bodies: bool) -> Wish:
     of_list, after = query.get("list", ""), query.get("after", "0")
     if len(of_list) > NAME or not (after.isascii() and after.isdigit() and len(after) <= NAME):
         raise Refused(422, f"list is a name of at most {NAME} characters, and after a key of an exchange")
-    return Wish(both or None, bodies, since, until, hide, of_list=of_list, after=int(after))
+    return Wish(wanted or None, bodies, since, until, hide, of_list=of_list, after=int(after))
 
 
 def _columns(text: str) -> tuple[Column, ...]:

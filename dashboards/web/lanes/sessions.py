@@ -10,6 +10,11 @@ from klamm.dashboards.web.lanes.shares import Shares
 WHERE = "(api == Fetch and version >= 7) or api in (ShareFetch, ShareAcknowledge)"
 
 
+def where(asked: str) -> str:
+    """With the condition that is asked for, "" for none."""
+    return f"({WHERE}) and ({asked})" if asked else WHERE
+
+
 class Sessions(Timeline):
     """Marks of fetchers, and of members of share groups at each broker."""
 
