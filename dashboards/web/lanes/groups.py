@@ -28,3 +28,6 @@ class Groups(Timeline):
             "Metadata": known.topics.read,
         }
         super().__init__(known.board, {**readers, **dict.fromkeys(PROTOCOLS, beats.read)})
+
+    def forget(self, at: float) -> None:
+        self.known.forget(at)

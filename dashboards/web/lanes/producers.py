@@ -44,6 +44,10 @@ class Sending(Timeline):
         }
         super().__init__(self.known.board, readers)
 
+    def forget(self, at: float) -> None:
+        self.sequences = Sequences()
+        self.known.forget()
+
     def _init(self, told: Told) -> None:
         request, answer = told.request, told.response
         ids = self.known.id(told, request["transactional_id"])

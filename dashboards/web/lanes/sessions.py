@@ -20,6 +20,11 @@ class Sessions(Timeline):
 
     def __init__(self) -> None:
         board = Board()
-        self.fetches, shares = Fetches(board), Shares(board)
-        readers = {"Fetch": self.fetches.read, "ShareFetch": shares.read, "ShareAcknowledge": shares.read}
+        self.fetches, self.shares = Fetches(board), Shares(board)
+        sharing = dict.fromkeys(("ShareFetch", "ShareAcknowledge"), self.shares.read)
+        readers = {"Fetch": self.fetches.read, **sharing}
         super().__init__(board, readers)
+
+    def forget(self, at: float) -> None:
+        self.fetches.forget()
+        self.shares.forget()

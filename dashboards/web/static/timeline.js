@@ -31,7 +31,7 @@ export class Timeline {
     this.from = this.to - FOLLOWED_S;
     this.follow = live ? "now" : "fit"; // or ""
     this.period = null; // of a capture: {from, to}
-    this.unread = []; // parts of it that were not read
+    this.unread = []; // parts of the time that were not read
     this.shownBeside = null; // the mark whose text stands beside the timeline
     this.pool = [];
     this.names = el("div", { class: "names" });
@@ -58,10 +58,15 @@ export class Timeline {
   add(items) {
     this.marks.add(items);
     const { last } = this.marks;
-    if (items.length && last > (this.heard?.time ?? 0)) {
-      this.heard = { time: last, since: performance.now() };
+    if (items.length && last > this.now()) {
+      this.setClock(last);
     }
     this.draw();
+  }
+
+  /** The clock of the marks is at `time`, in seconds since 1970. */
+  setClock(time) {
+    this.heard = { time, since: performance.now() };
   }
 
   /** Now, by the clock of the marks: that of this page may be another. */
