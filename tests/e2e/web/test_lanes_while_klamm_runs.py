@@ -1,4 +1,6 @@
-"""Lanes in front of a klamm that tells what a test says: what was kept before, and what is missing."""
+"""Lanes in front of a klamm that tells what a test says: what was kept before, what is missing, and where
+lanes stand while others come.
+"""
 
 import asyncio
 import re
@@ -141,3 +143,62 @@ def test_what_was_not_kept_is_grey_and_told_in_words(browser: Browser, ground: G
         expect(told).to_have_text(re.compile(r"here before [\d:.]{10}, from [\d:.]{10} to [\d:.]{10}$"))
         wait_for(lambda: shade(page) == white, "the ground of what is read")
         assert violations(page) == []
+
+
+def test_a_lane_stays_under_the_pointer_while_others_come_above_it(browser: Browser, ground: Ground) -> None:
+    with opened(browser, f"{ground.address}/#groups") as page:
+        begun(page)
+        ground.tell(beat("one", "m-1"), beat("two", "n-1"))
+        lane = page.locator(".timeline .name", has_text="n-1")
+        lane.hover()
+        place = lane.bounding_box()
+        for number in range(2, 6):
+            ground.tell(beat("one", f"m-{number}"))
+            expect(page.locator(".timeline .name", has_text=f"m-{number}")).to_have_count(1)
+            drawn(page)
+            assert lane.bounding_box() == place
+        page.mouse.down()
+        page.mouse.up()
+        expect(page.locator(".card h2")).to_contain_text("n-1")
+
+
+def space(page: Page) -> int:
+    """Pixels of all lanes."""
+    found: int = page.locator(".lane-space").evaluate("space => space.offsetHeight")
+    return found
+
+
+def test_the_chosen_lane_and_the_topmost_in_sight_stay_where_they_are(
+    browser: Browser, ground: Ground
+) -> None:
+    with opened(browser, f"{ground.address}/#groups") as page:
+        begun(page)
+        ground.tell(beat("one", "m-1"), *(beat("two", f"n-{number}") for number in range(10, 60)))
+        lanes = page.get_by_role("listbox")
+        chosen, top = (page.locator(".timeline .name", has_text=member) for member in ("n-13", "n-30"))
+        chosen.click()
+        place = chosen.bounding_box()
+        page.mouse.move(5, 5)
+
+        def comes(member: str) -> None:
+            """Another lane, above those; their space grows with their number."""
+            before = space(page)
+            ground.tell(beat("one", member))
+            wait_for(lambda: space(page) > before, member)
+            drawn(page)
+
+        comes("m-2")
+        assert chosen.bounding_box() == place
+        page.get_by_role("listbox").press("Escape")
+        lanes.evaluate("lanes => lanes.scrollTo(0, 500)")
+        drawn(page)
+        place = top.bounding_box()
+        comes("m-3")
+        assert top.bounding_box() == place
+        search = page.get_by_role("searchbox", name="find lanes")
+        search.fill("n-12")
+        expect(page.locator(".timeline .name", has_text="n-12")).to_be_in_viewport()
+        search.fill("")
+        lanes.evaluate("lanes => lanes.scrollTo(0, 0)")
+        comes("m-4")
+        assert lanes.evaluate("lanes => lanes.scrollTop") == 0
