@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -73,16 +74,23 @@ class History:
 
     def _holes(self, where: str | None, hide: tuple[str, ...]) -> Iterator[tuple[Hole, int]]:
         """Each with the key before which it ends, oldest first."""
-        wanted, before = _terms(where), None
+        before = None
         for one in self.stretches:
             if before is not None and before.until and one.since - before.until >= LEAST_S:
                 yield Hole(before.end, before.until, one.since, unread=True), one.first
             before = one
-            if one.until is None or (_terms(one.where) <= wanted and set(one.hide) <= set(hide)):
+            if one.until is None or passes(one.where, one.hide, where, hide):
                 continue
             yield Hole(one.first, one.since, one.until, one.where, one.hide), one.end
 
 
+def passes(where: str | None, hide: tuple[str, ...], wanted: str | None, hidden: tuple[str, ...]) -> bool:
+    """Whether a filter passes all that another one does, which is `wanted` and `hidden`."""
+    given = _terms(wanted)
+    return all(_follows(term, given) for term in _terms(where)) and set(hide) <= set(hidden)
+
+
+@lru_cache(1000)
 def _terms(where: str | None) -> frozenset[Node]:
     """Conditions that hold for whatever passes a filter: `a and b` passes only what `a` does."""
     if where is None:
@@ -91,6 +99,13 @@ def _terms(where: str | None) -> frozenset[Node]:
         return frozenset(_each(parse(where).tree))
     except ExpressionError:
         return frozenset()
+
+
+def _follows(term: Node, given: frozenset[Node]) -> bool:
+    """Whether it holds wherever all that is given does: it is among that, or one of its alternatives is."""
+    if isinstance(term, Logic) and term.operator == "or":
+        return term in given or any(all(_follows(each, given) for each in _each(one)) for one in term.terms)
+    return term in given
 
 
 def _each(node: Node) -> Iterator[Node]:

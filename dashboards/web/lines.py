@@ -8,7 +8,7 @@ from msgspec import Struct, field
 
 from klamm.client.types import Exchange, Fate
 from klamm.dashboards.web.columns import Column, cells
-from klamm.dashboards.web.source import Found
+from klamm.dashboards.web.source import Cut, Found
 
 
 class Reads(Protocol):
@@ -18,6 +18,12 @@ class Reads(Protocol):
 
     def read(self, key: str, one: Exchange) -> list[Any]:
         """The items of one exchange: none, or some. Exchanges come in the order of their ends."""
+        ...
+
+    def cut(self, cut: Cut) -> list[Any]:
+        """Exchanges are missing before those that come next: what came before tells nothing of them. The
+        items that end there.
+        """
         ...
 
 
@@ -59,6 +65,9 @@ class Rows:
     def read(self, key: str, one: Exchange) -> list[Row]:
         return [row(key, one, cells(one, self.columns) if self.columns else [])]
 
+    def cut(self, cut: Cut) -> list[Row]:
+        return []
+
 
 def row(key: str, one: Exchange, found: list[str]) -> Row:
     """The line of an exchange. `found`: the cells of its fields."""
@@ -69,6 +78,7 @@ def row(key: str, one: Exchange, found: list[str]) -> Row:
 
 def line(found: Found, reads: Reads) -> dict[str, Any]:
     """A line of the stream, for JSON: the items, and the states that are not empty."""
-    items = [item for key, one in found.exchanges for item in reads.read(key, one)]
-    states = {name: getattr(found, name) for name in Found.__struct_fields__[1:]}
+    items = reads.cut(found.cut) if found.cut else []
+    items += [item for key, one in found.exchanges for item in reads.read(key, one)]
+    states = {name: getattr(found, name) for name in Found.__struct_fields__[1:] if name != "cut"}
     return {name: value for name, value in ({reads.name: items} | states).items() if value}

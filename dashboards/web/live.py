@@ -6,8 +6,9 @@ import asyncio
 import time
 from bisect import bisect_left
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import aclosing, suppress
+from functools import partial
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -21,7 +22,9 @@ from klamm.dashboards.web.frames import frames_of
 from klamm.dashboards.web.kept import Kept
 from klamm.dashboards.web.lists import Lists
 from klamm.dashboards.web.noise import Hidden
+from klamm.dashboards.web.past import AT_ONCE, Keyed, Past
 from klamm.dashboards.web.source import About, Found, Hole, Wish
+from klamm.dashboards.web.spans import LATE_S, Spans, Wanted
 from klamm.dashboards.web.traffic.answers import Asked, Traffic
 from klamm.dashboards.web.traffic.running import RunningTraffic
 from klamm.rules.expressions import parse
@@ -29,7 +32,6 @@ from klamm.rules.expressions.work import OFFLINE
 
 AGAIN_S = 1.0  # between two attempts to reach klamm
 GATHER_S = 0.05  # lines that come within it share a batch
-AT_ONCE = 1000  # exchanges of before that share a batch
 
 
 class Relayed(Call[tuple[int, bytes]]):
@@ -40,9 +42,10 @@ class Relayed(Call[tuple[int, bytes]]):
 
 
 class Counters(Struct):
-    """The part of /v1/counters that is used here."""
+    """The part of /v1/counters that is used here: the start of klamm, and its clock."""
 
     started_at: float
+    now: float
 
 
 class Run(NamedTuple):
@@ -61,6 +64,8 @@ class Live:
         self.klamm, self.lists = klamm, Lists()
         self.kept = Kept(first=time.time_ns())  # pages may know keys of a server that was here before
         self.runs: list[Run] = []
+        self.ahead = 0.0  # seconds of klamm's clock before that of this machine
+        self.spans = Spans(self._now)
         self.counted = RunningTraffic(klamm)
 
     async def about(self) -> About:
@@ -74,6 +79,13 @@ class Live:
         if wish.past:
             yield await asyncio.to_thread(_chosen, self.kept.some(self.kept.kept), wish.where, hidden)
             return
+        found = self._with_past(wish, hidden) if wish.kept else self._as_they_happen(wish, hidden)
+        async with aclosing(found):
+            async for each in found:
+                yield each
+
+    async def _as_they_happen(self, wish: Wish, hidden: Hidden) -> AsyncGenerator[Found, None]:
+        """Begins with what the wished list has got."""
         keys, holes, reading = deque[str](), list[Hole](), None
         if wish.of_list:
             keys, history = self.lists.open(wish.of_list), self.lists.history(wish.of_list)
@@ -86,11 +98,15 @@ class Live:
                 try:  # with bodies in any case: an exchange that is chosen later is shown with them
                     async with self.klamm.live(wish.where, "raw") as lines:
                         began = await self._began() if wish.of_list else 0.0
-                        yield Found(state="live")
-                        async for again in before:
-                            yield again
-                        async for gathered in _gathered(lines):
-                            yield replace(self._found(gathered, hidden, keys), began=began)
+                        with self.spans.reading(Wanted(wish.where, wish.hide)) as span:
+                            yield Found(state="live")
+                            async for again in before:
+                                yield again
+                            async for gathered in _gathered(lines):
+                                found = self._found(gathered, hidden, self.kept.add)
+                                self.spans.heard(span, found.dropped)
+                                keys.extend(key for key, _ in found.exchanges)
+                                yield replace(found, began=began)
                 except NoAnswer as problem:
                     yield Found(problem=str(problem))
                 async for again in before:  # where klamm was away from the beginning
@@ -99,6 +115,32 @@ class Live:
         finally:
             if reading is not None:
                 reading.end(self.kept.next, time.time())
+
+    async def _with_past(self, wish: Wish, hidden: Hidden) -> AsyncGenerator[Found, None]:
+        """Begins with all that is kept (past.py)."""
+        wanted = Wanted(wish.where, wish.hide)
+        past = Past(self.kept, self.spans, wanted, partial(_matching, wish.where, hidden))
+        while True:
+            try:
+                async with self.klamm.live(wish.where, "raw") as lines:
+                    await self._began()
+                    others = len(self.spans.open)
+                    with past.reading() as span:
+                        yield Found(state="live", now=self._now())
+                        if others:  # they have not got yet all that ended before
+                            await asyncio.sleep(LATE_S)
+                        for more in await past.more():
+                            yield more
+                        async for gathered in _gathered(lines):
+                            found = past.live(span, self._found(gathered, hidden, self.kept.once))
+                            yield found
+                            for more in await past.more() if found.dropped else ():
+                                yield more
+            except NoAnswer as problem:
+                yield Found(problem=str(problem))
+            for more in await past.more():
+                yield more
+            await asyncio.sleep(AGAIN_S)
 
     async def exchange(self, key: str) -> Exchange:
         return self.kept.of(key)
@@ -109,13 +151,17 @@ class Live:
     async def traffic(self, asked: Asked) -> Traffic:
         return await self.counted.traffic(asked)
 
+    def _now(self) -> float:
+        return time.time() + self.ahead
+
     async def _began(self) -> float:
         """The start of the klamm that answers now, which numbers connections anew; 0 if it does not tell."""
         call: Call[Counters] = Call("GET", "/v1/counters", Counters)
         try:
-            began = (await self.klamm.ask(call)).started_at
+            counters = await self.klamm.ask(call)
         except ApiError:  # where it went away the exchanges end, too
             return 0.0
+        began, self.ahead = counters.started_at, counters.now - time.time()
         if not self.runs or self.runs[-1].began != began:
             self.runs.append(Run(self.kept.next, began))
         return began
@@ -141,11 +187,10 @@ class Live:
             yield replace(found, again=True, began=began)
             at = end
 
-    def _found(self, lines: list[Line], hidden: Hidden, keys: deque[str]) -> Found:
+    def _found(self, lines: list[Line], hidden: Hidden, add: Callable[[Exchange], str]) -> Found:
         told = (line.exchange for line in lines if line.exchange is not None)
         shown = [one for one in told if not (hidden.expressions and hidden.hides(*frames_of(one)))]
-        exchanges = [(self.kept.add(one), one) for one in shown]
-        keys.extend(key for key, _ in exchanges)
+        exchanges = [(add(one), one) for one in shown]
         dropped, unjudged = (sum(getattr(line, name) for line in lines) for name in ("dropped", "unjudged"))
         return Found(exchanges, dropped=dropped, unjudged=unjudged, hidden=hidden.taken())
 
@@ -161,6 +206,10 @@ def _chosen(kept: list[tuple[str, Exchange]], where: str | None, hidden: Hidden)
         if (expression is None or expression.holds(*frames)) and not hidden.hides(*frames):
             found.append((key, one))
     return Found(found, hidden=hidden.taken())
+
+
+def _matching(where: str | None, hidden: Hidden, kept: Keyed) -> Keyed:
+    return _chosen(kept, where, hidden).exchanges
 
 
 async def _gathered(lines: AsyncIterator[Line]) -> AsyncIterator[list[Line]]:

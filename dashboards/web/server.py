@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,7 @@ LINES = "application/jsonl"
 STREAMS = ("/v1/capture/archive",)  # of the admin API, which have routes of their own here
 NAME = 64  # the most characters of a list's name
 PAUSE_S = 5.0  # without a batch: an empty line then tells whether the page is still there
+STAY_S = 2.0  # that exchanges are still read for a page that has gone
 TYPES = {
     ".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml",
 }  # fmt: skip
@@ -114,8 +115,10 @@ class _Pages:
         wanted = await asyncio.to_thread(_columns, request.query.get("fields", ""))
         return await self.stream(partial(Rows, wanted), bodies=bool(wanted))(request)
 
-    def stream(self, make: Callable[[], Reads], where: str = "", bodies: bool = False) -> Handler:
-        """Lines of JSON for as long as the page reads. `where`: a condition on top of the page's."""
+    def stream(
+        self, make: Callable[[], Reads], where: Callable[[str], str] = str, bodies: bool = False
+    ) -> Handler:
+        """Lines of JSON for as long as the page reads. `where`: makes the filter of the page's condition."""
 
         async def serve(request: web.Request) -> web.StreamResponse:
             wish = _wish(request, where, bodies)
@@ -132,9 +135,13 @@ class _Pages:
                 aclosing(_with_pauses(source)) as found,
             ):
                 await response.prepare(request)
-                async for each in found:
-                    text = b"" if each is None else encoded(await asyncio.to_thread(line, each, reads))
-                    await response.write(text + b"\n")
+                try:
+                    async for each in found:
+                        text = b"" if each is None else encoded(await asyncio.to_thread(line, each, reads))
+                        await response.write(text + b"\n")
+                except ConnectionError:
+                    if wish.kept:
+                        await _stay(found)
         except ConnectionError:
             pass  # the page has gone
         except RefusedByKlamm as no:
@@ -172,6 +179,14 @@ class _Pages:
         return web.Response(body=self.files[name], content_type=kind, charset="utf-8", headers=headers)
 
 
+async def _stay(found: AsyncGenerator[Found | None, None]) -> None:
+    """The page has gone. If it is loaded again at once, nothing is missing between the two."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(STAY_S):
+            async for _ in found:
+                pass
+
+
 async def _with_pauses(source: AsyncGenerator[Found, None]) -> AsyncGenerator[Found | None, None]:
     """None for each time in which nothing came."""
     upcoming = asyncio.ensure_future(anext(source, None))
@@ -191,11 +206,10 @@ async def _with_pauses(source: AsyncGenerator[Found, None]) -> AsyncGenerator[Fo
         await asyncio.gather(upcoming, return_exceptions=True)
 
 
-def _wish(request: web.Request, where: str, bodies: bool) -> Wish:
-    """From the query of a stream: `where`, `since`, `until`, `hide`, `list`, `after`. Raises Refused."""
+def _wish(request: web.Request, where: Callable[[str], str], bodies: bool) -> Wish:
+    """From the query of a stream: where, since, until, hide, list, after and kept. Raises Refused."""
     query = request.query
-    asked = query.get("where", "").strip()
-    both = f"({where}) and ({asked})" if where and asked else where or asked
+    wanted = where(query.get("where", "").strip())
     try:
         since, until = (float(query[name]) if name in query else None for name in ("since", "until"))
     except ValueError:
@@ -208,7 +222,8 @@ def _wish(request: web.Request, where: str, bodies: bool) -> Wish:
     of_list, after = query.get("list", ""), query.get("after", "0")
     if len(of_list) > NAME or not (after.isascii() and after.isdigit() and len(after) <= NAME):
         raise Refused(422, f"list is a name of at most {NAME} characters, and after a key of an exchange")
-    return Wish(both or None, bodies, since, until, hide, of_list=of_list, after=int(after))
+    kept = query.get("kept", "") == "true"
+    return Wish(wanted or None, bodies, since, until, hide, of_list=of_list, after=int(after), kept=kept)
 
 
 def _columns(text: str) -> tuple[Column, ...]:

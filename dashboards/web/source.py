@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
-from typing import Literal, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 from msgspec import Struct, field
 
@@ -18,7 +18,8 @@ class Wish(Struct, frozen=True, forbid_unknown_fields=True):
     """Which exchanges, and whether with their bodies. `since`, `until`: seconds since 1970, of captures.
     `hide`: names of kinds that are left out (noise.py). `past`: only exchanges that the source has already.
     `of_list`: the name of a list (lists.py), which begins with what it has got, as far as its key is greater
-    than `after`; of a running klamm.
+    than `after`; of a running klamm. `kept`: a running klamm's exchanges begin with all that are kept, from
+    whichever page, and with what is missing between them (past.py).
     """
 
     where: str | None = None
@@ -29,6 +30,23 @@ class Wish(Struct, frozen=True, forbid_unknown_fields=True):
     past: bool = False
     of_list: str = ""
     after: int = 0
+    kept: bool = False
+
+
+class Part(Struct, frozen=True):
+    """A time of which not all exchanges are there: seconds since 1970, by klamm's clock. `since` is 0 where
+    it has no beginning, `until` None where it goes on.
+    """
+
+    since: float
+    until: float | None = None
+
+
+class Cut(NamedTuple):
+    """A missing part begins or ends: `at` is now, and `known` is when the part began."""
+
+    at: float
+    known: float
 
 
 class Hole(Struct, frozen=True):
@@ -51,6 +69,8 @@ class Found(Struct, frozen=True):
     `hidden`: exchanges of kinds that are left out; `whole`: all of a capture was looked at; `more`: it has
     more than a page shows; `again`: the list has got them before; `hole`: what it lacks at this place;
     `began`: the klamm from which they are, by the time of its start, 0 where that is not known.
+    `missing`: all parts that are missing now, empty where they are as before; `cut`: a part begins
+    or ends before these exchanges; `now`: the time by klamm's clock, 0 where it is of no use.
     """
 
     exchanges: list[tuple[str, Exchange]] = field(default_factory=list)
@@ -64,6 +84,9 @@ class Found(Struct, frozen=True):
     again: bool = False
     hole: Hole | None = None
     began: float = 0.0
+    missing: list[Part] = field(default_factory=list)
+    cut: Cut | None = None
+    now: float = 0.0
 
 
 class About(Struct, frozen=True):

@@ -71,6 +71,12 @@ class Fetches:
         kind = "plain" if plain else kind
         self.board.mark(fetcher.track, kind, told.begin, told.end, words, told.key, told.error, number)
 
+    def forget(self) -> None:
+        """Nobody looked for a while: sessions may have ended, and others may have begun."""
+        for one in (*self.by_connection.kept.values(), *self.by_session.kept.values()):
+            one.span, one.session, one.seen, one.lost, one.thrash = None, 0, 0.0, "", None
+            one.opened.clear()
+
     def _fetcher(self, told: Told) -> Fetcher:
         """By its session, which outlives connections; else by its connection."""
         one, session = told.one, told.request["session_id"]

@@ -7,10 +7,9 @@ from klamm.dashboards.web.lanes.commits import Commits
 from klamm.dashboards.web.lanes.heartbeats import PROTOCOLS, Heartbeats
 from klamm.dashboards.web.lanes.members import Membership
 from klamm.dashboards.web.lanes.reading import Timeline
-from klamm.dashboards.web.lanes.topics import METADATA
 
 CLASSIC = "JoinGroup, SyncGroup, Heartbeat, LeaveGroup, OffsetCommit, TxnOffsetCommit"
-WHERE = f"{METADATA} or api in ({CLASSIC}, {', '.join(PROTOCOLS)})"
+WHERE = f"api in ({CLASSIC}, {', '.join(PROTOCOLS)})"
 
 
 class Groups(Timeline):
@@ -29,3 +28,6 @@ class Groups(Timeline):
             "Metadata": known.topics.read,
         }
         super().__init__(known.board, {**readers, **dict.fromkeys(PROTOCOLS, beats.read)})
+
+    def forget(self, at: float) -> None:
+        self.known.forget(at)

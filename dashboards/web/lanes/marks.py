@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from klamm.dashboards.web.lanes.recent import Recent
 
 HEADERS = 20_000  # groups whose lanes of their own are remembered
+OPEN = 50_000  # marks that go on, and are remembered
 
 
 class Lane(Struct, frozen=True, omit_defaults=True, tag="lane", tag_field="kind"):
@@ -69,6 +70,7 @@ class Board:
         self.items: list[Lane | Mark] = []
         self.ids = count(1)
         self.headers: Recent[str, Track] = Recent(HEADERS)
+        self.open: Recent[int, Mark] = Recent(OPEN)
 
     def taken(self) -> list[Any]:
         """The items since the last call."""
@@ -112,15 +114,27 @@ class Board:
         number = next(self.ids)
         mark = Mark(track.group, track.member, kind, begin, end, text, key, "", epoch, number, True)
         if text:
-            self.items.append(mark)
+            self._told(mark)
         return Span(track, mark)
 
     def changed(self, span: Span, **fields: Any) -> Span:
         """The mark with other fields: end, text, open, ..."""
         mark = replace(span.mark, **fields)
         if mark != span.mark:
-            self.items.append(mark)
+            self._told(mark)
         return Span(span.track, mark)
 
     def ended(self, span: Span, end: float, **fields: Any) -> None:
         self.changed(span, end=max(end, span.mark.begin), open=False, **fields)
+
+    def cut(self, known: float) -> None:
+        """All marks that go on end: they did until this time, or when they began."""
+        for mark in list(self.open.kept.values()):
+            self._told(replace(mark, end=max(known, mark.end), open=False))
+
+    def _told(self, mark: Mark) -> None:
+        self.items.append(mark)
+        if mark.open:
+            self.open.put(mark.id, mark)
+        else:
+            self.open.pop(mark.id)

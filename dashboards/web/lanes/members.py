@@ -148,6 +148,14 @@ class Membership:
         label = shown(member.instance) or (member.name if member.id else shown(member.track.member))
         self.board.lane(member.track, label, about, where)
 
+    def forget(self, at: float) -> None:
+        """Members were not looked at until now: their silence begins at this time, in seconds since 1970."""
+        for group in self.groups.kept.values():
+            group.span, group.causes, group.pending = None, [], []
+        for member in self.members.kept.values():
+            member.span = member.asked = None
+            member.seen, member.invited, member.shares = at if member.seen else 0.0, False, False
+
     def _get(self, group: Group, key: str) -> Member | None:
         return self.members.get((group.track.group, key))
 

@@ -9,12 +9,12 @@ from klamm.dashboards.web.lanes.assignments import committed
 from klamm.dashboards.web.lanes.reading import Timeline
 from klamm.dashboards.web.lanes.sequences import Sequences
 from klamm.dashboards.web.lanes.told import Told, Values, named_error
-from klamm.dashboards.web.lanes.topics import METADATA, Topics
+from klamm.dashboards.web.lanes.topics import Topics
 from klamm.dashboards.web.lanes.transactions import APIS, FENCED, PLACES, Producer, Producers
 from klamm.dashboards.web.lanes.words import counted, identity, listed, partitions, setting, shown
 from klamm.decoders.records import Batch, RecordsError, batches
 
-WHERE = f"{METADATA} or api in ({APIS})"
+WHERE = f"api in ({APIS})"
 CLIENTS_LAST = 3  # version of AddPartitionsToTxn: later ones are of brokers
 WAITS = "CONCURRENT_TRANSACTIONS"  # it is asked again, and no failure
 RANK = ("produce", "retry", "sequence")  # kinds of a Produce, the worst last
@@ -43,6 +43,10 @@ class Sending(Timeline):
             "Metadata": self.topics.read,
         }
         super().__init__(self.known.board, readers)
+
+    def forget(self, at: float) -> None:
+        self.sequences = Sequences()
+        self.known.forget()
 
     def _init(self, told: Told) -> None:
         request, answer = told.request, told.response

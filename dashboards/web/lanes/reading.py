@@ -10,6 +10,7 @@ from klamm.dashboards.web.lanes.marks import Board, Track
 from klamm.dashboards.web.lanes.recent import Recent
 from klamm.dashboards.web.lanes.told import Told, Unread, told
 from klamm.dashboards.web.lanes.words import identity, shown
+from klamm.dashboards.web.source import Cut
 
 UNREAD = "unread"
 MOST = 1_000  # clients whose exchanges cannot be read
@@ -36,6 +37,18 @@ class Timeline:
         except Unread as why:
             self._unread(key, one, str(why))
         return self.board.taken()
+
+    def cut(self, cut: Cut) -> list[Any]:
+        """Exchanges are missing before those that come next: nothing follows for these from those of before,
+        neither a silence nor a gap between numbers. Marks that go on end.
+        """
+        self.board.cut(cut.known)
+        self.forget(cut.at)
+        return self.board.taken()
+
+    def forget(self, at: float) -> None:
+        """Lanes stay, and the names of what is on them."""
+        raise NotImplementedError
 
     def _unread(self, key: str, one: Exchange, why: str) -> None:
         client = identity(one.client_id or "no client id")

@@ -56,6 +56,11 @@ class Shares:
         self.board.mark(sharer.track, kind, told.begin, told.end, words, told.key, error, number)
         self._session(sharer, told, epoch, acquired, sum(counts.values()))
 
+    def forget(self) -> None:
+        """Nobody looked for a while: sessions may have ended, and others may have begun."""
+        for one in self.sharers.kept.values():
+            one.span, one.acquired, one.settled, one.seen = None, 0, 0, 0.0
+
     def _session(self, sharer: Sharer, told: Told, epoch: int, acquired: int, settled: int) -> None:
         if epoch == FIRST:
             self._over(sharer, told.end, "replaced by another", "")

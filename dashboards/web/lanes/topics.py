@@ -12,8 +12,16 @@ from klamm.rules.json_form import uuid_text
 
 MOST = 20_000  # ids
 NAMELESS = bytes(16)
-METADATA = "(api == Metadata and response_size < 65536)"  # for a timeline's `where`: names beside their ids
+METADATA = "(api == Metadata and response_size < 65536)"  # names beside their ids
 Listed = dict[str, list[int]]
+
+
+def with_names(where: str, asked: str) -> str:
+    """The filter of a timeline: exchanges for which `where` holds, of those that are asked for, "" for all.
+    Names of topics come along with all only: with a condition on the size of an answer none on a field of a
+    request can hold.
+    """
+    return f"({where}) and ({asked})" if asked else f"{METADATA} or {where}"
 
 
 class Topics:

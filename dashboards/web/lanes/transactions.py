@@ -88,6 +88,7 @@ class Producers:
         """The instance that sends this. One whose beginning was not seen is the current one of its client."""
         found = self.known(told, number, epoch)
         if found is not None:
+            self._seen_again(told, found)
             return found
         ids = self.id(told, name)
         current, sender = ids.current, (identity(told.one.client_id or ""), told.host, number)
@@ -97,6 +98,18 @@ class Producers:
                 ids.current = current
         self.take(told, current, number, epoch)
         return current
+
+    def _seen_again(self, told: Told, producer: Producer) -> None:
+        """After a time in which nobody looked."""
+        if producer.span is None and not producer.fenced:
+            self.take(told, producer, producer.number, producer.epoch)
+            producer.ids.current = producer.ids.current or producer
+
+    def forget(self) -> None:
+        """Nobody looked for a while: transactions may have ended, and others may have come."""
+        for one in self.by_epoch.kept.values():
+            one.span = one.transaction = None
+            one.ids.current = None
 
     def unnamed(self, told: Told, ids: TransactionalId) -> Producer:
         """Of a client that asks for its producer id, and has not got it yet."""

@@ -80,6 +80,14 @@ export function glyph(pen, colours, { shape, tone }, { x, width = 0, y, failed =
   SHAPES[failed ? FAILED[shape] ?? shape : shape](pen, x, width, y);
 }
 
+/** The ground of what was not read. */
+export function unread(pen, colours, { x, y, width, height }) {
+  pen.fillStyle = colours.line;
+  pen.globalAlpha = 0.5;
+  pen.fillRect(x, y, width, height);
+  pen.globalAlpha = 1;
+}
+
 /** A canvas of this size, sharp on this screen; its pen measures in pixels of the page. */
 export function sized(canvas, width, height) {
   const ratio = window.devicePixelRatio || 1;

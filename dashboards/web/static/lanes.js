@@ -6,6 +6,7 @@ import { Legend } from "./legend.js";
 import { MOST } from "./marks.js";
 import { clock, counted, el, stream } from "./page.js";
 import { Timeline } from "./timeline.js";
+import { inWords, partsOf } from "./unread.js";
 
 const SETTLED_MS = 300; // after a move, until the address has it
 const OWN = ["where", "lane", "kind", "exchange", "from", "to", "since", "until"]; // parameters of a link
@@ -26,7 +27,7 @@ export class Lanes {
     this.search = el("input", { type: "search", "aria-label": "find lanes", placeholder: "find lanes", oninput: () => this._find() });
     this.count = el("p", { class: "count", role: "status", "aria-live": "off" });
     this.detail = el("section", { class: "detail", "aria-label": "chosen lane", hidden: true });
-    this.legend = new Legend(this.timeline);
+    this.legend = new Legend(this.timeline, this.live ? "not all exchanges are here" : "not read");
     const bar = el("div", { class: "bar" }, this.filter.element, this.search, this._buttons(), this.count);
     const split = el("div", { class: "split" }, this.timeline.element, this.detail);
     this.element = el("div", { class: "exchanges" }, bar, this.legend.element, split);
@@ -112,6 +113,7 @@ export class Lanes {
     this.lost = { dropped: 0, unjudged: 0 };
     this.more = this.whole.hidden = false;
     timeline.clear();
+    timeline.unread = [];
     if (!this.live) {
       const bounds = { from: about.first, to: about.last };
       const read = { from: Number(kept.since || about.first), to: Number(kept.until || about.last) };
@@ -128,7 +130,7 @@ export class Lanes {
   }
 
   _path() {
-    const wanted = Object.entries({ where: this.filter.text, since: this.kept.since, until: this.kept.until }).filter(([, text]) => text);
+    const wanted = Object.entries({ where: this.filter.text, since: this.kept.since, until: this.kept.until, kept: this.live && "true" }).filter(([, text]) => text);
     return `/api/marks/${this.view.name}?${new URLSearchParams(wanted)}`;
   }
 
@@ -149,6 +151,12 @@ export class Lanes {
     }
     for (const name of ["dropped", "unjudged"]) {
       this.lost[name] += batch[name] ?? 0;
+    }
+    if (batch.now) {
+      this.timeline.setClock(batch.now);
+    }
+    if (batch.missing) {
+      this.timeline.unread = partsOf(batch.missing);
     }
     const items = batch.marks ?? [];
     this.timeline.add(items);
@@ -182,6 +190,9 @@ export class Lanes {
     }
     if (this.more) {
       words.push("not all is read: choose a time, then “read this part”, or filter");
+    }
+    if (this.live && this.timeline.unread.length) {
+      words.push(`not all exchanges are here ${inWords(this.timeline.unread)}`);
     }
     if (this.lost?.dropped) {
       words.push(`${counted(this.lost.dropped, "exchange")} left out: they came too fast`);

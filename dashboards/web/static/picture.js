@@ -1,8 +1,9 @@
 // The picture of a timeline: the lanes in sight with their marks, and the axis of time.
 
-import { AXIS, HEIGHT, glyph, isWide, palette, sized, times } from "./drawing.js";
+import { AXIS, HEIGHT, glyph, isWide, palette, sized, times, unread } from "./drawing.js";
 import { el } from "./page.js";
 
+const LEAST = 2; // pixels of a part that was not read
 const BAND_TEXT = 70; // pixels of a band that has room for its text
 const BEYOND = 20; // pixels out of sight that are drawn
 
@@ -38,13 +39,14 @@ export class Picture {
   /** What was not read, and lines for the times of the axis. */
   _ground(pen, marked) {
     const { timeline } = this;
-    pen.fillStyle = this.colours.line;
-    pen.globalAlpha = 0.5;
     for (const { from, to } of timeline.unread) {
       const x = Math.max(0, timeline.xOf(from));
-      pen.fillRect(x, AXIS, Math.min(timeline.width, timeline.xOf(to)) - x, timeline.height);
+      const end = Math.min(timeline.width, timeline.xOf(to ?? timeline.now()));
+      if (end > x) {
+        unread(pen, this.colours, { x, y: AXIS, width: Math.max(LEAST, end - x), height: timeline.height });
+      }
     }
-    pen.globalAlpha = 1;
+    pen.fillStyle = this.colours.line;
     for (const { time } of marked) {
       pen.fillRect(Math.round(timeline.xOf(time)), AXIS, 1, timeline.height);
     }

@@ -16,7 +16,7 @@ export class Pointing {
     scroller.addEventListener("wheel", (event) => this._wheel(event), { passive: false });
     scroller.addEventListener("pointerdown", (event) => this._down(event));
     scroller.addEventListener("pointermove", (event) => this._over(event));
-    scroller.addEventListener("pointerleave", () => timeline.hintAt(null));
+    scroller.addEventListener("pointerleave", () => this._leave());
     scroller.addEventListener("pointerup", (event) => this._up(event));
     scroller.addEventListener("pointercancel", (event) => this._up(event));
   }
@@ -41,8 +41,14 @@ export class Pointing {
     return { x: event.clientX - box.left - this.timeline.left, y: event.clientY - box.top };
   }
 
+  _leave() {
+    this.timeline.anchor.pointer = null;
+    this.timeline.hintAt(null);
+  }
+
   _down(event) {
     const place = this._place(event);
+    this.timeline.anchor.pointer = place.y;
     if (event.button || place.x > this.timeline.width) {
       return;
     }
@@ -60,6 +66,7 @@ export class Pointing {
   _over(event) {
     const place = this._place(event);
     const { pressed, timeline } = this;
+    timeline.anchor.pointer = place.y;
     if (!pressed || !this.fingers.has(event.pointerId)) {
       timeline.hintAt(place.x < 0 ? null : this._near(timeline.laneAt(place.y), place.x));
       return;

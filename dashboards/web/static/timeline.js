@@ -1,5 +1,6 @@
 // Lanes of marks over time: a picture beside the names of the lanes, with keys and a text for every mark.
 
+import { Anchor } from "./anchor.js";
 import { AXIS, HEIGHT, lasting } from "./drawing.js";
 import { Keys } from "./keys.js";
 import { Marks, placeOf, rowsOf } from "./marks.js";
@@ -31,7 +32,7 @@ export class Timeline {
     this.from = this.to - FOLLOWED_S;
     this.follow = live ? "now" : "fit"; // or ""
     this.period = null; // of a capture: {from, to}
-    this.unread = []; // parts of it that were not read
+    this.unread = []; // parts of the time that were not read
     this.shownBeside = null; // the mark whose text stands beside the timeline
     this.pool = [];
     this.names = el("div", { class: "names" });
@@ -44,6 +45,7 @@ export class Timeline {
     this.element = el("div", { class: "timeline" }, this.scroller, this.option, this.hint, this.empty);
     this.scroller.addEventListener("scroll", () => this.draw());
     new ResizeObserver(() => this.draw()).observe(this.scroller);
+    this.anchor = new Anchor(this);
     this.pointing = new Pointing(this);
     this.keys = new Keys(this);
   }
@@ -58,10 +60,15 @@ export class Timeline {
   add(items) {
     this.marks.add(items);
     const { last } = this.marks;
-    if (items.length && last > (this.heard?.time ?? 0)) {
-      this.heard = { time: last, since: performance.now() };
+    if (items.length && last > this.now()) {
+      this.setClock(last);
     }
     this.draw();
+  }
+
+  /** The clock of the marks is at `time`, in seconds since 1970. */
+  setClock(time) {
+    this.heard = { time, since: performance.now() };
   }
 
   /** Now, by the clock of the marks: that of this page may be another. */
@@ -198,7 +205,7 @@ export class Timeline {
   _draw() {
     this._range();
     this._order();
-    this.space.style.height = `${AXIS + this.rows.length * HEIGHT}px`;
+    this.anchor.stretch();
     this.left = this.names.offsetWidth;
     this.width = Math.max(1, this.scroller.clientWidth - this.left);
     this.height = Math.max(1, this.scroller.clientHeight);
@@ -235,7 +242,9 @@ export class Timeline {
     }
     this.later = null;
     this.order = { revision: marks.revision, at };
+    const held = this.anchor.held();
     this.rows = rowsOf(marks.lanes, { text: this.search, closed: this.closed, still: this.live });
+    this.anchor.hold(held);
   }
 
   _names() {

@@ -46,6 +46,12 @@ def test_a_filter_that_passes_less_has_no_hole(where: str, hide: tuple[str, ...]
     assert read((FETCHES, ("heartbeats",)), (where, hide)).holes(where, hide, 0) == []
 
 
+@pytest.mark.parametrize("first", [f"{FETCHES} or acks == 1", f"(size > 9 and {FETCHES}) or {FETCHES}"])
+def test_a_filter_that_passes_one_of_two_has_no_hole_where_either_passed(first: str) -> None:
+    assert read((first, ()), (f"size > 5 and {FETCHES}", ())).holes(f"size > 5 and {FETCHES}", (), 0) == []
+    assert len(read((f"(size > 9 and {FETCHES}) or acks == 1", ()), (FETCHES, ())).holes(FETCHES, (), 0)) == 1
+
+
 @pytest.mark.parametrize(
     ("where", "hide"),
     [(FETCHES, ()), ("api == Produce", ("heartbeats",)), (f"{FETCHES} or acks == 1", ("heartbeats",))],

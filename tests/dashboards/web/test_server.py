@@ -15,7 +15,7 @@ from klamm.client.failures import NoAnswer
 from klamm.client.types import Body, Exchange
 from klamm.dashboards.web.door import COOKIE
 from klamm.dashboards.web.kept import Kept
-from klamm.dashboards.web.server import start
+from klamm.dashboards.web.server import _stay, start
 from klamm.dashboards.web.source import About, Found, Gone, Wish
 from klamm.dashboards.web.traffic.answers import Asked, Row, Traffic
 from klamm.proxy.config_types import Address
@@ -113,6 +113,41 @@ async def test_a_page_that_goes_away_in_silence_ends_its_reading(monkeypatch: py
             answer.close()
         async with asyncio.timeout(60):
             await ended.wait()
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(("query", "stays"), [("kept=true", True), ("", False)])
+async def test_exchanges_are_read_on_for_marks_of_a_page_that_may_be_loaded_again(
+    monkeypatch: pytest.MonkeyPatch, query: str, stays: bool
+) -> None:
+    staying, ended, enough = asyncio.Event(), asyncio.Event(), asyncio.Event()
+    wishes = list[Wish]()
+
+    async def stay(found: AsyncGenerator[Found | None, None]) -> None:
+        staying.set()
+        await _stay(found)
+
+    class Going(Fake):
+        async def found(self, wish: Wish) -> AsyncGenerator[Found, None]:
+            wishes.append(wish)
+            try:
+                while not staying.is_set():
+                    yield Found(state="live")
+                    await asyncio.sleep(0)
+                yield Found(state="live")
+                enough.set()
+            finally:
+                ended.set()
+
+    monkeypatch.setattr("klamm.dashboards.web.server.STAY_S", 60.0)
+    monkeypatch.setattr("klamm.dashboards.web.server._stay", stay)
+    async with served(Going()) as http:
+        async with http.get(f"/api/marks/groups?{query}") as answer:
+            await answer.content.readline()
+            answer.close()
+        async with asyncio.timeout(60):
+            await ended.wait()
+    assert (enough.is_set(), [wish.kept for wish in wishes]) == (stays, [stays])
 
 
 @pytest.mark.asyncio

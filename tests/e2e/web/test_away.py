@@ -34,7 +34,18 @@ def test_an_open_page_says_that_klamm_is_away_and_goes_on_when_it_is_back(
             inspector(tmp_path / "web.log", "--admin", admin) as address,
             chromium() as browser,
             opened(browser, address) as page,
+            opened(browser, f"{address}/#groups") as groups,
         ):
+            lanes, missing = groups.locator(".timeline .name:not(.group)"), groups.locator(".bar .count")
+            expect(missing).to_contain_text("not all exchanges are here")
+
+            def beaten(member: str, more: int) -> bool:
+                """A heartbeat of a member of its own."""
+                asked = {"group_id": "beats", "generation_id": 1, "member_id": member}
+                ask(klamm.address, "Heartbeat", 4, asked)
+                return lanes.count() >= more
+
+            wait_for(lambda: beaten("before", 1), "a lane")
             filtered(page, "api == Metadata")
             rows = page.locator('.row[data-api="Metadata"]')
 
@@ -46,6 +57,7 @@ def test_an_open_page_says_that_klamm_is_away_and_goes_on_when_it_is_back(
             klamm.process.child.send_signal(signal.SIGKILL)
             klamm.process.child.wait()
             expect(page.locator("#source.away")).to_contain_text("no klamm answers")
+            expect(missing).to_have_text(re.compile(r"before [\d:.]{10}, since [\d:.]{10}$"))
             shown = rows.count()
             assert shown >= 1
             filtered(page, "api == Produce")
@@ -76,5 +88,11 @@ def test_an_open_page_says_that_klamm_is_away_and_goes_on_when_it_is_back(
             expect(page.locator(".detail")).to_be_hidden()
             page.reload()
             expect(note).to_have_attribute("data-number", place)
+            expect(missing).to_have_text(re.compile(r"before [\d:.]{10}, from [\d:.]{10} to [\d:.]{10}$"))
+            wait_for(lambda: beaten("after", 2), "a lane of the other klamm")
+            told, names = missing.inner_text().partition("not all")[2], lanes.locator("b").all_inner_texts()
+            groups.reload()
+            expect(lanes.locator("b")).to_have_text(names)
+            expect(missing).to_contain_text(told)
     finally:
         klamm.process.stop()

@@ -320,6 +320,22 @@ def test_a_view_goes_on_while_another_one_is_open(ground: Ground) -> None:
         expect(page).to_have_url(re.compile("#groups"))
 
 
+@pytest.mark.parametrize("view", VIEWS)
+def test_a_page_that_is_opened_later_has_the_same_marks(view: str, ground: Ground) -> None:
+    first = {"groups": ground.live, "producers": ground.producing, "sessions": ground.fetching}[view]
+
+    def shown(page: Page) -> tuple[str, list[str]]:
+        """The number of marks with the missing parts, and the upper lanes."""
+        lanes(page).evaluate("lanes => lanes.scrollTo(0, 0)")
+        drawn(page)
+        return page.locator(".bar .count").inner_text(), page.locator(".timeline .name b").all_inner_texts()
+
+    with opened(ground.browser, f"{ground.address}/#{view}") as page:
+        wait_for(lambda: shown(page) == shown(first), "the same marks")
+        page.reload()
+        wait_for(lambda: shown(page) == shown(first), "the same marks after a reload")
+
+
 def turn(page: Page, key: str) -> None:
     """The wheel, with a key."""
     page.keyboard.down(key)

@@ -11,6 +11,7 @@ from typing import Any
 from klamm.client.types import Body, Exchange
 from klamm.dashboards.web.lanes.marks import Lane, Mark
 from klamm.dashboards.web.lanes.reading import Timeline
+from klamm.dashboards.web.source import Cut
 from klamm.decoders import encode
 from klamm.decoders.payloads import encode_payload
 
@@ -47,13 +48,19 @@ class Client:
 
 
 class Sheet:
-    """What a page has after these exchanges: lanes by name, and marks in order of their beginnings."""
+    """What a page has after these exchanges: lanes by name, and marks in order of their beginnings. The
+    times of a cut are in seconds.
+    """
 
-    def __init__(self, timeline: Timeline, exchanges: Iterable[Exchange]) -> None:
+    def __init__(self, timeline: Timeline, exchanges: Iterable[Exchange | Cut]) -> None:
         self.lanes: dict[tuple[str, str], Lane] = {}
         marks: dict[Any, Mark] = {}
         for number, one in enumerate(exchanges):
-            for item in timeline.read(f"k{number}", one):
+            if isinstance(one, Cut):
+                items = timeline.cut(Cut(at(one.at), at(one.known)))
+            else:
+                items = timeline.read(f"k{number}", one)
+            for item in items:
                 if isinstance(item, Lane):
                     self.lanes[item.group, item.member] = item
                 else:

@@ -113,7 +113,8 @@ def test_names_of_any_length_and_bytes_are_told_briefly(name: str) -> None:
 @pytest.mark.parametrize("name", TIMELINES)
 def test_the_filters_of_lanes_are_expressions(name: str) -> None:
     make, where = TIMELINES[name]
-    parse(where).apis()
+    for asked in ("", 'client_id == "a" or error != NONE'):
+        parse(where(asked)).apis()
     odd = 'a "quoted" \\ name'
     sheet = Sheet(
         make(),
