@@ -18,7 +18,7 @@ def settled(pair: Pair) -> None:
     """Of a connection on which nothing moves."""
     _answered(pair)
     _rest(pair)
-    if 0 < pair.must_end <= pair.broker.given and not pair.over:
+    if 0 < pair.must_end <= pair.broker.given and not pair.over and not stalls(pair):
         raise Broken("an answer that nobody asked for ends the connection", f"{pair.causes}")
     connection = pair.edge.session.connection
     if not pair.over and not pair.causes and not stalls(pair):
