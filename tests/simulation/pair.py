@@ -6,7 +6,7 @@ from collections.abc import Callable
 from random import Random
 from typing import Protocol
 
-from klamm.decoders import API
+from klamm.decoders import API, DecodeError
 from klamm.decoders.headers import request_frame, response_frame
 from klamm.decoders.schema import UNKNOWN_TAGS, Side
 from klamm.proxy.session.connection import ClusterContext
@@ -275,7 +275,7 @@ class Pair:
         to, frame = self.edge.paused.pop(0)
         try:
             self.edge.resolve(to, frame, decision)
-        except Undecidable:
+        except (Undecidable, DecodeError):
             self.edge.resolve(to, frame, Resume())
         return True
 
