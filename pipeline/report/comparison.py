@@ -58,7 +58,7 @@ class Comparison:
         parts = [
             f"{states.count(state):,} {state}" for state in (GONE, ABSENT, NEW, STILL) if state in states
         ]
-        return ", ".join(parts) or "no findings in either"
+        return ", ".join(parts) or "no findings to compare"
 
     def about(self) -> str:
         """What was compared with, and when that was."""

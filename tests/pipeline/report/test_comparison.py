@@ -49,7 +49,7 @@ def test_of_a_detector_whose_findings_are_not_all_known_none_is_called_gone_or_n
     failed = report(finding(client_id="other"), present=("billing", "web"), failed={"metadata_storm": "no"})
     found = compared(several, failed)
     assert found.pairs == []
-    assert found.counts() == "no findings in either"
+    assert found.counts() == "no findings to compare"
     assert found.notes() == [
         "tiny_batches: what is gone or new is not known: 7 more findings before than are listed",
         "metadata_storm: what is gone or new is not known: it failed now",
