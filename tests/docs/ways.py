@@ -130,6 +130,7 @@ PRINTED = {
     "::test_the_documentation_lists_every_metric_with_its_type_and_labels",
     "README.md: rules: 2 from": "tests/proxy/ruling/test_rule_reload.py::test_the_start_says_rules_file_and_seed",
     "docs/analyze.md: capture/": "tests/cli/test_analyze.py::test_a_run_finds_who_does_what_and_fails_for_it",
+    "docs/analyze.md: compared with before/": "tests/pipeline/report/test_comparison.py::test_the_text_has_a_line_for_each_and_shows_what_clients_are_called_as_text",
     "docs/captures.md: records:": "tests/cli/test_show.py::test_values_tell_what_batches_are_though_their_records_are_blank",
     "docs/captures.md:   response as": "tests/cli/test_show.py::test_what_klamm_did_and_what_is_missing_is_said",
     "docs/configuration.md: klamm.yaml:3:5:": "tests/cli/test_config_file.py"
