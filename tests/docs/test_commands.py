@@ -6,7 +6,7 @@ import dataclasses
 import re
 import shlex
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 import pytest
@@ -71,12 +71,13 @@ def reported_once() -> Callable[..., Report]:
         where: Expression | None,
         plots: bool,
         on_step: Step,
+        asked_for: Collection[str],
     ) -> Report:
         segments = [part.read_bytes() for path in paths for part in sorted(Path(path).iterdir())]
-        asked = (*segments, *(one.name for one in detectors), str(thresholds), str(where))
+        asked = (*segments, *(one.name for one in detectors), str(thresholds), str(where), *asked_for)
         key = (*asked, plots or (*asked, True) in known)
         if key not in known:
-            known[key] = reported(spark, paths, detectors, thresholds, where, plots, on_step)
+            known[key] = reported(spark, paths, detectors, thresholds, where, plots, on_step, asked_for)
         return dataclasses.replace(known[key], captures=paths)
 
     return report

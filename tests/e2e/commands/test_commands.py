@@ -92,7 +92,7 @@ def rules_list(it: Desk) -> None:
     assert it.says("rules", "list").lines == ["no rules"]
     assert it.shop.errors(3, lambda: it.add(times=2)) == [REFUSED, REFUSED, None]
     head, row = it.says("rules", "list").lines
-    assert head.split() == ["rule", "of", "state", "matches", "hits", "written"]
+    assert head.split() == ["rule", "of", "state", "matches", "hits", "by", "written"]
     name, origin, state, _, hits, *_ = row.split()
     assert (name, origin, state, hits) == ("refused", "hand", "over", "2")
     assert row.endswith("times: 2}   ends in 10 minutes")
