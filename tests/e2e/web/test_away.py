@@ -2,10 +2,11 @@
 
 import re
 import signal
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import TimeoutError, expect
 
 from tests.brokers.kraft import Cluster
 from tests.brokers.processes import Process, free_block, free_ports, wait_for
@@ -14,6 +15,7 @@ from tests.e2e.klamm_process import COMMAND, Klamm
 from tests.e2e.web.inspector import chromium, filtered, inspector, opened
 
 pytestmark = pytest.mark.brokers
+SHOWN_MS = 1000  # until a row that comes is drawn, as a rule
 
 
 def test_an_open_page_says_that_klamm_is_away_and_goes_on_when_it_is_back(
@@ -50,7 +52,10 @@ def test_an_open_page_says_that_klamm_is_away_and_goes_on_when_it_is_back(
             rows = page.locator('.row[data-api="Metadata"]')
 
             def seen(more: int) -> bool:
+                """A request, until the page shows it: each further one pushes the first rows out of sight."""
                 ask(klamm.address, "Metadata", 12, {"topics": []})
+                with suppress(TimeoutError):
+                    rows.nth(more - 1).wait_for(timeout=SHOWN_MS)
                 return rows.count() >= more
 
             wait_for(lambda: seen(1), "a row")
