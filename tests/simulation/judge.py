@@ -122,7 +122,7 @@ class Judge:
         if asked.must("late answer", "response") and now < answer.since + DELAY_NS:
             raise Broken("a rule that is there acts", f"the answer to {asked} was not delayed")
         refused = asked.must("answered", "response") and asked.kind.api.name in SURE
-        if refused and answer.goes == frame:
+        if refused and answer.goes == frame and answer.errors is not None:  # else it cannot be read
             raise Broken("a rule that is there acts", f"the answer to {asked} has no error")
 
     def _own_answer(self, frame: bytes) -> Asked | None:

@@ -1,13 +1,11 @@
-"""Seeds of the simulator, others for each commit; and what the simulator itself has to do."""
+"""The first seeds of the simulator; and what the simulator itself has to do."""
 
 import subprocess
 import sys
-from random import Random
 
 import pytest
 
 from tests.brokers.jars import ROOT
-from tests.sampling import text
 from tests.simulation.fault_table import PAGE
 from tests.simulation.faults import FAULTS, planted
 from tests.simulation.playing import play, shortened
@@ -16,14 +14,13 @@ from tests.simulation.world import World
 
 SEEDS = 400
 PARTS = 8
-FIRST = Random(f"{text()} simulation").randrange(10**9)
 PLAYED = "from tests.simulation.test_simulation import told; print(told(3))"
 
 
 @pytest.mark.parametrize("part", range(PARTS))
 def test_whatever_happens_the_invariants_hold(part: int) -> None:
     each = SEEDS // PARTS
-    for seed in range(FIRST + part * each, FIRST + (part + 1) * each):
+    for seed in range(part * each, (part + 1) * each):
         failure = play(seed)
         if failure is not None:
             shorter = shortened(failure)
@@ -51,7 +48,7 @@ def test_a_seed_plays_the_same_in_another_process() -> None:
 
 
 def test_the_page_says_how_many_seeds_are_played() -> None:
-    assert f"`make test` plays {SEEDS} seeds" in PAGE.read_text()
+    assert f"`make test` plays the first {SEEDS} seeds" in " ".join(PAGE.read_text().split())
 
 
 def test_each_kind_of_step_comes() -> None:
