@@ -47,6 +47,7 @@ class Link:
         self.client_address = self.local_address = ("", 0)
         self.principal: str | None = None  # of the client's certificate
         self.reason: str | None = None
+        self.finished = False  # klamm has begun to end both sides: how each of them ends says nothing
         self.lines = Lines(self)
         self.timers: dict[str, asyncio.TimerHandle] = {}
         self.tap: Tap | None = None
@@ -263,8 +264,9 @@ class Link:
             return
         if other is None or (self.session.muted if ours else self.session.blocked):
             return  # begin(), unmute() and _read_on() come back to it
-        how = "" if self.reason else "closed"
-        self.carry(self.session.client_closed() if ours else self.session.broker_closed(how))
+        if not self.finished:
+            how = "" if self.reason else "closed"
+            self.carry(self.session.client_closed() if ours else self.session.broker_closed(how))
         self.reason = self.reason or side.closed
         if other.gone or other.transport.is_closing():
             return
@@ -302,7 +304,7 @@ class Link:
                 return  # _read_on(), or the end of the client, comes back to it
             self.finish(side.closed)
         else:
-            if side is self.broker:
+            if side is self.broker and not self.finished:
                 if isinstance(exc, ssl.SSLError):
                     self.host.say(self, "tls_failed", "", sockets.why_tls_ended(exc), None)
                 self.carry(self.session.broker_closed("" if self.reason else "reset"))
@@ -321,7 +323,7 @@ class Link:
 
     def finish(self, reason: str, reset: bool = False, now: bool = False) -> None:
         """End both sides. Written bytes still go out, but for a reset; bytes in a line too, unless `now`."""
-        self.reason = self.reason or reason
+        self.reason, self.finished = self.reason or reason, True
         for to, side in self._ends():
             if side is None or side.gone:
                 continue

@@ -183,6 +183,27 @@ async def test_a_client_is_told_at_once_that_its_broker_without_tls_has_ended(
 
 
 @on_uvloop
+async def test_a_broker_that_ends_in_the_middle_of_a_request_is_no_fault_of_the_client(
+    context: ssl.SSLContext, certificates: Path
+) -> None:
+    broker = await Broker(Cluster(), 1).start()
+    try:
+        tls = config.ListenTls(file(certificates / "broker.pem"))
+        async with edge(broker, listen_tls=tls) as klamm:
+            one = await client(klamm, trusting(certificates))
+            await one.ask("Heartbeat", 4, BEAT)
+            one.transport.write(b"\0\0\0\x1e\0\x0c\0\4\0\0\0\1" + bytes(10))
+            [link] = await klamm.links(1)
+            await eventually(lambda: link.session.requests.left)
+            broker.connections[-1].transport.abort()
+            await gone(one)
+            await klamm.empty()
+            assert klamm.log.of("truncated") == []
+    finally:
+        await broker.stop()
+
+
+@on_uvloop
 async def test_a_health_check_that_connects_and_ends_is_no_problem(
     context: ssl.SSLContext, certificates: Path
 ) -> None:

@@ -126,6 +126,30 @@ async def test_a_client_that_ends_while_a_listener_is_bound_gets_that_answer(
 
 
 @on_uvloop
+async def test_a_client_that_is_gone_in_the_middle_of_an_answer_is_no_fault_of_the_broker(
+    context: ssl.SSLContext, certificates: Path
+) -> None:
+    async with secured(context, certificates) as (klamm, broker):
+        waiting: list[tuple[Connection, Request]] = []
+        broker.answers["Fetch"] = lambda connection, request: waiting.append((connection, request))
+        client = await klamm.client(1)
+        client.send("Fetch", 11, {})
+        await broker.asked("Fetch")
+        [(connection, request)] = waiting
+        [link] = await klamm.links(1)
+        client.close()
+        await eventually(lambda: link.client.ended)
+        part = {"partition_index": 0, "records": bytes(3 << 20)}
+        answer = framed(request, {"responses": [{"topic": "t", "partitions": [part]}]})
+        connection.transport.write(answer[:-42])
+        connection.transport.write(answer[-42:])
+        await broker.until(lambda: connection.lost)
+        await klamm.empty()
+        assert klamm.closed() == {"closed by client": 1}
+        assert klamm.log.bad() == []
+
+
+@on_uvloop
 async def test_a_client_that_ends_with_nothing_due_ends_the_broker_after_what_it_sent(
     context: ssl.SSLContext, certificates: Path
 ) -> None:
