@@ -14,7 +14,7 @@ from klamm.pipeline.detectors.finding import Finding, rank
 from klamm.pipeline.report import wording
 from klamm.pipeline.report.report import Report, as_read, finding_objects
 
-GONE, ABSENT, NEW, STILL = "gone", "absent", "new", "still there"
+STATES = GONE, ABSENT, NEW, STILL = "gone", "absent", "new", "still there"
 Key = tuple[str, str, str | None, str | None]
 
 
@@ -55,9 +55,7 @@ class Comparison:
     def counts(self) -> str:
         """`2 gone, 1 new, 5 still there`"""
         states = [one.state for one in self.pairs]
-        parts = [
-            f"{states.count(state):,} {state}" for state in (GONE, ABSENT, NEW, STILL) if state in states
-        ]
+        parts = [f"{states.count(state):,} {state}" for state in STATES if state in states]
         return ", ".join(parts) or "no findings to compare"
 
     def about(self) -> str:
@@ -66,8 +64,9 @@ class Comparison:
         return f"{captures}, {self.before.span()}"
 
     def notes(self) -> list[str]:
-        """What cannot be compared."""
-        lines = [f"{name}: what is gone or new is not known: {why}" for name, why in self.untold.items()]
+        """Gaps in the captures of before, and what cannot be compared."""
+        lines = [f"before: {line}" for line in self.before.gaps()]
+        lines += [f"{name}: what is gone or new is not known: {why}" for name, why in self.untold.items()]
         if self.of(ABSENT):
             lines.append(f"{ABSENT}: the client made no exchange here, so that nothing is known of it")
         return lines
@@ -85,23 +84,22 @@ def compared(before: Report, now: Report) -> Comparison:
         if key[0] not in untold:
             pairs += (Pair(_end(one, now), one, None) for one in there[both:])
             pairs += (Pair(NEW, None, one) for one in here[both:])
-    order = (GONE, ABSENT, NEW, STILL)
-    pairs.sort(key=lambda one: (order.index(one.state), rank(one.finding)))
+    pairs.sort(key=lambda one: (STATES.index(one.state), rank(one.finding)))
     return Comparison(before, pairs, untold)
 
 
 def as_object(comparison: Comparison) -> dict[str, Any]:
     """What `before` is in the JSON; docs/analyze.md lists the keys."""
-    before = comparison.before
+    earlier = comparison.before
     return {
-        "captures": list(before.captures),
-        "read": as_read(before.traffic),
-        **{state: finding_objects(before, comparison.of(state)) for state in (GONE, ABSENT)},
+        "captures": list(earlier.captures),
+        "read": as_read(earlier.traffic),
+        **{state: finding_objects(earlier, comparison.of(state)) for state in (GONE, ABSENT)},
         "new": [_names(one.finding) for one in comparison.pairs if one.state == NEW],
         "still": [
-            {**_names(one.finding), "count": one.finding.count, "was": one.before.count if one.before else 0}
-            for one in comparison.pairs
-            if one.state == STILL
+            {**_names(now), "count": now.count, "was": before.count}
+            for _, before, now in comparison.pairs
+            if before is not None and now is not None
         ],
         "untold": comparison.untold,
     }

@@ -73,8 +73,8 @@ class Report:
             else f"{text}{', and found nothing' * (quiet > 0)}."
         )
 
-    def notes(self) -> list[str]:
-        """The gaps in the data."""
+    def gaps(self) -> list[str]:
+        """What is missing in the captures, or cannot be read."""
         traffic = self.traffic
         lines = [wording.plain(line) for line in traffic.damaged]
         if traffic.lost:
@@ -82,9 +82,15 @@ class Report:
         for text, times in traffic.problems.most_common():
             if text:
                 lines.append(f"{wording.plain(text)}{f' ({times:,} times)' if times > 1 else ''}")
-        for name, why in self.findings.failed.items():
-            lines.append(f"the detector {name} failed: {wording.plain(why)}")
         return lines
+
+    def notes(self) -> list[str]:
+        """The gaps, and the detectors that failed."""
+        failed = self.findings.failed.items()
+        return [
+            *self.gaps(),
+            *(f"the detector {name} failed: {wording.plain(why)}" for name, why in failed),
+        ]
 
 
 def as_object(report: Report, version: str) -> dict[str, Any]:

@@ -20,6 +20,7 @@ STORM = finding("metadata_storm", severity="low", client_id="web", count=80)
 def report(*found: Finding, present: tuple[str, ...] = (), **of_findings: object) -> Report:
     findings = Findings(sorted(found, key=lambda one: one.severity), **of_findings)  # type: ignore[arg-type]
     made = Report(["capture/"], traffic(), findings, DETECTORS)
+    made.traffic.lost, made.traffic.damaged, made.traffic.problems = 0, [], Counter()
     made.present = frozenset(present)
     return made
 
@@ -53,6 +54,16 @@ def test_of_a_detector_whose_findings_are_not_all_known_none_is_called_gone_or_n
     assert found.notes() == [
         "tiny_batches: what is gone or new is not known: 7 more findings before than are listed",
         "metadata_storm: what is gone or new is not known: it failed now",
+    ]
+
+
+def test_the_gaps_of_the_earlier_capture_are_told() -> None:
+    before = report(STORM)
+    before.traffic.lost, before.traffic.damaged = 3, ["before/2.klamm: cut short"]
+    found = compared(before, report(STORM, present=("web",)))
+    assert found.notes() == [
+        "before: before/2.klamm: cut short",
+        "before: 3 frames are missing in the captures",
     ]
 
 
