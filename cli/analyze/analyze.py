@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from klamm.cli.analyze.progress import progress, without_chatter
 from klamm.cli.analyze.window import window_s
@@ -17,7 +17,7 @@ from klamm.cli.captures.capture_files import captures, expression, telling, word
 from klamm.cli.saying import WrongWord, say
 from klamm.cli.tables import print_json
 from klamm.pipeline.detectors.detector import Detector
-from klamm.pipeline.detectors.finding import SEVERITIES, Findings, Thresholds
+from klamm.pipeline.detectors.finding import SEVERITIES, Finding, Findings, Thresholds
 from klamm.pipeline.spark import SparkMissing
 from klamm.pipeline.sql import sql
 from klamm.rules.expressions import Expression, ExpressionError
@@ -44,12 +44,23 @@ examples:
   klamm analyze capture/ 'client_id == "billing"' --only rebalance_storm,slow_polling
   klamm analyze s3a://captures/monday --spark spark://master:7077 --json
 
-docs/analyze.md describes the report. The exit code is 1 for findings at or above --fail-on, and where
-something could not be read or a detector failed; 2 for wrong usage.
+docs/analyze.md describes the report. The exit code is 1 for findings at or above --fail-on, for new ones at
+or above --fail-on-new, and where something could not be read or a detector failed; 2 for wrong usage.
 """
 
 FINE, FAILED = 0, 1
+FAIL_ON = ("--fail-on", "--fail-on-new")
 REMOTE = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
+
+
+class Outcome(NamedTuple):
+    """What decides about the exit code. `new`: findings that an earlier capture has not, or of which that is
+    not known. `unread`: some part of the captures could not be read.
+    """
+
+    found: Findings
+    new: Sequence[Finding] = ()
+    unread: bool = False
 
 
 def add_parser(subparsers: Any) -> None:
@@ -66,6 +77,8 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("--progress", action="store_true", help=text)
     text = "exit with 1 for findings of this severity or a higher one"
     parser.add_argument("--fail-on", metavar="|".join(SEVERITIES), help=text)
+    text = "the same for findings that the capture of --before has not"
+    parser.add_argument("--fail-on-new", metavar="|".join(SEVERITIES), help=text)
     parser.add_argument("--only", metavar="DETECTOR,...", help="look for these only")
     parser.add_argument(
         "--thresholds", metavar="FILE", help="YAML with other thresholds than the detectors have"
@@ -82,34 +95,35 @@ def add_parser(subparsers: Any) -> None:
 
 @telling
 def run(arguments: argparse.Namespace) -> int:
-    """0 fine, 1 findings at or above --fail-on, or something failed; 2 wrong usage."""
+    """0 fine, 1 findings at or above --fail-on or --fail-on-new, or something failed; 2 wrong usage."""
     paths, where = _captures(arguments.words)
     _check(arguments, where)
     try:
         _need(("pyspark",), "klamm analyze")
         _need(("jinja2", "plotly") if arguments.html is not None else (), "klamm analyze --html")
         detectors, thresholds = _detectors(arguments.only), _thresholds(arguments.thresholds)
-        found, unread = _found(paths, where, detectors, thresholds, arguments)
+        outcome = _outcome(paths, where, detectors, thresholds, arguments)
     except SparkMissing as wrong:
         return say(str(wrong), FAILED)
-    return FAILED if unread or found.failed or _is_grave(found, arguments.fail_on) else FINE
+    grave = _is_grave(outcome.found.found, arguments.fail_on) or _is_grave(outcome.new, arguments.fail_on_new)
+    return FAILED if outcome.unread or outcome.found.failed or grave else FINE
 
 
-def _found(
+def _outcome(
     paths: list[str],
     where: Expression | None,
     detectors: Sequence[Detector],
     thresholds: Thresholds,
     arguments: argparse.Namespace,
-) -> tuple[Findings, bool]:
-    """The report, and whether some part of the captures could not be read."""
+) -> Outcome:
+    """Print what was found."""
     if arguments.follow:
         from klamm.cli.analyze.follow import follow
 
         with ExitStack() as stack:
             with progress(arguments.progress):
                 spark = stack.enter_context(_spark(arguments.spark, paths))
-            return follow(spark, paths, detectors, thresholds, arguments), False
+            return Outcome(follow(spark, paths, detectors, thresholds, arguments))
     from klamm.pipeline.report.comparison import compared
     from klamm.pipeline.report.reporting import reported
 
@@ -124,7 +138,8 @@ def _found(
     if where is not None and not report.traffic.exchanges:
         say(f"0 exchanges matched: {where}", FINE)
     reports = [report] if before is None else [before, report]
-    return report.findings, any(one.traffic.damaged or one.findings.failed for one in reports)
+    unread = any(one.traffic.damaged or one.findings.failed for one in reports)
+    return Outcome(report.findings, [] if comparison is None else comparison.maybe_new(), unread)
 
 
 def _captures(found: Sequence[str]) -> tuple[list[str], Expression | None]:
@@ -163,9 +178,12 @@ def _check(arguments: argparse.Namespace, where: Expression | None) -> None:
             sql(where, {})
         except (ExpressionError, ValueError) as wrong:
             raise WrongWord(f"{str(where)!r} cannot be asked of tables: {wrong}") from None
-    if arguments.fail_on not in (None, *SEVERITIES):
-        near = suggestion(arguments.fail_on, SEVERITIES)
-        raise WrongWord(f"--fail-on {arguments.fail_on}: must be {' or '.join(SEVERITIES)}{near}")
+    for option, severity in zip(FAIL_ON, (arguments.fail_on, arguments.fail_on_new), strict=True):
+        if severity not in (None, *SEVERITIES):
+            near = suggestion(severity, SEVERITIES)
+            raise WrongWord(f"{option} {severity}: must be {' or '.join(SEVERITIES)}{near}")
+    if arguments.fail_on_new is not None and arguments.before is None:
+        raise WrongWord("--fail-on-new: new to what? say --before CAPTURE too")
     if arguments.follow and (arguments.html is not None or where is not None):
         raise WrongWord("--follow looks at all that comes, and tells it: leave out EXPR and --html")
     if arguments.follow and arguments.before is not None:
@@ -245,6 +263,9 @@ def _print(report: Report, comparison: Comparison | None, arguments: argparse.Na
         print(f"page: {arguments.html}")
 
 
-def _is_grave(found: Findings, fail_on: str | None) -> bool:
-    worst = found.worst()
-    return fail_on is not None and worst is not None and SEVERITIES.index(worst) <= SEVERITIES.index(fail_on)
+def _is_grave(found: Sequence[Finding], fail_on: str | None) -> bool:
+    """Is one of them of this severity or a higher one?"""
+    if fail_on is None:
+        return False
+    grave = SEVERITIES[: SEVERITIES.index(fail_on) + 1]
+    return any(one.severity in grave for one in found)

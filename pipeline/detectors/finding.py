@@ -71,9 +71,6 @@ class Findings:
         self.more += other.more
         self.failed |= other.failed
 
-    def worst(self) -> Severity | None:
-        return self.found[0].severity if self.found else None
-
 
 def rank(one: Finding) -> tuple[Any, ...]:
     """The gravest first; of one detector together, the most frequent first."""

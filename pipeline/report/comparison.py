@@ -46,11 +46,18 @@ class Comparison:
     """
 
     before: Report
+    now: Report
     pairs: list[Pair] = field(default_factory=list)
     untold: dict[str, str] = field(default_factory=dict)
 
     def of(self, state: str) -> list[Finding]:
         return [one.finding for one in self.pairs if one.state == state]
+
+    def maybe_new(self) -> list[Finding]:
+        """Findings of now that are new, or of which that is not known."""
+        still = self.of(STILL)
+        found = self.now.findings.found
+        return self.of(NEW) + [one for one in found if one.detector in self.untold and one not in still]
 
     def counts(self) -> str:
         """`2 gone, 1 new, 5 still there`"""
@@ -85,7 +92,7 @@ def compared(before: Report, now: Report) -> Comparison:
             pairs += (Pair(_end(one, now), one, None) for one in there[both:])
             pairs += (Pair(NEW, None, one) for one in here[both:])
     pairs.sort(key=lambda one: (STATES.index(one.state), rank(one.finding)))
-    return Comparison(before, pairs, untold)
+    return Comparison(before, now, pairs, untold)
 
 
 def as_object(comparison: Comparison) -> dict[str, Any]:

@@ -101,6 +101,11 @@ def says(capture: None, capsys: pytest.CaptureFixture[str]) -> Says:
             ["a.arrow", "--fail-on", "hihg"],
             "--fail-on hihg: must be high or medium or low; did you mean high?",
         ),
+        (
+            ["a.arrow", "--before", "a.arrow", "--fail-on-new", "lo"],
+            "--fail-on-new lo: must be high or medium or low; did you mean low?",
+        ),
+        (["a.arrow", "--fail-on-new", "low"], "--fail-on-new: new to what? say --before CAPTURE too"),
         (["a.arrow", "--window", "5m"], "--window is of --follow: say both"),
         (["a.arrow", "--follow", "--window", "5"], "--window 5: 5 of what? write 5ms or 5s"),
         (["a.arrow", "--follow", "--html", "x.html"], "leave out EXPR and --html"),
@@ -173,6 +178,34 @@ def test_the_exit_code_is_1_for_grave_findings_and_where_something_failed(
     monkeypatch.setattr(analyze, "_spark", lambda *_: nullcontext())
     monkeypatch.setattr("klamm.pipeline.report.reporting.reported", lambda *_: made)
     assert says("a.arrow", *([] if fail_on is None else ["--fail-on", fail_on]))[0] == code
+
+
+@pytest.mark.parametrize(
+    ("now", "fail_on_new", "code"),
+    [
+        ([("medium", "a"), ("high", "b")], "high", 0),  # the high one was there before
+        ([("medium", "a"), ("high", "b")], "medium", 1),
+        ([("medium", "a"), ("high", "b"), ("high", "c")], "high", 1),
+        ([], "low", 0),
+    ],
+)
+def test_fail_on_new_is_for_findings_that_the_earlier_capture_has_not(
+    now: list[tuple[Any, str]],
+    fail_on_new: str,
+    code: int,
+    says: Says,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    written(Path("b.arrow"), Talk().produce().rows)
+
+    def reported(_: object, paths: list[str], *__: Any) -> Report:
+        pairs = [("high", "b")] if paths == ["b.arrow"] else now
+        found = Findings([finding(severity=severity, subject=subject) for severity, subject in pairs])
+        return Report(paths, Traffic(exchanges=3), found, DETECTORS)
+
+    monkeypatch.setattr(analyze, "_spark", lambda *_: nullcontext())
+    monkeypatch.setattr("klamm.pipeline.report.reporting.reported", reported)
+    assert says("a.arrow", "--before", "b.arrow", "--fail-on-new", fail_on_new)[0] == code
 
 
 def test_what_is_asked_for_holds_for_both_captures_and_fail_on_for_the_later_one(

@@ -66,4 +66,3 @@ def test_findings_are_sorted_and_capped_and_failures_are_told(spark: SparkSessio
     first = found.found[0]
     assert (first.first_us, first.last_us, first.what) == (AT_US, AT_US, "20 of them")
     assert [tuple(one) for one in first.evidence] == [(AT_US, "run", 3, 0), (AT_US, "run", 3, 19)]
-    assert found.worst() == "high"

@@ -34,6 +34,7 @@ def test_findings_are_gone_new_or_still_there() -> None:
         ("new", "billing", "1 time"),
         ("still there", "billing", "3 times, was 12"),
     ]
+    assert [one.subject for one in found.maybe_new()] == ["topic orders"]
     assert found.counts() == "1 gone, 1 new, 1 still there"
     assert found.notes() == []
 
@@ -50,6 +51,7 @@ def test_of_a_detector_whose_findings_are_not_all_known_none_is_called_gone_or_n
     failed = report(finding(client_id="other"), present=("billing", "web"), failed={"metadata_storm": "no"})
     found = compared(several, failed)
     assert found.pairs == []
+    assert found.maybe_new() == found.now.findings.found
     assert found.counts() == "no findings to compare"
     assert found.notes() == [
         "tiny_batches: what is gone or new is not known: 7 more findings before than are listed",
