@@ -18,15 +18,22 @@ export class Paused extends Watching {
       el("button", { onclick: told(() => this._resolve({ action: "drop" })) }, "drop"),
       el("button", { onclick: told(() => this._resolve({ action: "error", code: this.code.value })) }, "answer with"),
     ];
+    this.hint = el("p", { class: "about", hidden: true }, "Choose a frame: its fields are shown, and you decide what becomes of it.");
+    this.frame = el(
+      "div",
+      {},
+      el("label", { for: "values" }, "The fields of the chosen frame"),
+      this.editor,
+      el("div", { class: "doings" }, this.buttons, this.code),
+    );
     this.element = el(
       "div",
       { class: "page paused" },
       el("h2", {}, "Paused frames"),
       el("p", {}, "A rule with pause makes frames wait here: one of the view rules, or one that klamm pause API makes. To pause answers, its side is response."),
       this.list,
-      el("label", { for: "values" }, "The fields of the chosen frame"),
-      this.editor,
-      el("div", { class: "doings" }, this.buttons, this.code),
+      this.hint,
+      this.frame,
     );
     this._choose(null);
   }
@@ -53,10 +60,13 @@ export class Paused extends Watching {
     if (this.chosen !== null && !there.has(this.chosen)) {
       this._choose(null);
     }
+    this.hint.hidden = this.chosen !== null || !items.length;
   }
 
   _choose(number) {
     this.chosen = number;
+    this.frame.hidden = number === null;
+    this.hint.hidden = true;
     const frame = this.frames.get(number);
     this.editor.value = frame?.text ?? "";
     this.editor.disabled = !frame?.editable;
@@ -97,5 +107,6 @@ export class Paused extends Watching {
     tell(`frame ${number} ${DONE[resolution.action]}${resolution.code ? ` ${resolution.code}` : ""}`);
     this._choose(null);
     await this._look();
+    this.list.querySelector("button")?.focus();
   }
 }

@@ -14,6 +14,7 @@ export class Rules extends Watching {
     super(LOOK_MS);
     this.curves = new Curves();
     this.table = el("tbody");
+    this.all = el("div", { class: "doings", hidden: true }, el("button", { onclick: told(() => this._off()) }, "end all"));
     this.form = new RuleForm({
       more: (rule) => el("button", { type: "button", onclick: told(() => tryOut(rule())) }, "try it on the list"),
       done: () => this._look(),
@@ -28,7 +29,7 @@ export class Rules extends Watching {
         { class: "scrolled", tabindex: "0", role: "region", "aria-label": "rules" },
         el("table", { class: "rules" }, el("thead", {}, el("tr", {}, COLUMNS.map((name) => el("th", { scope: "col" }, name)))), this.table),
       ),
-      el("div", { class: "doings" }, el("button", { onclick: told(() => this._off()) }, "end all")),
+      this.all,
       el("h2", {}, "A new rule"),
       el("p", { class: "about" }, 'It ends after 10 minutes, or after its "for"; "forever" never ends.'),
       this.form.element,
@@ -67,6 +68,7 @@ export class Rules extends Watching {
     const focused = document.activeElement?.closest("tr[data-rule]") && document.activeElement;
     const [name, place] = focused ? [focused.closest("tr").dataset.rule, [...focused.parentElement.children].indexOf(focused)] : [];
     const rows = rules.map((rule) => this._row(rule));
+    this.all.hidden = !rows.length;
     this.table.replaceChildren(...(rows.length ? rows : [el("tr", {}, el("td", { colspan: String(COLUMNS.length) }, "no rules"))]));
     if (name !== undefined) {
       rows.find((row) => row.dataset.rule === name)?.querySelectorAll("button")[place]?.focus();

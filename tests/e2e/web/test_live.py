@@ -342,14 +342,28 @@ def test_the_state_of_a_rule_tells_what_is_left_of_it_and_why_it_is_over(page: P
     expect(state("long")).to_have_text(re.compile(r"^off, ends in"))
 
 
+def test_all_rules_end_at_once_where_there_are_some(page: Page, ground: Ground) -> None:
+    page.goto(f"{ground.address}/#rules")
+    expect(page.get_by_text("no rules")).to_be_visible()
+    expect(page.get_by_role("button", name="end all")).to_be_hidden()
+    Client(ground.klamm.admin).add_rule({"api": "Metadata", "client": "nobody", "delay": "1ms"})
+    page.get_by_role("button", name="end all").click()
+    expect(page.get_by_text("no rules")).to_be_visible()
+    assert Client(ground.klamm.admin).rules() == []
+
+
 def test_a_paused_answer_is_edited_and_the_client_sees_the_edit(page: Page, ground: Ground) -> None:
     rule = {"api": "Metadata", "client": PROBE, "side": "response", "pause": "60s"}
     page.goto(f"{ground.address}/#paused")
+    editor = page.get_by_label("The fields of the chosen frame")
+    expect(page.get_by_text("no frame is paused")).to_be_visible()
+    expect(editor).to_be_hidden()
     with probing(ground.klamm.bootstrap) as ask_for:
         Client(ground.klamm.admin).add_rule(rule)
         answer = ask_for(ground.shop.topic)
+        expect(page.get_by_text("Choose a frame")).to_be_visible()
         page.get_by_role("button", name="Metadata").first.click()
-        editor = page.get_by_label("The fields of the chosen frame")
+        expect(page.get_by_text("Choose a frame")).to_be_hidden()
         expect(editor).to_have_value(re.compile(f'"leader_id": {LEADER},'))
         written = editor.input_value()
         editor.fill(written.replace(f'"leader_id": {LEADER},', '"leeder_id": 3,'))
