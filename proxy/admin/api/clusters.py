@@ -1,4 +1,4 @@
-"""/v1/clusters, /v1/brokers, /v1/connections and /v1/config: clusters, nodes, clients and settings."""
+"""/v1/clusters, /v1/brokers and /v1/connections: clusters, their nodes and clients."""
 
 from __future__ import annotations
 
