@@ -10,7 +10,7 @@ from typing import NamedTuple
 from urllib.parse import parse_qs
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page, Route, expect
+from playwright.sync_api import Browser, Locator, Page, expect
 
 from klamm.captures.exchanges import Exchange, exchanges
 from klamm.captures.frames import chosen
@@ -269,10 +269,6 @@ def shown(capture: Path) -> str:
     ).stdout
 
 
-def without_pyarrow(route: Route) -> None:
-    route.fulfill(json={**route.fetch().json(), "install": "pip install it"})
-
-
 def test_a_capture_is_begun_grows_ends_and_is_fetched_from_klamms_machine(
     ground: Ground, tmp_path: Path
 ) -> None:
@@ -296,10 +292,11 @@ def test_a_capture_is_begun_grows_ends_and_is_fetched_from_klamms_machine(
         expect(page.locator("code:visible")).to_have_text(
             f"klamm web '{tmp_path}/it'\"'\"'s new' --listen 127.0.0.1:0"
         )
-        page.route("**/api/capture", without_pyarrow)
+        known = page.request.get(f"{ground.live}/api/capture").json()
+        page.route("**/api/capture", lambda route: route.fulfill(json={**known, "install": "pip install it"}))
         expect(page.get_by_text("read with pyarrow")).to_contain_text("Install it first: pip install it")
         assert violations(page) == []
-        page.unroute("**/api/capture")
+        page.unroute_all(behavior="wait")
         page.reload()  # klamm knows the last capture
         with page.expect_download() as made:
             page.get_by_role("link", name="download as a tar").click()
