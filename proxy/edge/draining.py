@@ -11,7 +11,7 @@ from klamm.proxy.session.session import Session
 
 CUT = "drain timed out"
 LINGER_S = 2.0  # for the client to end its side too
-POLLS_S = 1.0  # answers that may take long have so much time
+POLLS_S = 1.0  # answers that may take long, or never come, have so much time
 LONG_POLLS = {"Fetch", "ShareFetch", "JoinGroup", "SyncGroup"}  # brokers answer them when something happens
 
 
@@ -58,7 +58,8 @@ class Draining:
         link.client.pause("drain")
         waiting = link.session.unanswered()
         polls = self.polls_are_over and all(memory.plan.name in LONG_POLLS for memory, _ in waiting)
-        if not link.session.responses.left and (polls or not link.session.pending()):
+        token = link.session.awaits_token and not self.polls_are_over
+        if not (link.session.responses.left or token) and (polls or not link.session.pending()):
             self.lingers = True
             self._leave()
             self._linger()

@@ -93,9 +93,16 @@ class Session:
         return sum(len(run.ids) for run in self.connection.pending) - self.connection.turn
 
     @property
+    def awaits_token(self) -> bool:
+        """May the broker still answer a SASL token that came without a header? Kafka does not answer the last
+        one of GSSAPI.
+        """
+        return self.requests.expects_tokens and self.connection.awaits_token()
+
+    @property
     def owing(self) -> bool:
         """Is an answer due to the client, or the rest of one?"""
-        return self.pending() > 0 or self.responses.left > 0
+        return self.pending() > 0 or self.responses.left > 0 or self.awaits_token
 
     def unanswered(self) -> list[tuple[ApiMemory, int]]:
         """The pending requests, oldest first, and how many of each, without those whose answer klamm makes
@@ -131,7 +138,7 @@ class Session:
         """The broker has sent its last byte. A response that is cut short and held is dropped: it may
         carry addresses. `how`: "closed" or "reset"; "": the connection ends for another reason.
         """
-        connection, requests, responses = self.connection, self.requests, self.responses
+        connection, responses = self.connection, self.responses
         missing = responses.left or (
             f"{responses.bodies.need - responses.kept_size} or more" if responses.kept else 0
         )
@@ -144,8 +151,7 @@ class Session:
             )
             connection.problem(kind, "", message)
         elif how:
-            token = requests.expects_tokens and connection.awaits_token()
-            unanswered.tell(connection, how, self.unanswered(), token)
+            unanswered.tell(connection, how, self.unanswered(), self.awaits_token)
         effects, connection.effects = connection.effects, []
         return effects
 

@@ -59,6 +59,27 @@ async def test_an_idle_connection_ends_at_once_and_no_new_one_is_taken() -> None
 
 
 @on_uvloop
+async def test_a_token_behind_a_handshake_of_version_0_is_answered() -> None:
+    async with cluster() as (klamm, [broker]):
+        broker.answers["SaslHandshake"] = lambda *_: {"error_code": 0, "mechanisms": ["PLAIN"]}
+        client = await klamm.client(1)
+        await client.ask("SaslHandshake", 0, {"mechanism": "PLAIN"})
+        tokens: list[bytes] = []
+        broker.on_data = lambda _, data: tokens.append(data)
+        client.transport.write(b"\0\0\0\x06\0me\0pw")
+        await broker.until(lambda: tokens)
+        drain = begun(klamm)
+        await turns()
+        assert client.ending == ""
+        broker.connections[-1].transport.write(b"\0\0\0\0")
+        assert await client.frame() == b"\0\0\0\0"
+        assert await client.ended() == "FIN"
+        client.close()
+        assert await drain == 0
+        assert klamm.closed() == {"drained": 1}
+
+
+@on_uvloop
 async def test_requests_under_way_are_answered_and_none_behind_them_reaches_the_broker() -> None:
     async with cluster() as (klamm, [broker]):
         waiting = Waiting(broker)
