@@ -12,7 +12,7 @@ import msgspec
 from klamm.client import calls
 from klamm.client.address import target, why
 from klamm.client.calls import Call, Written, refusal
-from klamm.client.failures import NoAnswer
+from klamm.client.failures import NoAnswer, stream_ended
 from klamm.client.sync import ADMIN, TIMEOUT_S, headers
 from klamm.client.types import (
     Capture,
@@ -175,7 +175,7 @@ class AsyncKlamm:
         self, where: str | None = None, bodies: str = "none", rule: str | None = None
     ) -> AsyncIterator[AsyncIterator[Line]]:
         """Exchanges as they happen, from when the context begins. `rule`: those on which a rule of this name
-        acted, or one of those that fit this glob.
+        acted, or one of those that fit this glob. Where the stream ends, the next line raises NoAnswer.
         """
         async with self._reading(calls.live(where, bodies, rule)) as answer:
             yield self._lines(answer)
@@ -218,10 +218,14 @@ class AsyncKlamm:
     async def _lines(self, answer: aiohttp.ClientResponse) -> AsyncIterator[Line]:
         decode = msgspec.json.Decoder(Line).decode
         pending = b""
-        async for piece in self._pieces(answer):
-            *whole, pending = (pending + piece).split(b"\n")
-            for line in whole:
-                yield decode(line)
+        try:
+            async for piece in self._pieces(answer):
+                *whole, pending = (pending + piece).split(b"\n")
+                for line in whole:
+                    yield decode(line)
+        except NoAnswer as cut:
+            raise stream_ended(self.admin) from cut
+        raise stream_ended(self.admin)
 
     def _no_answer(self, problem: Exception) -> NoAnswer:
         return NoAnswer(f"no klamm answers at {self.admin}: {why(problem)}")

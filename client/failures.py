@@ -19,6 +19,11 @@ class NoAnswer(ApiError):
     """No klamm answers at the address, or it went away."""
 
 
+def stream_ended(admin: str) -> NoAnswer:
+    """A stream of exchanges goes on as long as klamm, and as long as it is read."""
+    return NoAnswer(f"klamm at {admin} has ended, or its stream was not read for 30 s")
+
+
 class Refused(ApiError):
     """klamm refused: the status, and for a rule or an expression every mistake in it."""
 

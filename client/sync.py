@@ -12,7 +12,7 @@ import msgspec
 from klamm.client import calls
 from klamm.client.address import target, why
 from klamm.client.calls import Call, Written, refusal
-from klamm.client.failures import NoAnswer, Unusable
+from klamm.client.failures import NoAnswer, Unusable, stream_ended
 from klamm.client.types import (
     Capture,
     CaptureWish,
@@ -181,7 +181,8 @@ class Klamm:
         self, where: str | None = None, bodies: str = "none", rule: str | None = None
     ) -> Iterator[Iterator[Line]]:
         """Exchanges as they happen: `with klamm.live() as lines: for line in lines: ...`. Inside, klamm tells
-        already. `rule`: those on which a rule of this name acted, or one of those that fit this glob.
+        already. `rule`: those on which a rule of this name acted, or one of those that fit this glob. Where
+        the stream ends, the next line raises NoAnswer.
         """
         with self._reading(calls.live(where, bodies, rule)) as answer:
             yield self._lines(answer)
@@ -232,10 +233,12 @@ class Klamm:
     def _lines(self, answer: http.client.HTTPResponse) -> Iterator[Line]:
         decode = msgspec.json.Decoder(Line).decode
         while True:
-            with self._failing():
+            try:
                 line = answer.readline()
+            except (OSError, http.client.HTTPException) as problem:
+                raise stream_ended(self.admin) from problem
             if not line.endswith(b"\n"):  # the end, maybe in the midst of a line
-                return
+                raise stream_ended(self.admin)
             yield decode(line)
 
     @contextmanager

@@ -39,7 +39,6 @@ examples:
   klamm tail --rule 'slow-*'
   klamm tail -v 'api == Metadata'
 """
-ENDED = "klamm at {admin} has ended, or this command read nothing for 30 s: run it again once klamm answers"
 
 
 def add_parser(subparsers: Any) -> None:
@@ -94,7 +93,7 @@ def _print(arguments: argparse.Namespace) -> int:
         for doubt in _doubts(rules, [rule.name for rule in api.rules()]):
             print(f"klamm: warning: {printable(doubt)}", file=sys.stderr, flush=True)
     with api.live(arguments.where, bodies, rules) as lines:
-        for line in _unended(lines, api.admin):
+        for line in _unended(lines):
             if line.exchange is None:
                 _besides(line, arguments.json)
                 continue
@@ -109,13 +108,11 @@ def _print(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _unended(lines: Iterator[Line], admin: str) -> Iterator[Line]:
-    """Raises NoAnswer where klamm ends them, also in the midst of one."""
+def _unended(lines: Iterator[Line]) -> Iterator[Line]:
     try:
         yield from lines
-    except NoAnswer as cut:
-        raise NoAnswer(ENDED.format(admin=admin)) from cut
-    raise NoAnswer(ENDED.format(admin=admin))
+    except NoAnswer as ended:
+        raise NoAnswer(f"{ended}: run it again once klamm answers") from ended
 
 
 def _doubts(rules: str, there: Sequence[str]) -> Iterable[str]:

@@ -221,7 +221,6 @@ async def _gathered(lines: AsyncIterator[Line]) -> AsyncIterator[list[Line]]:
         async for line in lines:
             waiting.append(line)
             some.set()
-        raise NoAnswer("klamm has ended")
 
     reading = asyncio.create_task(read())
     reading.add_done_callback(lambda _: some.set())
@@ -229,12 +228,13 @@ async def _gathered(lines: AsyncIterator[Line]) -> AsyncIterator[list[Line]]:
         while True:
             await some.wait()
             some.clear()
-            if reading.done():
-                reading.result()
             await asyncio.sleep(GATHER_S)
             found = waiting.copy()
             waiting.clear()
-            yield found
+            if found:
+                yield found
+            if reading.done():
+                reading.result()
     finally:
         reading.cancel()
         await asyncio.gather(reading, return_exceptions=True)

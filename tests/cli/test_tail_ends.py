@@ -12,11 +12,11 @@ import threading
 import pytest
 
 from klamm.cli import main
-from klamm.cli.live.tail import ENDED
 from tests.cli.test_live_commands import Beating
 from tests.proxy.admin.admin_api import Api, in_thread
 
 LINE = b'{"dropped":1}\n'
+ENDED = "klamm at {admin} has ended, or its stream was not read for 30 s: run it again once klamm answers"
 CHUNKS = b"Transfer-Encoding: chunked\r\n\r\n"
 CUT = {  # what came before the connection ended
     "after a line": CHUNKS + b"e\r\n" + LINE + b"\r\n",

@@ -11,7 +11,7 @@ from typing import Any, cast
 from msgspec.structs import replace
 
 from klamm.client.asynchronous import AsyncKlamm
-from klamm.client.failures import NoAnswer
+from klamm.client.failures import NoAnswer, stream_ended
 from klamm.client.types import Exchange, Line
 from klamm.dashboards.web.frames import frames_of
 from klamm.dashboards.web.live import Counters, Live, Relayed
@@ -40,6 +40,7 @@ class Talking:
         async def lines() -> AsyncIterator[Line]:
             while (line := await own.get()) is not None:
                 yield line
+            raise stream_ended(self.admin)
 
         self.readers.append((where, own))
         try:
