@@ -4,25 +4,17 @@ from __future__ import annotations
 
 import json
 import signal
-import socket
 import subprocess
 import sys
-import threading
 
 import pytest
 
 from klamm.cli import main
 from tests.cli.test_live_commands import Beating
+from tests.fakes.cut_stream import CUT, ending_behind
 from tests.proxy.admin.admin_api import Api, in_thread
 
-LINE = b'{"dropped":1}\n'
 ENDED = "klamm at {admin} has ended, or its stream was not read for 30 s: run it again once klamm answers"
-CHUNKS = b"Transfer-Encoding: chunked\r\n\r\n"
-CUT = {  # what came before the connection ended
-    "after a line": CHUNKS + b"e\r\n" + LINE + b"\r\n",
-    "in a chunk": CHUNKS + b"1c\r\n" + LINE + LINE[:5],
-    "in a line": b"\r\n" + LINE + LINE[:5],
-}
 
 
 def tailing(it: Api) -> subprocess.Popen[str]:
@@ -51,16 +43,7 @@ def test_it_ends_without_a_word_at_ctrl_c() -> None:
 
 @pytest.mark.parametrize("came", CUT.values(), ids=CUT)
 def test_it_says_so_wherever_the_stream_is_cut(came: bytes, capsys: pytest.CaptureFixture[str]) -> None:
-    def answer() -> None:
-        with server.accept()[0] as to:
-            to.recv(1 << 16)
-            to.sendall(b"HTTP/1.1 200 OK\r\n" + came)
-
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        thread = threading.Thread(target=answer)
-        thread.start()
-        admin = f"127.0.0.1:{server.getsockname()[1]}"
+    with ending_behind(came) as admin:
         code = main(["tail", "--json", "--admin", admin])
-        thread.join(20)
     out, errors = capsys.readouterr()
     assert (code, out, errors) == (1, '{"dropped": 1}\n', f"klamm: {ENDED.format(admin=admin)}\n")

@@ -10,6 +10,7 @@ import pytest
 from klamm.client import AsyncKlamm, Klamm, NoAnswer
 from tests.brokers.processes import free_ports
 from tests.e2e.asking import asking
+from tests.fakes.cut_stream import CUT, ending_behind
 
 
 def test_where_no_klamm_is_there_both_clients_say_so() -> None:
@@ -25,33 +26,19 @@ def test_where_no_klamm_is_there_both_clients_say_so() -> None:
         asyncio.run(ask())
 
 
-STREAMS = {  # what came before the connection ended
-    "after a line": b'Transfer-Encoding: chunked\r\n\r\ne\r\n{"dropped":1}\n\r\n',
-    "in a chunk": b'Transfer-Encoding: chunked\r\n\r\n1c\r\n{"dropped":1}\n{"dro',
-    "in a line": b'\r\n{"dropped":1}\n{"dro',
-}
-
-
-@pytest.mark.parametrize("came", STREAMS.values(), ids=STREAMS)
+@pytest.mark.parametrize("came", CUT.values(), ids=CUT)
 @pytest.mark.parametrize("kind", ["sync", "async"])
 def test_a_stream_that_ends_is_told_behind_its_last_line(kind: str, came: bytes) -> None:
-    def answer() -> None:
-        with server.accept()[0] as to:
-            to.recv(1 << 16)
-            to.sendall(b"HTTP/1.1 200 OK\r\n" + came)
-            read.wait(20)
-
     read = threading.Event()
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        thread = threading.Thread(target=answer)
-        thread.start()
-        admin = f"127.0.0.1:{server.getsockname()[1]}"
-        with asking(kind, admin) as asked, asked.live() as next_one:
-            assert next_one() is None  # a line about one that was left out
-            read.set()
-            with pytest.raises(NoAnswer, match=f"klamm at {admin} has ended, or its stream was not read"):
-                next_one()
-        thread.join(20)
+    with (
+        ending_behind(came, read) as admin,
+        asking(kind, admin) as asked,
+        asked.live() as next_one,
+    ):
+        assert next_one() is None  # a line about one that was left out
+        read.set()
+        with pytest.raises(NoAnswer, match=f"klamm at {admin} has ended, or its stream was not read"):
+            next_one()
 
 
 def test_a_machine_that_takes_no_connection_is_no_klamm_for_a_stream_too() -> None:
