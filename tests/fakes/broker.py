@@ -212,6 +212,23 @@ class Broker:
         return [one for one in asks if any(r.name == name for r in one.requests)]
 
 
+class Waiting:
+    """Requests of an API that a broker answers only when it is told to."""
+
+    def __init__(self, broker: Broker, api: str = "Heartbeat") -> None:
+        self._broker = broker
+        self.asked: list[tuple[Connection, Request]] = []
+        broker.answers[api] = lambda connection, request: self.asked.append((connection, request))
+
+    async def came(self, count: int = 1) -> None:
+        await self._broker.until(lambda: len(self.asked) >= count)
+
+    def answer(self, error_code: int = 0) -> None:
+        """Answer the one that waits longest."""
+        connection, request = self.asked.pop(0)
+        connection.transport.write(framed(request, {"error_code": error_code}))
+
+
 def silent(connection: Connection, request: Request) -> None:
     """An answer: none."""
 

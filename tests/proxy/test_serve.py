@@ -30,7 +30,7 @@ from klamm.proxy.serve import CannotServe, Proxy
 from klamm.proxy.session.observing.counters import OTHER
 from tests.brokers.processes import Process, free_ports
 from tests.e2e.klamm_process import COMMAND
-from tests.fakes.broker import Broker, Cluster, Connection, Request, framed
+from tests.fakes.broker import Broker, Cluster, Waiting
 from tests.fakes.client import Client, connect
 from tests.fakes.edge import ANY_PORT, Lines
 from tests.fakes.waiting import LOOK_S, PATIENCE_S, eventually, on_uvloop
@@ -140,18 +140,16 @@ async def test_sigterm_drains_and_the_exit_code_says_whether_requests_were_cut_o
             tmp_path / "log", f"127.0.0.1:{broker.port}", options=("--config", str(file))
         ) as klamm:
             await klamm.announced()
-            waiting: list[tuple[Connection, Request]] = []
-            broker.answers["Heartbeat"] = lambda *asked: waiting.append(asked)
+            waiting = Waiting(broker)
             client = await connect("127.0.0.1", klamm.port)
             client.send("Heartbeat", 4, {})
-            await eventually(lambda: waiting)
+            await waiting.came()
             os.kill(klamm.process.child.pid, signal.SIGTERM)
             await eventually(lambda: klamm.lines("draining"))
             assert await klamm.get("/readyz") == (503, "draining\n")
             assert "klamm_draining 1.0" in (await klamm.get("/metrics"))[1]
             if answered:
-                connection, request = waiting[0]
-                connection.transport.write(framed(request, {"error_code": 0}))
+                waiting.answer()
                 await client.answer("Heartbeat", 4)
             assert await asyncio.to_thread(klamm.process.child.wait, 30) == (0 if answered else 3)
             [line] = klamm.lines("drained")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -12,7 +11,7 @@ from klamm.proxy import config
 from klamm.proxy.cluster import cluster as edge_of_cluster
 from klamm.proxy.cluster import reloading
 from klamm.proxy.config_types import InputFile, Listen, Seconds, Text, Url
-from tests.fakes.broker import Broker, Cluster
+from tests.fakes.broker import Broker, Cluster, Waiting
 from tests.fakes.edge import edge, proxied, started
 from tests.fakes.guarded import Guarded, guarded, sasl
 from tests.fakes.oidc import Oidc
@@ -118,17 +117,13 @@ async def test_klamm_warns_where_everybody_can_use_its_credentials(tmp_path: Pat
 @on_uvloop
 async def test_a_connection_ends_between_two_exchanges_before_its_session_ends(tmp_path: Path) -> None:
     async with guarded(sasl(tmp_path), lifetime_ms=400) as (klamm, broker, _):
-        waiting: list[Any] = []
         client = await klamm.client(1)
-        broker.answers["Heartbeat"] = lambda *asked: waiting.append(asked)
+        waiting = Waiting(broker)
         client.send("Heartbeat", 4, BEAT)
-        await eventually(lambda: waiting)
+        await waiting.came()
         [link] = await klamm.links(1)
         await eventually(lambda: link.draining is not None)
-        connection, request = waiting[0]
-        del broker.answers["Heartbeat"]
-        broker.answers["Heartbeat"] = lambda *_: {"error_code": 0}
-        connection.answer(request)
+        waiting.answer()
         assert (await client.answer("Heartbeat", 4))["error_code"] == 0
         assert await client.ended() == "FIN"
         client.close()

@@ -12,7 +12,7 @@ from klamm.decoders.headers import request_frame
 from klamm.proxy import config
 from klamm.proxy.config_types import Seconds
 from klamm.proxy.edge import draining
-from tests.fakes.broker import Broker, Connection, Request, framed
+from tests.fakes.broker import Waiting
 from tests.fakes.client import connect
 from tests.fakes.edge import Edge, cluster, parts_of_links
 from tests.fakes.waiting import eventually, on_uvloop, turns
@@ -25,18 +25,6 @@ LONG_S = 20.0
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Clients of these tests end their side late or never."""
     monkeypatch.setattr(draining, "LINGER_S", 0.2)
-
-
-class Waiting:
-    """Requests of an API that the broker answers only when it is told to."""
-
-    def __init__(self, broker: Broker, api: str = "Heartbeat") -> None:
-        self.requests: list[tuple[Connection, Request]] = []
-        broker.answers[api] = lambda connection, request: self.requests.append((connection, request))
-
-    def answer(self) -> None:
-        connection, request = self.requests.pop(0)
-        connection.transport.write(framed(request, {"error_code": 0}))
 
 
 def begun(klamm: Edge, within_s: float = LONG_S) -> asyncio.Task[int]:
@@ -86,7 +74,7 @@ async def test_requests_under_way_are_answered_and_none_behind_them_reaches_the_
         client = await klamm.client(1)
         for _ in range(2):
             client.send("Heartbeat", 4, BEAT)
-        await eventually(lambda: len(waiting.requests) == 2)
+        await waiting.came(2)
         drain = begun(klamm)
         await turns()
         client.send("ListGroups", 4)
@@ -152,7 +140,8 @@ async def test_polls_are_given_up_early_but_no_other_request(monkeypatch: pytest
         polling.send("Fetch", 12, {"topics": []})
         both.send("Heartbeat", 4, BEAT)
         both.send("Fetch", 12, {"topics": []})
-        await eventually(lambda: len(fetches.requests) == 2 and len(beats.requests) == 1)
+        await fetches.came(2)
+        await beats.came()
         drain = begun(klamm)
         assert await polling.ended() == "FIN"
         assert both.ending == ""
@@ -190,7 +179,7 @@ async def test_after_the_time_requests_under_way_are_cut_off_and_counted() -> No
         waiting = Waiting(broker)
         client = await klamm.client(1)
         client.send("Heartbeat", 4, BEAT)
-        await eventually(lambda: waiting.requests)
+        await waiting.came()
         assert await begun(klamm, 0.1) == 1
         assert await client.ended()
         assert klamm.closed() == {"drain timed out": 1}
@@ -239,7 +228,7 @@ async def test_a_connection_of_a_certain_age_ends_between_two_exchanges() -> Non
         waiting = Waiting(broker)
         client = await klamm.client(1)
         client.send("Heartbeat", 4, BEAT)
-        await eventually(lambda: waiting.requests)
+        await waiting.came()
         [link] = await klamm.links(1)
         await eventually(lambda: link.draining is not None)
         assert client.ending == ""

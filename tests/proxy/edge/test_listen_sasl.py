@@ -24,7 +24,7 @@ from klamm.proxy.control.audit.logins import Logins
 from klamm.proxy.control.rule_book import RuleBook
 from klamm.proxy.edge.accepting import listener, login
 from klamm.proxy.log.audit import Audit
-from tests.fakes.broker import Broker, Cluster
+from tests.fakes.broker import Broker, Cluster, Waiting
 from tests.fakes.client import Client
 from tests.fakes.edge import Edge, edge
 from tests.fakes.waiting import eventually, on_uvloop, turns
@@ -495,16 +495,13 @@ async def test_a_client_that_does_not_authenticate_again_is_ended_between_two_ex
 ) -> None:
     monkeypatch.setattr(logins, "LATE_S", 0.0)
     async with guarded(tmp_path, max_reauth_s=Seconds(0.3)) as (klamm, broker):
-        waiting: list[Any] = []
         one = await klamm.client(1)
         await log_in(one)
-        broker.answers["Heartbeat"] = lambda *asked: waiting.append(asked)
+        waiting = Waiting(broker)
         one.send("Heartbeat", 4, BEAT)
         [link] = await klamm.links(1)
         await eventually(lambda: link.draining is not None)
-        connection, request = waiting[0]
-        broker.answers["Heartbeat"] = lambda *_: {"error_code": 0}
-        connection.answer(request)
+        waiting.answer()
         assert (await one.answer("Heartbeat", 4))["error_code"] == 0
         assert await one.ended() == "FIN"
         one.close()

@@ -20,7 +20,7 @@ from klamm.decoders import API, encode
 from klamm.decoders.headers import request_frame
 from klamm.proxy.edge import ends
 from klamm.proxy.edge.link import Link
-from tests.fakes.broker import Connection, Request, framed, heartbeat
+from tests.fakes.broker import Connection, Request, Waiting, framed, heartbeat
 from tests.fakes.client import RESET
 from tests.fakes.edge import Edge, cluster, parts_of_links
 from tests.fakes.waiting import eventually, on_uvloop, turns
@@ -96,17 +96,16 @@ def test_no_time_is_set_for_an_answer() -> None:
 @on_uvloop
 async def test_a_client_that_ends_still_gets_its_answers_and_then_the_end() -> None:
     async with cluster() as (klamm, [broker]):
-        waiting: list[tuple[Connection, Request]] = []
+        waiting = Waiting(broker)
         broker.stays_half_open = True
-        broker.answers["Heartbeat"] = lambda connection, request: waiting.append((connection, request))
         client = await klamm.client(1)
         client.send("Heartbeat", 4, BEAT)
         client.send_fin()
-        await broker.asked("Heartbeat")
-        connection, request = waiting[0]
+        await waiting.came()
+        [(connection, _)] = waiting.asked
         await broker.until(lambda: connection.fin)
         assert client.ending == ""
-        connection.transport.write(framed(request, {"error_code": 27}))
+        waiting.answer(27)
         assert (await client.answer("Heartbeat", 4))["error_code"] == 27
         connection.close()
         assert await client.ended() == "FIN"

@@ -21,7 +21,7 @@ from klamm.proxy.cluster.own_requests.dialling import Dialler
 from klamm.proxy.config_types import Address, Host, InputFile
 from klamm.proxy.edge.tap import Tap
 from tests.fakes import tls
-from tests.fakes.broker import Broker, Cluster, Connection, Request, framed
+from tests.fakes.broker import Broker, Cluster, Connection, Request, Waiting, framed
 from tests.fakes.edge import Edge, edge, parts_of_links
 from tests.fakes.waiting import eventually, on_uvloop, turns
 
@@ -85,19 +85,18 @@ async def test_a_client_that_ends_gets_its_answers_then_both_sides_close(
     context: ssl.SSLContext, certificates: Path
 ) -> None:
     async with secured(context, certificates) as (klamm, broker):
-        waiting: list[tuple[Connection, Request]] = []
-        broker.answers["Heartbeat"] = lambda connection, request: waiting.append((connection, request))
+        waiting = Waiting(broker)
         client = await klamm.client(1)
         client.send("Heartbeat", 4, BEAT)
         client.send("Heartbeat", 4, BEAT)
         client.send_fin()
-        await broker.asked("Heartbeat", 2)
+        await waiting.came(2)
         await turns()
-        first, second = (framed(request, {"error_code": 0}) for _, request in waiting)
-        connection = waiting[0][0]
-        connection.transport.write(first)
+        waiting.answer()
         assert (await client.answer("Heartbeat", 4))["error_code"] == 0
         assert client.ending == ""
+        [(connection, request)] = waiting.asked
+        second = framed(request, {"error_code": 0})
         connection.transport.write(second[:-1])
         await client.changed.until(lambda: len(client.received) == len(second) - 1)
         await turns()
@@ -130,12 +129,11 @@ async def test_a_client_that_is_gone_in_the_middle_of_an_answer_is_no_fault_of_t
     context: ssl.SSLContext, certificates: Path
 ) -> None:
     async with secured(context, certificates) as (klamm, broker):
-        waiting: list[tuple[Connection, Request]] = []
-        broker.answers["Fetch"] = lambda connection, request: waiting.append((connection, request))
+        waiting = Waiting(broker, "Fetch")
         client = await klamm.client(1)
         client.send("Fetch", 11, {})
-        await broker.asked("Fetch")
-        [(connection, request)] = waiting
+        await waiting.came()
+        [(connection, request)] = waiting.asked
         [link] = await klamm.links(1)
         client.close()
         await eventually(lambda: link.client.ended)
