@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path as FilePath
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from klamm.cli.running.banner import banner
 from klamm.cli.running.config_file import checked, parse
@@ -40,6 +40,9 @@ from klamm.proxy.config_types import (
 from klamm.settings.mistakes import ConfigError, Mistake, Path, Place
 from klamm.settings.printable import printable
 from klamm.settings.typed_yaml import BROKEN, NOTHING, Document, choose
+
+if TYPE_CHECKING:
+    from klamm.proxy.greeting import Greeting
 
 T = TypeVar("T")
 
@@ -136,13 +139,19 @@ def run(arguments: argparse.Namespace) -> int:
     source = None if file is None else Source(file, lambda: configure(arguments))
     try:
         with web_page(config.admin if _has_page(arguments) else None, arguments.web_listen):
-            cut = serve(config, lambda greeting: print(banner(greeting), flush=True), source)
+            cut = serve(config, _greet, source)
     except ConfigError as error:
         return _wrong(error)
     except CannotServe as error:
         print(f"klamm run: {printable(str(error))}", file=sys.stderr)
         return 1
     return CUT_OFF if cut else 0
+
+
+def _greet(greeting: Greeting) -> None:
+    """In one piece: where the log goes to the same file, no line of it comes in between."""
+    sys.stdout.write(banner(greeting) + "\n")
+    sys.stdout.flush()
 
 
 def _wrong(error: ConfigError) -> int:
