@@ -49,13 +49,12 @@ or above --fail-on-new, and where something could not be read or a detector fail
 """
 
 FINE, FAILED = 0, 1
-FAIL_ON = ("--fail-on", "--fail-on-new")
 REMOTE = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 
 
 class Outcome(NamedTuple):
-    """What decides about the exit code. `new`: findings that an earlier capture has not, or of which that is
-    not known. `unread`: some part of the captures could not be read.
+    """The findings that decide about the exit code. `new`: those that an earlier capture has not, or of which
+    that is not known. `unread`: some part of the captures could not be read.
     """
 
     found: Findings
@@ -178,10 +177,13 @@ def _check(arguments: argparse.Namespace, where: Expression | None) -> None:
             sql(where, {})
         except (ExpressionError, ValueError) as wrong:
             raise WrongWord(f"{str(where)!r} cannot be asked of tables: {wrong}") from None
-    for option, severity in zip(FAIL_ON, (arguments.fail_on, arguments.fail_on_new), strict=True):
+    for option in ("fail_on", "fail_on_new"):
+        severity = getattr(arguments, option)
         if severity not in (None, *SEVERITIES):
             near = suggestion(severity, SEVERITIES)
-            raise WrongWord(f"{option} {severity}: must be {' or '.join(SEVERITIES)}{near}")
+            raise WrongWord(
+                f"--{option.replace('_', '-')} {severity}: must be {' or '.join(SEVERITIES)}{near}"
+            )
     if arguments.fail_on_new is not None and arguments.before is None:
         raise WrongWord("--fail-on-new: new to what? say --before CAPTURE too")
     if arguments.follow and (arguments.html is not None or where is not None):

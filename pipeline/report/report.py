@@ -74,7 +74,7 @@ class Report:
         )
 
     def gaps(self) -> list[str]:
-        """What is missing in the captures, or cannot be read."""
+        """Parts that are missing in the captures, or cannot be read."""
         traffic = self.traffic
         lines = [wording.plain(line) for line in traffic.damaged]
         if traffic.lost:
