@@ -19,6 +19,7 @@ from klamm.decoders.headers import read_request_header, request_header_version, 
 PREFIX = struct.Struct(">hh").unpack_from
 METADATA, JOIN_GROUP, API_VERSIONS = 3, 11, 18
 ATTACKED, OTHER = 1, 2  # node ids
+BACKLOG = 1024  # connections that wait until one of these processes has its turn
 
 
 class Connection(asyncio.Protocol):
@@ -80,7 +81,8 @@ class Connection(asyncio.Protocol):
 
 def _serve(listener: socket.socket, ports: tuple[int, ...]) -> None:
     async def forever() -> None:
-        server = await asyncio.get_running_loop().create_server(lambda: Connection(ports), sock=listener)
+        loop = asyncio.get_running_loop()
+        server = await loop.create_server(lambda: Connection(ports), sock=listener, backlog=BACKLOG)
         await server.serve_forever()
 
     with contextlib.suppress(KeyboardInterrupt):
@@ -90,7 +92,7 @@ def _serve(listener: socket.socket, ports: tuple[int, ...]) -> None:
 @contextlib.contextmanager
 def running() -> Iterator[tuple[int, int]]:
     """The ports of both: of the attacked one, which is for bootstrap too, and of the other."""
-    listeners = [socket.create_server(("127.0.0.1", 0), backlog=512) for _ in range(2)]
+    listeners = [socket.create_server(("127.0.0.1", 0)) for _ in range(2)]
     attacked, other = (listener.getsockname()[1] for listener in listeners)
     ports = attacked, other
     fork = multiprocessing.get_context("fork")
