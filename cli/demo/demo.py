@@ -35,6 +35,7 @@ examples:
   klamm demo --seconds 30
   klamm demo --bootstrap localhost:9092      the same on a cluster of yours: plain text, without SASL
   klamm demo --listen 127.0.0.1:29092 --admin 127.0.0.1:29091
+  klamm demo --capture captured/             and then klamm analyze captured/
 """
 
 NEEDS = "klamm demo needs librdkafka and its mock cluster"
@@ -89,6 +90,8 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "--seconds", metavar="N", type=_seconds, help="end after N seconds [20 without a terminal]"
     )
+    text = "capture the traffic, for klamm show, analyze and replay [nothing is kept]"
+    parser.add_argument("--capture", metavar="DIR", help=text)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -104,7 +107,7 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         with _children() as start:
             ports = _ports(arguments.listen, arguments.admin)
-            _show(console, start, arguments.bootstrap, seconds, ports, ended)
+            _show(console, start, arguments, seconds, ports, ended)
     except Failed as failure:
         print(f"klamm demo: {failure}", file=sys.stderr)
         return 1
@@ -145,11 +148,12 @@ class Ports(NamedTuple):
 def _show(
     console: Console,
     start: Start,
-    bootstrap: str | None,
+    arguments: argparse.Namespace,
     seconds: float | None,
     ports: Ports,
     ended: Callable[[], bool],
 ) -> None:
+    bootstrap, folder = arguments.bootstrap, arguments.capture
     own_cluster = bootstrap is None
     children = []
     if bootstrap is None:
@@ -157,13 +161,16 @@ def _show(
         bootstrap = _first_line(children[0])
     listen, admin, web = ports
     where = ("--listen", listen, "--admin", admin, "--state", "none")
-    klamm = start("klamm", "klamm.cli", "run", bootstrap, *where)
+    kept = () if folder is None else ("--capture", folder)
+    klamm = start("klamm", "klamm.cli", "run", bootstrap, *where, *kept)
     children.append(klamm)
     first = _ready(admin, klamm, children)
     listening = first["clusters"][0]["listening"]
     print(f"cluster  {bootstrap}" + ("  (three brokers: librdkafka's mock cluster)" if own_cluster else ""))
     print(f"klamm    {listening}")
     print(f"metrics  http://{admin}/metrics")
+    if folder is not None:
+        print(f"capture  {folder}")
     page = start("page", "klamm.cli", "web", "--admin", admin, "--listen", web)
     children.append(page)
     print(f"page     http://{web}/", flush=True)

@@ -1,6 +1,7 @@
 """`klamm demo`, as a user runs it: with a terminal, without one, and when things go wrong."""
 
 import argparse
+import json
 import os
 import re
 import signal
@@ -11,6 +12,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -99,6 +101,22 @@ def test_without_a_terminal_it_prints_lines_and_a_summary_and_leaves_nothing_beh
     assert re.search(MOCKED, demo.stdout)
     assert len(addresses(demo.stdout)) == 6  # three brokers, klamm, its metrics, and the page
     assert not [address for address in addresses(demo.stdout) if listens(address)]
+
+
+def test_what_it_captures_can_be_read_by_the_other_commands(tmp_path: Path) -> None:
+    folder = tmp_path / "captured"
+    demo = subprocess.run(
+        [*COMMAND, "--seconds", "2", "--capture", str(folder)],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+    assert (demo.returncode, demo.stderr) == (0, "")
+    assert f"\ncapture  {folder}\n" in demo.stdout
+    asked = [sys.executable, "-m", "klamm.cli", "show", str(folder), 'api == "Produce"', "--json"]
+    shown = subprocess.run(asked, capture_output=True, text=True, timeout=PATIENCE_S, check=True)
+    assert {json.loads(line)["client_id"] for line in shown.stdout.splitlines()} >= {"orders-service"}
 
 
 def test_leaders_of_its_cluster_move() -> None:
