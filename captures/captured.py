@@ -36,10 +36,9 @@ def api_name(key: int, side: Side | None = None) -> str:
     """The name of an API; its number where klamm does not know it; WITHOUT_REQUEST where a frame has none, or
     NO_REQUEST if the frame is known to be a client's.
     """
-    api = API.get(key)
-    if api is not None:
-        return api.name
-    return f"API key {key}" if key >= 0 else NO_REQUEST if side == "request" else WITHOUT_REQUEST
+    if key >= 0:
+        return API.any(key).name
+    return NO_REQUEST if side == "request" else WITHOUT_REQUEST
 
 
 class CapturedConnection(NamedTuple):

@@ -16,8 +16,8 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from klamm.decoders import API
+from klamm.decoders.apis import why_unknown
 from klamm.decoders.compile import UNREADABLE, Locate, Path, Pick, Walk, beyond, locate, pick, walk
-from klamm.decoders.failures import UnknownApi
 from klamm.decoders.headers import request_header_version, response_header_version
 from klamm.decoders.interpret import Layout
 from klamm.decoders.schema import (
@@ -194,6 +194,7 @@ class Plan:
 MOST_ELEMENTS = 10_000  # of a request: topics, partitions and so on; beyond them it is not read
 MOST_RULED = 5000  # of a request that rules read
 FEW_BYTES = 4096  # of a request that has not so many
+UNKNOWN = "unknown"  # the name of all APIs that klamm does not know, where numbers of them are without end
 MOST_UNKNOWN = 1024  # plans of versions that a client may have made up
 
 
@@ -237,14 +238,11 @@ class Planner:
         return made
 
     def _make(self, key: int, version: int) -> Plan:
-        try:
-            api = API[key]
-        except UnknownApi:
-            return Plan(key, "unknown", version, unknown=f"API key {key} is not known")
-        plan = Plan(key, api.name, version, logged=self.wishes.logs(api.name))
+        api = API.any(key)
+        plan = Plan(key, api.name if key in API else UNKNOWN, version, logged=self.wishes.logs(api.name))
         plan.listeners = tuple((None, wish.sink) for wish in self.wishes.listeners if wish.where is None)
-        if version not in api.versions:
-            plan.unknown = f"{api.name} v{version} is not known, only {api.versions}"
+        plan.unknown = why_unknown(api, version)
+        if plan.unknown is not None:
             plan.answer = key == API_VERSIONS
             if self.changes and not plan.answer and bears_addresses(api):
                 plan.refuse = f"{plan.unknown}, and its answer may carry broker addresses"

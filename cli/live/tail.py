@@ -183,17 +183,18 @@ def _marked(one: Exchange) -> Iterator[str]:
     from klamm.cli.decode.frames import FrameReader, Hints, pieces
     from klamm.cli.decode.tree import View, lines
 
-    api, bodies = API[one.api], []
+    api, bodies = API.get(one.api), []
     for side, body in (("request", one.request), ("response", one.response)):
         if body is None:
             continue
-        data = _bytes(body)
-        version = one.version if side == "request" else answered_version(api.key, one.version, data)
-        if body.raw is None or version not in api.versions:
+        data, version = _bytes(body), one.version
+        if api is not None and side == "response":
+            version = answered_version(api.key, version, data)
+        if api is None or body.raw is None or version not in api.versions:
             yield f"  {side}, {body.bytes} bytes: {body.reason or one.undecodable.get(side, '')}"
         else:
-            bodies.append((side, version, data))
-    for side, version, data in bodies:
+            bodies.append((api, side, version, data))
+    for api, side, version, data in bodies:
         if side == "request":
             frame = request_frame(api, version, 0, one.client_id, data)
         else:

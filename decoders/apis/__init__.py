@@ -36,7 +36,7 @@ from klamm.decoders.apis import (
     zookeeper,
 )
 from klamm.decoders.failures import UnknownApi
-from klamm.decoders.schema import Api
+from klamm.decoders.schema import NONE, Api
 
 _FAMILIES = (
     metadata, data, groups, consumer_groups, share_groups, share_state, streams_groups, transactions, topics,
@@ -61,6 +61,10 @@ class Apis:
     def get(self, key: int | str) -> Api | None:
         return self._by_key.get(key) if isinstance(key, int) else self._by_name.get(_plain(key))
 
+    def any(self, key: int) -> Api:
+        """The API of this key. One that is not known has no versions, and its key for a name."""
+        return self._by_key.get(key) or Api(key, f"API key {key}", NONE, NONE, (), ())
+
     def __contains__(self, key: int | str) -> bool:
         return self.get(key) is not None
 
@@ -81,3 +85,10 @@ def _plain(name: str) -> str:
 
 
 API = Apis([found for family in _FAMILIES for found in vars(family).values() if isinstance(found, Api)])
+
+
+def why_unknown(api: Api, version: int) -> str | None:
+    """A line on an API or a version that klamm does not know; None where it knows both."""
+    if api.key not in API:
+        return f"{api.name} is not known"
+    return None if version in api.versions else f"{api.name} v{version} is not known, only {api.versions}"

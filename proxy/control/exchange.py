@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import msgspec
 
 from klamm.client.types import Body, Exchange, Payload
-from klamm.decoders import DecodeError, UnknownApi, layout, spans
+from klamm.decoders import API, DecodeError, UnknownApi, layout, spans
+from klamm.decoders.apis import why_unknown
 from klamm.decoders.error_codes import error_name
 from klamm.decoders.oddity import odd_end
 from klamm.decoders.schema import SECRET, Api, Side, marked
@@ -199,9 +200,8 @@ def holds(where: Expression, one: Seen) -> bool:
 
 def _oddity(frame: Frame) -> str:
     """The place and the reason where its body does not end as its layout does; "" where it does."""
-    if not is_known(frame):
-        return f"{frame.api.name} v{frame.version} is not known, only {frame.api.versions}"
-    return odd_end(frame.body, frame.api.key, frame.version, frame.side)
+    unknown = why_unknown(frame.api, frame.version)
+    return unknown if unknown is not None else odd_end(frame.body, frame.api.key, frame.version, frame.side)
 
 
 def body(frame: Frame, raw: bool) -> Body:
@@ -209,7 +209,8 @@ def body(frame: Frame, raw: bool) -> Body:
     have secrets comes as values in any case, and one that cannot be read as its size, with the reason.
     """
     size, withheld, known = len(frame.body), frame.treatment.withheld, is_known(frame)
-    secret = raw and _has_secrets(frame.api, frame.version if known else frame.api.versions.last, frame.side)
+    of = frame.version if known else frame.api.versions.last
+    secret = raw and (frame.api.key not in API or _has_secrets(frame.api, of, frame.side))
     if raw and not secret:
         came, sent = (
             _other(one, frame.body) for one in (frame.came, None if frame.sent is None else frame.sent.body)

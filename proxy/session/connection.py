@@ -362,7 +362,7 @@ class Connection:
         `answer`: the response, for listeners that take bodies; None where it is not kept.
         """
         fields = {
-            "api": memory.plan.name,
+            "api": API.any(memory.plan.key).name,
             "version": memory.plan.version,
             "client_id": memory.client_id,
             "correlation_id": correlation_id,

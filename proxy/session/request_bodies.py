@@ -48,6 +48,8 @@ class RequestBodies:
             except UNREADABLE:
                 if whole:
                     self.connection.undecodable(memory.plan, "request", data[body:end])
+                    if memory.plan.listeners:
+                        self._pick_listeners(memory, data[body:end], now)
                     return COUNT
                 small = end - pos <= self.connection.context.held_limit
                 if memory.plan.listeners and small and self.connection.may_hold(size - pos):
@@ -101,7 +103,7 @@ class RequestBodies:
         if self.peer is None:
             return
         plan = memory.plan
-        frame = Frame(API[plan.key], plan.version, "request", body, memory.client_id, self.peer, now)
+        frame = Frame(API.any(plan.key), plan.version, "request", body, memory.client_id, self.peer, now)
         frame.names = self.connection.context.topology.topic_names.get
         found = listeners_of(plan, frame)
         self.connection.work += frame.work

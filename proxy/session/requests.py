@@ -22,7 +22,7 @@ from klamm.proxy.session.rule_orders import RuleOrders
 from klamm.proxy.session.steps import CLOSED, COUNT, MORE, PASSED, REPLACED, Step
 from klamm.proxy.session.turns import KNOWN, READ, STEPS, Turns
 from klamm.proxy.session.undecodable import undecodable_header
-from klamm.rules.plan import Plan
+from klamm.rules.plan import UNKNOWN, Plan
 
 HEAD = Struct(">iii").unpack_from  # size, key and version, correlation id
 HEADER_LIMIT = 64 * 1024  # client id and tagged fields of a request's header
@@ -377,7 +377,7 @@ class Requests:
         if len(self.known) > 1024 or long:  # a client that makes up versions, or whose headers take memory
             self.known.clear()
         if plan.unknown is not None and code not in self.known and not (plan.refuse or plan.answer):
-            kind = "unknown_api" if plan.name == "unknown" else "unknown_version"
+            kind = "unknown_api" if plan.name == UNKNOWN else "unknown_version"
             connection.problem(kind, plan.name, plan.unknown, plan.numbers())
         memory = self.known[code] = ApiMemory(code, plan, counters, client_id or "")
         return memory

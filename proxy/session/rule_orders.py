@@ -389,6 +389,6 @@ class RuleOrders:
         request: Frame | None = None,
     ) -> Frame:
         plan = memory.plan
-        frame = Frame(API[plan.key], plan.version, side, body, memory.client_id, self.peer, now, request)
+        frame = Frame(API.any(plan.key), plan.version, side, body, memory.client_id, self.peer, now, request)
         frame.names, frame.header_bytes = self.gate.name_of, header_bytes
         return frame

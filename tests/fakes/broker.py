@@ -98,7 +98,7 @@ class Connection(asyncio.Protocol):
 
     def _take(self, frame: bytes) -> None:
         key, version = struct.unpack_from(">hh", frame)
-        api = API[key]
+        api = API.any(key)
         header = read_request_header(frame, request_header_version(api, version))
         known = version in api.versions
         values = decode(frame[header.size :], key, version, "request") if known else {}

@@ -76,6 +76,25 @@ async def test_the_live_stream_shows_it_and_goes_on(where: str | None, bodies: s
 
 
 @on_uvloop
+async def test_an_api_that_klamm_does_not_know_is_shown_by_its_key_and_without_bytes() -> None:
+    new = API.any(900)
+    async with api() as it:
+        client = await it.edge.client(1)
+        it.brokers[0].answers[new.name] = answers_all
+        async with it.klamm.live(None, "raw") as lines:
+            client.transport.write(request_frame(new, 1, 1, CLIENT_ID, BODY))
+            await client.frame()
+            one = (await next_of(lines)).exchange
+        assert one is not None
+        assert (one.api, one.version, one.client_id) == ("API key 900", 1, "<3 bytes>")
+        assert one.undecodable == dict.fromkeys(("request", "response"), "API key 900 is not known")
+        assert one.request is not None
+        assert (one.request.bytes, one.request.raw, one.request.values) == (len(BODY), None, None)
+        shown = "\n".join(text(one, False, True))
+        assert f"request, {len(BODY)} bytes: API key 900 is not known" in shown
+
+
+@on_uvloop
 async def test_the_newest_exchanges_have_it() -> None:
     async with api() as it:
         await it.klamm.exchanges(bodies=True)

@@ -4,13 +4,14 @@ that pass are the same as without them.
 
 from __future__ import annotations
 
+from base64 import b64encode
 from random import Random
 from typing import Any
 
 import pytest
 
 from klamm.decoders import API, decode
-from klamm.decoders.headers import request_header_version, response_header_version
+from klamm.decoders.headers import REQUEST, RESPONSE, request_header_version, response_header_version
 from klamm.decoders.schema import Side
 from klamm.proxy.control.exchange import Seen, body, exchange_of
 from klamm.proxy.session.effects import Exchange
@@ -33,6 +34,7 @@ from tests.proxy.traffic import (
     whole,
 )
 
+SIDES = ("request", "response")
 AT = {"cluster": "kafka", "broker": "1", "connection": "10.0.0.7:5000"}  # the edge adds it
 
 
@@ -160,3 +162,25 @@ def test_a_body_that_does_not_end_where_its_layout_does_says_so() -> None:
     assert shown.values == {"error_code": 0}
     assert shown.reason == "the body at byte 2: 4 bytes left over; the layouts of versions 1, 2, 3 fit"
     assert exchange_of(found).undecodable == {"response": shown.reason}
+
+
+def test_exchanges_of_apis_and_versions_that_klamm_does_not_know_are_heard() -> None:
+    keys = (777, API["Heartbeat"].key)
+    asked = [REQUEST.pack(12, key, 99, number) + b"\0\1aX" for number, key in enumerate(keys)]
+    answers = [RESPONSE.pack(6, number) + b"zz" for number in range(2)]
+    at, listener = watched()
+    outcome = play([Exchanged(b"".join(asked), b"".join(answers))], whole, at)
+    found = seen_by(listener, outcome)
+    why = ["API key 777 is not known", f"Heartbeat v99 is not known, only {API['Heartbeat'].versions}"]
+    assert [exchange_of(one).api for one in found] == ["API key 777", "Heartbeat"]
+    assert [exchange_of(one).undecodable for one in found] == [dict.fromkeys(SIDES, text) for text in why]
+    bodies = [[body(frame, True).raw for frame in one[2:] if frame is not None] for one in found]
+    assert bodies == [[None, None], [b64encode(b"X").decode(), b64encode(b"zz").decode()]]
+
+
+def test_an_exchange_whose_request_does_not_decode_is_heard() -> None:
+    beat = exchange("Heartbeat", 4, {"group_id": "g", "member_id": "m"}, {"error_code": 0})
+    cut_short = (len(beat.request) - 4 - 3).to_bytes(4, "big") + beat.request[4:-3]
+    at, listener = watched()
+    [one] = seen_by(listener, play([Exchanged(cut_short, beat.answer)], whole, at))
+    assert list(exchange_of(one).undecodable) == ["request"]
