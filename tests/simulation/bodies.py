@@ -69,6 +69,19 @@ def response_values(api: Api, version: int, draw: int, addresses: Addresses) -> 
     return values
 
 
+def mangled(data: bytes, draw: int) -> bytes:
+    """A body that is cut short, or has some bytes too many, or both."""
+    random = Random(f"mangled {draw}")
+    kept = data[: random.choice([len(data), random.randrange(len(data) + 1)])]
+    return kept + random.randbytes(random.choice([0, 1, 9]))
+
+
+def anything(draw: int) -> bytes:
+    """A body whose layout klamm does not know."""
+    random = Random(f"anything {draw}")
+    return random.randbytes(random.choice([0, 1, 20, 300]))
+
+
 def body(api: Api, version: int, side: Side, values: dict[str, Any]) -> bytes:
     return encode(values, api.key, version, side)
 

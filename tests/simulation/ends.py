@@ -9,6 +9,7 @@ from typing import NamedTuple
 from klamm.proxy.session.observing.counters import Stats
 from tests.simulation.judge import SHOWN, Broken
 from tests.simulation.pair import CUT_SHORT, Pair
+from tests.simulation.peers import Asked
 
 STALLED = {"dropped", "cut"}  # faults behind which requests may have no answer
 Api = tuple[str, int]  # name and version
@@ -20,6 +21,8 @@ def settled(pair: Pair) -> None:
     _rest(pair)
     if 0 < pair.must_end <= pair.broker.given and not pair.over and not stalls(pair):
         raise Broken("an answer that nobody asked for ends the connection", f"{pair.causes}")
+    if not pair.over and not stalls(pair) and any(_refused(asked, pair) for asked in pair.client.asked):
+        raise Broken("a request whose answer may carry addresses ends the connection", f"{pair.causes}")
     connection = pair.edge.session.connection
     if not pair.over and not pair.causes and not stalls(pair):
         if pair.edge.reason and not pair.client.ended:
@@ -29,6 +32,11 @@ def settled(pair: Pair) -> None:
                 "nothing is held, and no request waits, between exchanges",
                 f"{connection.held} bytes, {pair.edge.session.pending()} requests",
             )
+
+
+def _refused(asked: Asked, pair: Pair) -> bool:
+    """Has klamm read this request, which it must not let through?"""
+    return asked.kind.form == "refused" and asked.start + len(asked.frame) <= pair.client.given
 
 
 def stalls(pair: Pair) -> bool:
@@ -137,7 +145,7 @@ def _requests(pair: Pair, expected: dict[str, Between]) -> None:
     for asked in pair.client.asked:
         if asked.token:
             continue
-        api, begun = (asked.kind.api.name, asked.kind.version), asked.start < pair.client.given
+        api, begun = asked.kind.counted_as, asked.start < pair.client.given
         sure = asked.arrived or asked.own
         expected["requests"].add(api, 1, sure, begun)
         expected["request_bytes"].add(api, len(asked.frame), sure, begun)
@@ -148,7 +156,7 @@ def _requests(pair: Pair, expected: dict[str, Between]) -> None:
 def _responses(pair: Pair, expected: dict[str, Between]) -> None:
     start = 0
     for number, answer in enumerate(pair.broker.answers):
-        api = (answer.asked.kind.api.name, answer.asked.kind.version)
+        api = answer.asked.kind.counted_as
         sure, begun = number < pair.judge.next_answer, start < pair.broker.given
         start += len(answer.came)
         if answer.asked.token:

@@ -17,11 +17,13 @@ from klamm.proxy.session.effects import Effect, Send, sends
 from klamm.proxy.session.line import Line, Until
 from klamm.proxy.session.memory import ResponsePattern
 from klamm.proxy.session.pending import PendingQueue
+from klamm.proxy.session.request_bodies import RequestBodies
 from klamm.proxy.session.requests import Requests
 from klamm.proxy.session.responses import Responses
 from klamm.proxy.session.rewriting import addresses
 from klamm.proxy.session.rewriting.topology import Topology
 from klamm.proxy.session.session import Session
+from klamm.proxy.session.undecodable import Undecodable
 from tests.simulation.nodes import NODES
 from tests.simulation.playing import play
 
@@ -189,6 +191,18 @@ def blanks_nothing(good: Callable[..., Any]) -> Callable[..., Any]:
     return lambda *_: []
 
 
+def with_the_body(good: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda self: f"{good(self)}: {self.body!r}"
+
+
+def heard_by_nobody(good: Callable[..., Any]) -> Callable[..., Any]:
+    def pick(self: RequestBodies, memory: Any, body: bytes, now: int) -> None:
+        if memory.plan.unknown is None:
+            good(self, memory, body, now)
+
+    return pick
+
+
 def old_size(good: Callable[..., Any]) -> Callable[..., Any]:
     return lambda data, pos, body, new, late=0: [data[pos : pos + 4], *good(data, pos, body, new, late)[1:]]
 
@@ -226,6 +240,8 @@ FAULTS = (
     Planted("the beginning of a last answer goes on", Session, "broker_closed", rest_to_client),
     Planted("a connection keeps the rules that it began with", Requests, "_read_again", old_rules),
     Planted("a capture keeps secrets", kept, "edits_of", blanks_nothing),
+    Planted("the log tells bodies that do not decode", Undecodable, "__str__", with_the_body),
+    Planted("nobody hears of unknown versions", RequestBodies, "_pick_listeners", heard_by_nobody),
     Planted("an answer is as before if its length is", ResponsePattern, "matches", same_length),
     Planted("a capture loses the last byte of a long read", Stream, "feed", loses_a_chunk),
 )

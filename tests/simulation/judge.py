@@ -48,6 +48,8 @@ class Judge:
     def _request(self, frame: bytes, now: int) -> None:
         asked = self._same_request(frame)
         asked.arrived = True
+        if asked.kind.form == "refused":
+            raise Broken("no request whose answer may carry addresses goes on unread", f"{asked}")
         if not asked.token:
             self.at_broker.append(frame[4:])
         if asked.awaited:

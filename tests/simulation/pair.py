@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from random import Random
 from typing import Protocol
 
@@ -15,11 +16,14 @@ from klamm.proxy.session.paused import Decision, Refuse, Resume, Undecidable, Wi
 from klamm.proxy.session.session import Session
 from tests.simulation.bodies import (
     API_VERSIONS,
+    BEARERS,
     PRODUCE,
     TOKEN,
+    anything,
     bears,
     body,
     errors_in,
+    mangled,
     offered,
     request_values,
     response_values,
@@ -44,6 +48,12 @@ NO_TOKEN = bytes(4)  # a broker's answer to a token of PLAIN
 MOST_LARGE = 20  # of them on a connection: of more than 32 MiB a capture does not keep the bytes
 LATE = 0.05  # of reads while klamm does not read, so many come all the same
 CUT_SHORT = "the client cut a request short"
+STRANGE_KINDS, MANGLED = (
+    0.04,
+    0.08,
+)  # of kinds: so many are of the first form, and up to so many of the second
+NEW_API = replace(API["Heartbeat"], key=900, name="unknown")
+REFUSED = "a request whose answer may carry addresses"
 STRANGE = 77_777_777  # a correlation id that nobody asks for
 
 
@@ -58,6 +68,26 @@ class World(OfEdge, Protocol):
 
 
 def any_kind(random: Random) -> Kind:
+    """Often as the tables have it."""
+    drawn = random.random()
+    if drawn < STRANGE_KINDS:
+        return _strange(random)
+    kind = _known(random)
+    # what a broker does with such a Produce depends on an `acks` that may not be there
+    return kind._replace(form="mangled") if drawn < MANGLED and kind.api.name not in RULED else kind
+
+
+def _strange(random: Random) -> Kind:
+    """Of an API that klamm does not know, or of a version."""
+    draw = random.randrange(1000)
+    if random.random() < 0.3:
+        return Kind(NEW_API, random.randrange(3), draw, "strange")
+    api = random.choice([api for api in API if api.name not in (*RULED, "ApiVersions")])
+    version = api.versions.last + random.randint(1, 3)
+    return Kind(api, version, draw, "refused" if api.name in BEARERS else "strange")
+
+
+def _known(random: Random) -> Kind:
     """Of any API, often of a usual one, in any version."""
     while True:
         api = API[random.choice(USUAL)] if random.random() < 0.6 else random.choice(list(API))
@@ -116,9 +146,9 @@ class Pair:
         client = self.client
         if client.ended or client.gone:
             return
-        values = request_values(kind.api, kind.version, kind.draw)
-        data = body(kind.api, kind.version, "request", values)
-        awaited = kind.api.key != PRODUCE or values["acks"] != 0
+        data, awaited = _asked(kind)
+        if kind.form == "refused":
+            self.causes.add(REFUSED)
         for _ in range(times):
             correlation = client.next_id()
             frame = request_frame(kind.api, kind.version, correlation, client.client_id, data)
@@ -173,6 +203,11 @@ class Pair:
             self.broker.answers.append(Answer(asked, NO_TOKEN, NO_TOKEN, now, 0, False))
             return
         api, version, correlation = asked.kind.api, asked.kind.version, asked.correlation
+        if asked.kind.unknown:
+            frame = response_frame(api, version, correlation, anything(draw))
+            self.broker.outgoing += frame
+            self.broker.answers.append(Answer(asked, frame, frame, self.world.clock.now, 0, False))
+            return
         came = response_values(api, version, draw, self.world.nodes.now())
         goes = response_values(api, version, draw, of_klamm)
         if api.key == API_VERSIONS:
@@ -195,6 +230,8 @@ class Pair:
         """The broker's answer is cut short, or has random bytes, or answers nothing."""
         broker = self.broker
         if broker.ended or broker.gone or not broker.waiting or broker.waiting[0].begins_sasl():
+            return
+        if broker.waiting[0].kind.unknown:
             return
         asked = broker.waiting[0]
         api, version = asked.kind.api, asked.kind.version
@@ -301,6 +338,16 @@ class Pair:
         up = client.given - sum(len(asked.frame) for asked in client.asked if asked.arrived or asked.own)
         answers = broker.answers[: judge.next_answer]
         return up + broker.given - sum(len(answer.came) for answer in answers)
+
+
+def _asked(kind: Kind) -> tuple[bytes, bool]:
+    """The body of such a request, and whether it wants an answer."""
+    if kind.unknown:
+        return anything(kind.draw), True
+    values = request_values(kind.api, kind.version, kind.draw)
+    data = body(kind.api, kind.version, "request", values)
+    awaited = kind.api.key != PRODUCE or values["acks"] != 0
+    return (mangled(data, kind.draw) if kind.form == "mangled" else data), awaited
 
 
 STEPS: dict[str, Callable[[Pair, Random], None]] = {

@@ -4,18 +4,36 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from klamm.decoders.schema import Api, Side
 from tests.simulation.ruling import Fault
 
+Form = Literal["known", "mangled", "strange", "refused"]
+
 
 class Kind(NamedTuple):
-    """A request that a client may send again: its API, its version, and the draw of its values."""
+    """A request that a client may send again: its API, its version, and the draw of its values. `form`:
+
+    known     as the tables have it
+    mangled   its body is cut short, or goes on with other bytes
+    strange   klamm does not know the API or the version, so the body may be anything
+    refused   nor this version, and its answer may carry addresses: klamm does not let it through
+    """
 
     api: Api
     version: int
     draw: int
+    form: Form = "known"
+
+    @property
+    def unknown(self) -> bool:
+        return self.form in ("strange", "refused")
+
+    @property
+    def counted_as(self) -> tuple[str, int]:
+        """API and version in klamm's counters."""
+        return self.api.name, -1 if self.unknown else self.version
 
 
 @dataclass(eq=False)
