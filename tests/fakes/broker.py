@@ -216,7 +216,7 @@ class Waiting:
     """Requests of an API that a broker answers only when it is told to."""
 
     def __init__(self, broker: Broker, api: str = "Heartbeat") -> None:
-        self._broker = broker
+        self._broker, self._api, self._before = broker, api, broker.answers[api]
         self.asked: list[tuple[Connection, Request]] = []
         broker.answers[api] = lambda connection, request: self.asked.append((connection, request))
 
@@ -227,6 +227,12 @@ class Waiting:
         """Answer the one that waits longest."""
         connection, request = self.asked.pop(0)
         connection.transport.write(framed(request, {"error_code": error_code}))
+
+    def release(self) -> None:
+        """Answer those that wait, and later ones at once, as before."""
+        self._broker.answers[self._api] = self._before
+        for connection, request in self.asked:
+            connection.answer(request)
 
 
 def silent(connection: Connection, request: Request) -> None:

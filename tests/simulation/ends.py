@@ -9,7 +9,6 @@ from typing import NamedTuple
 from klamm.proxy.session.observing.counters import Stats
 from tests.simulation.judge import SHOWN, Broken
 from tests.simulation.pair import CUT_SHORT, Pair
-from tests.simulation.peers import Asked
 
 STALLED = {"dropped", "cut"}  # faults behind which requests may have no answer
 Api = tuple[str, int]  # name and version
@@ -21,7 +20,7 @@ def settled(pair: Pair) -> None:
     _rest(pair)
     if 0 < pair.must_end <= pair.broker.given and not pair.over and not stalls(pair):
         raise Broken("an answer that nobody asked for ends the connection", f"{pair.causes}")
-    if not pair.over and not stalls(pair) and any(_refused(asked, pair) for asked in pair.client.asked):
+    if not pair.over and not stalls(pair) and _refused(pair):
         raise Broken("a request whose answer may carry addresses ends the connection", f"{pair.causes}")
     connection = pair.edge.session.connection
     if not pair.over and not pair.causes and not stalls(pair):
@@ -34,9 +33,10 @@ def settled(pair: Pair) -> None:
             )
 
 
-def _refused(asked: Asked, pair: Pair) -> bool:
-    """Has klamm read this request, which it must not let through?"""
-    return asked.kind.form == "refused" and asked.start + len(asked.frame) <= pair.client.given
+def _refused(pair: Pair) -> bool:
+    """Has klamm read a request that it must not let through?"""
+    client = pair.client
+    return any(asked.kind.form == "refused" and client.gave(asked) for asked in client.asked)
 
 
 def stalls(pair: Pair) -> bool:
@@ -51,7 +51,7 @@ def _answered(pair: Pair) -> None:
     if pair.over and not pair.causes and not pair.client.ended:
         raise Broken("a connection ends for a reason", f"{pair.edge.reason}, {pair.edge.problem}")
     for asked in pair.client.asked:
-        whole = asked.start + len(asked.frame) <= pair.client.given
+        whole = pair.client.gave(asked)
         if not asked.arrived and not asked.own and whole and not pair.causes and not asked.may:
             raise Broken("requests reach the broker", f"{asked} did not")
         due = asked.awaited and (asked.arrived or not pair.causes) and not (asked.token and pair.causes)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from random import Random
 from typing import Protocol
 
@@ -48,12 +47,8 @@ NO_TOKEN = bytes(4)  # a broker's answer to a token of PLAIN
 MOST_LARGE = 20  # of them on a connection: of more than 32 MiB a capture does not keep the bytes
 LATE = 0.05  # of reads while klamm does not read, so many come all the same
 CUT_SHORT = "the client cut a request short"
-STRANGE_KINDS, MANGLED = (
-    0.04,
-    0.08,
-)  # of kinds: so many are of the first form, and up to so many of the second
-NEW_API = replace(API["Heartbeat"], key=900, name="unknown")
-REFUSED = "a request whose answer may carry addresses"
+STRANGE_KINDS, MANGLED_KINDS = 0.04, 0.04  # parts of all kinds
+NEW_API = API.any(900)
 STRANGE = 77_777_777  # a correlation id that nobody asks for
 
 
@@ -74,7 +69,8 @@ def any_kind(random: Random) -> Kind:
         return _strange(random)
     kind = _known(random)
     # what a broker does with such a Produce depends on an `acks` that may not be there
-    return kind._replace(form="mangled") if drawn < MANGLED and kind.api.name not in RULED else kind
+    is_mangled = drawn < STRANGE_KINDS + MANGLED_KINDS and kind.api.name not in RULED
+    return kind._replace(form="mangled") if is_mangled else kind
 
 
 def _strange(random: Random) -> Kind:
@@ -108,9 +104,7 @@ class Pair:
         self.broker = Broker()
         self.judge = Judge(self.client, self.broker)
         self.causes: set[str] = set()
-        self.must_end = (
-            0  # once klamm has read so many bytes of the broker, the connection ends; 0: it need not
-        )
+        self.must_end = 0  # so many bytes of the broker end the connection once klamm has read them
         session = Session(world.context, "1", ADVERTISE, f"10.0.0.{number}:5000", number)
         self.capture = Capture(number) if world.captures else None
         self.edge = Edge(world, session, self._sent, self._told_end, self._closed, self.capture)
@@ -148,7 +142,7 @@ class Pair:
             return
         data, awaited = _asked(kind)
         if kind.form == "refused":
-            self.causes.add(REFUSED)
+            self.causes.add("a request whose answer may carry addresses")
         for _ in range(times):
             correlation = client.next_id()
             frame = request_frame(kind.api, kind.version, correlation, client.client_id, data)
@@ -197,14 +191,9 @@ class Pair:
                 break
 
     def _write(self, asked: Asked, draw: int) -> None:
-        if asked.token:
-            self.broker.outgoing += NO_TOKEN
-            now = self.world.clock.now
-            self.broker.answers.append(Answer(asked, NO_TOKEN, NO_TOKEN, now, 0, False))
-            return
         api, version, correlation = asked.kind.api, asked.kind.version, asked.correlation
-        if asked.kind.unknown:
-            frame = response_frame(api, version, correlation, anything(draw))
+        if asked.token or asked.kind.unknown:
+            frame = NO_TOKEN if asked.token else response_frame(api, version, correlation, anything(draw))
             self.broker.outgoing += frame
             self.broker.answers.append(Answer(asked, frame, frame, self.world.clock.now, 0, False))
             return
@@ -229,11 +218,11 @@ class Pair:
     def answer_wrongly(self, random: Random) -> None:
         """The broker's answer is cut short, or has random bytes, or answers nothing."""
         broker = self.broker
-        if broker.ended or broker.gone or not broker.waiting or broker.waiting[0].begins_sasl():
-            return
-        if broker.waiting[0].kind.unknown:
+        if broker.ended or broker.gone or not broker.waiting:
             return
         asked = broker.waiting[0]
+        if asked.begins_sasl() or asked.kind.unknown:
+            return
         api, version = asked.kind.api, asked.kind.version
         # an answer that nobody asked for is taken for that to a Produce with acks=0, where there was one
         acks_0 = any(kind.api.key == PRODUCE for kind in self.client.kinds)

@@ -6,7 +6,9 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
+from klamm.decoders import API
 from klamm.decoders.schema import Api, Side
+from klamm.rules.plan import UNKNOWN
 from tests.simulation.ruling import Fault
 
 Form = Literal["known", "mangled", "strange", "refused"]
@@ -33,7 +35,7 @@ class Kind(NamedTuple):
     @property
     def counted_as(self) -> tuple[str, int]:
         """API and version in klamm's counters."""
-        return self.api.name, -1 if self.unknown else self.version
+        return self.api.name if self.api.key in API else UNKNOWN, -1 if self.unknown else self.version
 
 
 @dataclass(eq=False)
@@ -130,6 +132,10 @@ class Client(Peer):
         super().__init__()
         self.client_id, self.kinds, self.first, self.counts = client_id, kinds, first, counts
         self.asked: list[Asked] = []
+
+    def gave(self, asked: Asked) -> bool:
+        """Has klamm read the whole request?"""
+        return asked.start + len(asked.frame) <= self.given
 
     def next_id(self) -> int:
         number = self.first + (len(self.asked) if self.counts else 0)

@@ -82,7 +82,7 @@ def opened(browser: Browser, address: str, **context: Any) -> Iterator[Page]:
     page.on("requestfinished", lambda request: unanswered.remove(request.url))
     page.on("requestfailed", lambda request: unanswered.remove(request.url))
     try:
-        _load(page, address)
+        visited(page, address)
         try:
             yield page
         except Exception as failure:
@@ -94,7 +94,17 @@ def opened(browser: Browser, address: str, **context: Any) -> Iterator[Page]:
         made.close()
 
 
-def _load(page: Page, address: str) -> None:
+def reloaded(page: Page) -> None:
+    """Load the page anew."""
+    _load(page, page.reload)
+
+
+def visited(page: Page, address: str) -> None:
+    """Load another page in its place."""
+    _load(page, partial(page.goto, address))
+
+
+def _load(page: Page, load: Callable[[], object]) -> None:
     """Again where a request has ended with the network."""
     ended: list[str] = []
 
@@ -103,7 +113,6 @@ def _load(page: Page, address: str) -> None:
             ended.append(request.url)
 
     page.on("requestfailed", note)
-    load: Callable[[], object] = partial(page.goto, address)
     while True:
         ended.clear()
         try:

@@ -12,7 +12,7 @@ from tests.brokers.kraft import Cluster
 from tests.brokers.processes import Process, free_block, free_ports, wait_for
 from tests.e2e.conversation import ask
 from tests.e2e.klamm_process import COMMAND, Klamm
-from tests.e2e.web.inspector import chromium, filtered, inspector, opened
+from tests.e2e.web.inspector import chromium, filtered, inspector, opened, reloaded
 
 pytestmark = pytest.mark.brokers
 SHOWN_MS = 1000  # until a row that comes is drawn, as a rule
@@ -69,7 +69,7 @@ def test_an_open_page_says_that_klamm_is_away_and_goes_on_when_it_is_back(
             expect(rows).to_have_count(0)
             filtered(page, "api == Metadata")
             expect(rows).to_have_count(shown)
-            page.reload()
+            reloaded(page)
             expect(rows).to_have_count(shown)
             expect(page.locator("#source.away")).to_contain_text("no klamm answers")
             klamm = started(2)
@@ -91,12 +91,12 @@ def test_an_open_page_says_that_klamm_is_away_and_goes_on_when_it_is_back(
             )
             page.keyboard.press("Escape")
             expect(page.locator(".detail")).to_be_hidden()
-            page.reload()
+            reloaded(page)
             expect(note).to_have_attribute("data-number", place)
             expect(missing).to_have_text(re.compile(r"before [\d:.]{10}, from [\d:.]{10} to [\d:.]{10}$"))
             wait_for(lambda: beaten("after", 2), "a lane of the other klamm")
             told, names = missing.inner_text().partition("not all")[2], lanes.locator("b").all_inner_texts()
-            groups.reload()
+            reloaded(groups)
             expect(lanes.locator("b")).to_have_text(names)
             expect(missing).to_contain_text(told)
     finally:

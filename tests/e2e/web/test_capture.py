@@ -6,7 +6,7 @@ from pathlib import Path
 from playwright.sync_api import Browser, expect
 
 from tests.captures.rows import Talk, written
-from tests.e2e.web.inspector import filtered, inspector, opened, violations
+from tests.e2e.web.inspector import filtered, inspector, opened, reloaded, violations
 
 MANY = 60_000
 
@@ -95,7 +95,7 @@ def test_the_preset_that_is_in_force_is_told_however_it_came(browser: Browser, t
     ):
         told = page.get_by_label("ready filters").locator("option:checked")
         expect(told).to_have_text("errors")
-        page.reload()
+        reloaded(page)
         expect(told).to_have_text("errors")
         filtered(page, "api == Metadata")
         expect(told).to_have_text("own filter")

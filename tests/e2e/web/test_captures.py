@@ -21,7 +21,16 @@ from tests.brokers.kraft import Cluster
 from tests.brokers.processes import wait_for
 from tests.e2e.klamm_process import COMMAND
 from tests.e2e.light_traffic import SHOP, shop_behind_klamm
-from tests.e2e.web.inspector import chromium, filtered, inspector, opened, rows, violations
+from tests.e2e.web.inspector import (
+    chromium,
+    filtered,
+    inspector,
+    opened,
+    reloaded,
+    rows,
+    violations,
+    visited,
+)
 
 pytestmark = pytest.mark.brokers
 REFUSED, TIMES = "POLICY_VIOLATION", 5
@@ -128,12 +137,12 @@ def test_a_time_is_brushed_above_the_list_which_has_just_its_exchanges_then(grou
         assert counted(page) == len(wanted)
         expect(page.locator(".count")).to_have_text(counted_words(len(wanted)))
         address = page.url
-        page.reload()
+        reloaded(page)
         expect(page.locator(".count")).to_have_text(counted_words(len(wanted)))
         filtered(page, f'client_id == "{SHOP}" and api == Produce')
         of_shop = [one for one in wanted if one.first.api_key == 0 and one.first.client_id == SHOP]
         expect(page.locator(".count")).to_have_text(counted_words(len(of_shop)))
-        page.goto(address)
+        visited(page, address)
         page.get_by_role("button", name="all times").click()
         expect(page.locator(".count")).to_have_text(counted_words(everything))
         expect(page).to_have_url(re.compile("#exchanges$"))
@@ -222,7 +231,7 @@ def test_the_analysis_is_followed_and_a_finding_leads_to_its_exchanges(page: Pag
     expect(rows(page)).to_have_count(1)
     expect(rows(page)).to_have_attribute("data-error", REFUSED)
     page.get_by_role("link", name="captures").click()
-    page.reload()
+    reloaded(page)
     expect(finding).to_be_visible()  # it is kept by the server
 
 
@@ -297,7 +306,7 @@ def test_a_capture_is_begun_grows_ends_and_is_fetched_from_klamms_machine(
         expect(page.get_by_text("read with pyarrow")).to_contain_text("Install it first: pip install it")
         assert violations(page) == []
         page.unroute_all(behavior="wait")
-        page.reload()  # klamm knows the last capture
+        reloaded(page)  # klamm knows the last capture
         with page.expect_download() as made:
             page.get_by_role("link", name="download as a tar").click()
         assert made.value.suggested_filename == "it_s_new.tar"

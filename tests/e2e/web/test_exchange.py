@@ -12,7 +12,7 @@ from klamm.rules.actions import ACTIONS
 from klamm.rules.file.rule_file import read_text
 from tests.brokers.kraft import Cluster
 from tests.e2e.light_traffic import BILLING, PATIENCE_S, PROBE, SHOP, probing, shop_behind_klamm
-from tests.e2e.web.inspector import drawn, filtered, inspector, opened, violations
+from tests.e2e.web.inspector import drawn, filtered, inspector, opened, reloaded, violations
 from tests.e2e.web.test_live import Ground, choose, of
 
 pytestmark = pytest.mark.brokers
@@ -80,7 +80,7 @@ def test_a_field_of_a_body_becomes_a_column_that_the_link_keeps(page: Page) -> N
     field.press("Enter")
     expect(cell(page, "request.acks")).to_have_text("-1")
     page.get_by_role("button", name="remove broker").click()
-    page.reload()
+    reloaded(page)
     expect(cell(page, "request.acks")).to_have_text("-1")
     expect(page.locator('[role="columnheader"][data-column="broker"]')).to_have_count(0)
 

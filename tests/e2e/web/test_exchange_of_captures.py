@@ -10,7 +10,7 @@ from klamm.decoders import API, encode
 from klamm.decoders.headers import response_frame
 from tests.captures.rows import Talk, connection, written
 from tests.dashboards.web.exchanges import records
-from tests.e2e.web.inspector import filtered, inspector, opened, violations
+from tests.e2e.web.inspector import filtered, inspector, opened, violations, visited
 
 BEAT = {"group_id": "billing", "generation_id": 1, "member_id": "m"}
 HEADER = 61  # bytes of a batch before its records
@@ -179,7 +179,7 @@ def test_a_column_and_a_kind_that_there_are_not_are_explained(browser: Browser, 
 def test_a_request_that_the_network_lost_is_sent_once_more(browser: Browser, address: str) -> None:
     page = browser.new_page()
     page.route("**/api/about", lambda route: route.abort(), times=1)
-    page.goto(address)
+    visited(page, address)
     expect(page.locator(".row[data-api]").first).to_be_visible()
     page.close()
 

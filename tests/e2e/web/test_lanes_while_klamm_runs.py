@@ -22,7 +22,7 @@ from klamm.proxy.config_types import Address
 from tests.brokers.processes import wait_for
 from tests.dashboards.web.exchanges import exchange
 from tests.dashboards.web.talking import Talking, source
-from tests.e2e.web.inspector import drawn, filtered, opened, violations
+from tests.e2e.web.inspector import drawn, filtered, opened, reloaded, violations
 
 LATENCIES = count(1)
 
@@ -101,7 +101,7 @@ def test_lanes_begin_with_what_the_list_has_got_and_have_it_after_a_reload(
         page.get_by_role("listbox").press("Enter")
         expect(page.locator(".card .told-text")).to_contain_text("heartbeat")
         before, address, mark = told.inner_text(), page.url, page.locator(".card .told-text").inner_text()
-        page.reload()
+        reloaded(page)
         expect(told).to_have_text(before)
         expect(page.locator(".card .told-text")).to_have_text(mark)
         assert page.url == address

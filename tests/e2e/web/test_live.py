@@ -33,6 +33,7 @@ from tests.e2e.web.inspector import (
     filtered,
     inspector,
     opened,
+    reloaded,
     violations,
 )
 
@@ -86,7 +87,7 @@ def test_exchanges_come_as_rows_and_a_filter_chooses_among_them(page: Page) -> N
     assert page.locator(f'.row[data-api]:not([data-client="{SHOP}"])').count() == 0
     assert page.locator('.row[data-api]:not([data-api="Produce"])').count() == 0
     address = page.url
-    page.reload()
+    reloaded(page)
     page.locator(of(SHOP, "Produce")).first.wait_for()
     assert page.url == address
     assert page.get_by_role("combobox", name="filter", exact=True).input_value().endswith("api == Produce")
@@ -137,14 +138,14 @@ def test_a_list_keeps_what_it_has_got_until_it_is_cleared(page: Page) -> None:
     wait_for(lambda: told(before, all_of_them), "all of the list")
     drawn(page)
     expect(page.get_by_role("button", name="to the newest")).to_be_hidden()  # it still follows
-    page.reload()
+    reloaded(page)
     wait_for(lambda: told(before, all_of_them), "the list of before the reload")
     drawn(page)
     expect(page.get_by_role("button", name="to the newest")).to_be_hidden()
     page.get_by_role("button", name="clear").click()
     assert before not in counts(page)
     page.locator(".row[data-api]").first.wait_for()
-    page.reload()
+    reloaded(page)
     wait_for(lambda: told(before, 1), "the list since it was cleared")
     assert counts(page)[before] < all_of_them
 

@@ -18,7 +18,7 @@ from tests.brokers.processes import Process, wait_for
 from tests.e2e import topics
 from tests.e2e.conversation import ask
 from tests.e2e.klamm_process import Klamm, klamm_in_front_of
-from tests.e2e.web.inspector import chromium, drawn, filtered, inspector, opened, violations
+from tests.e2e.web.inspector import chromium, drawn, filtered, inspector, opened, reloaded, violations
 from tests.e2e.web.member import SESSION_MS
 
 pytestmark = [pytest.mark.brokers, pytest.mark.timeout(600)]
@@ -335,7 +335,7 @@ def test_a_page_that_is_opened_later_has_the_same_marks(view: str, ground: Groun
 
     with opened(ground.browser, f"{ground.address}/#{view}") as page:
         wait_for(lambda: shown(page) == shown(first), "the same marks")
-        page.reload()
+        reloaded(page)
         wait_for(lambda: shown(page) == shown(first), "the same marks after a reload")
 
 

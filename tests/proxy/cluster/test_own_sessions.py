@@ -15,7 +15,7 @@ from klamm.decoders.headers import request_frame
 from klamm.proxy.cluster import own_sessions, reloading
 from klamm.proxy.config_types import Text
 from klamm.proxy.edge.renewing import Renewing
-from tests.fakes.broker import Answer, Broker, Connection, Request
+from tests.fakes.broker import Broker, Connection, Waiting
 from tests.fakes.client import Client
 from tests.fakes.edge import Edge
 from tests.fakes.guarded import Guarded, guarded, sasl
@@ -29,25 +29,6 @@ LONG_MS = 3_600_000
 @pytest.fixture(autouse=True)
 def _short_sessions(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(own_sessions, "LEAST_S", 0.0)
-
-
-class Kept:
-    """Requests of one API that the broker answers when the test wants it."""
-
-    def __init__(self, broker: Broker, name: str) -> None:
-        self.broker, self.name = broker, name
-        self.waiting: list[tuple[Connection, Request]] = []
-        self.before: Answer = broker.answers[name]
-        broker.answers[name] = lambda *asked: self.waiting.append(asked)
-
-    async def came(self, count: int = 1) -> None:
-        await eventually(lambda: len(self.waiting) >= count)
-
-    def answer(self) -> None:
-        """Answer those that wait, and the later ones at once."""
-        self.broker.answers[self.name] = self.before
-        for connection, request in self.waiting:
-            connection.answer(request)
 
 
 @asynccontextmanager
@@ -98,15 +79,15 @@ async def test_requests_wait_until_the_authentication_is_over(tmp_path: Path) ->
     async with in_use(tmp_path) as (klamm, broker, guard):
         client = await klamm.client(1)
         await beats(client, 1)
-        kept, connection = Kept(broker, "SaslAuthenticate"), beating(broker)
-        await kept.came()
+        waiting, connection = Waiting(broker, "SaslAuthenticate"), beating(broker)
+        await waiting.came()
         before = len(connection.requests)
         guard.lifetime_ms = LONG_MS
         for _ in range(3):
             client.send("Heartbeat", 4, BEAT)
         await turns()
         assert len(connection.requests) == before
-        kept.answer()
+        waiting.release()
         for _ in range(3):
             assert (await client.answer("Heartbeat", 4))["error_code"] == 0
         asked = [request.name for request in connection.requests[-5:]]
@@ -118,15 +99,15 @@ async def test_answers_that_are_due_come_first_and_later_requests_follow(tmp_pat
     async with in_use(tmp_path) as (klamm, broker, guard):
         client = await klamm.client(1)
         await beats(client, 1)
-        kept, connection = Kept(broker, "Heartbeat"), beating(broker)
+        waiting, connection = Waiting(broker, "Heartbeat"), beating(broker)
         client.send("Heartbeat", 4, BEAT)
-        await kept.came()
+        await waiting.came()
         await renewing(klamm)
         guard.lifetime_ms = LONG_MS
         client.send("Metadata", 12, {"topics": []})
         await turns()
         assert connection.requests[-1].name == "Heartbeat"
-        kept.answer()
+        waiting.release()
         assert (await client.answer("Heartbeat", 4))["error_code"] == 0
         assert (await client.answer("Metadata", 12))["brokers"]
         asked = [request.name for request in connection.requests[-4:]]
@@ -224,10 +205,10 @@ async def test_a_broker_that_closes_in_the_middle_ends_the_connection_of_the_cli
     async with in_use(tmp_path) as (klamm, broker, _):
         client = await klamm.client(1)
         await beats(client, 1)
-        kept = Kept(broker, api)
-        await kept.came()
+        waiting = Waiting(broker, api)
+        await waiting.came()
         client.send("Heartbeat", 4, BEAT)
-        kept.waiting[0][0].close()
+        waiting.asked[0][0].close()
         assert await client.ended() in ("FIN", "RST")
         await klamm.logged("reauthentication_failed")
         await klamm.empty()
@@ -238,10 +219,10 @@ async def test_a_client_that_leaves_in_the_middle_leaves_nothing_behind(tmp_path
     async with in_use(tmp_path) as (klamm, broker, _):
         client = await klamm.client(1)
         await beats(client, 1)
-        kept = Kept(broker, "SaslAuthenticate")
-        await kept.came()
+        waiting = Waiting(broker, "SaslAuthenticate")
+        await waiting.came()
         client.close()
-        kept.answer()
+        waiting.release()
         await klamm.empty()
         assert klamm.log.of("reauthentication_failed") == []
         assert klamm.closed() == {"closed by client": 1}
@@ -253,13 +234,13 @@ async def test_a_drain_in_the_middle_ends_the_connection(tmp_path: Path, api: st
     async with in_use(tmp_path) as (klamm, broker, _):
         client = await klamm.client(1)
         await beats(client, 1)
-        kept = Kept(broker, api)
+        waiting = Waiting(broker, api)
         client.send("Heartbeat", 4, BEAT)
-        await kept.came()
+        await waiting.came()
         await renewing(klamm)
         [link] = klamm.proxied.links
         link.drain("klamm drains", 5.0)
-        kept.answer()
+        waiting.release()
         assert (await client.answer("Heartbeat", 4))["error_code"] == 0
         assert await client.ended() == "FIN"
         assert klamm.log.of("reauthentication_failed") == []
@@ -302,12 +283,12 @@ async def test_produce_requests_that_nobody_answers_go_before(tmp_path: Path) ->
     async with in_use(tmp_path) as (klamm, broker, guard):
         client = await klamm.client(1)
         await beats(client, 1)
-        kept = Kept(broker, "SaslHandshake")
+        waiting = Waiting(broker, "SaslHandshake")
         client.send("Produce", 9, produce)
-        await kept.came()
+        await waiting.came()
         client.send("Produce", 9, produce)
         guard.lifetime_ms = LONG_MS
-        kept.answer()
+        waiting.release()
         await beats(client, 1)
         asked = [request.name for request in beating(broker).requests]
         assert asked[4:] == ["Produce", "SaslHandshake", "SaslAuthenticate", "Produce", "Heartbeat"]
@@ -365,7 +346,7 @@ async def test_a_broker_that_is_silent_has_so_much_time(
         klamm.proxied.dialler.way = klamm.proxied.dialler.way._replace(timeout_s=0.1)
         client = await klamm.client(1)
         await beats(client, 1)
-        Kept(broker, "SaslAuthenticate")
+        Waiting(broker, "SaslAuthenticate")
         assert await client.ended() == "FIN"
         [line] = await klamm.logged("reauthentication_failed")
         assert "does not answer within 0.2 s" in line.message
