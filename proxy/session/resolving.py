@@ -62,8 +62,11 @@ def _refuse(rule_orders: RuleOrders, paused: Paused, code: int) -> None:
     if values is None or not paused.answered:
         raise Undecidable("the client waits for no answer (acks=0)")
     at_once = frame.arrived_ns  # klamm's own answers have the time of their request
-    rule_orders.shown = paused.pending[0].frame if paused.pending else None
-    made = rule_orders.made(paused.memory, values, paused.correlation_id, paused.acts, frame, at_once)
+    waiting: PendingRequests = paused.pending[0]
+    rule_orders.shown = waiting.frame
+    made = rule_orders.made(
+        paused.memory, waiting.summary, values, paused.correlation_id, paused.acts, frame, at_once
+    )
     _never_sent(rule_orders.connection, paused, made)
     paused.place.filled = []
 
@@ -73,7 +76,7 @@ def _stalled(paused: Paused, now: int) -> PendingRequests | None:
     if not paused.answered:
         return None
     never: tuple[Piece | Effect, ...] = (Hold("client", FOREVER),)
-    return PendingRequests(None, paused.memory.summary, now, paused.correlation_id, 0, never)
+    return PendingRequests(None, paused.pending[0].summary, now, paused.correlation_id, 0, never)
 
 
 def _never_sent(connection: Connection, paused: Paused, instead: PendingRequests | None) -> None:

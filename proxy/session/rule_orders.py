@@ -13,6 +13,7 @@ from klamm.proxy.session.effects import Effect, Piece, To
 from klamm.proxy.session.framed import body_offset, sized
 from klamm.proxy.session.line import PausedPlace
 from klamm.proxy.session.memory import NO_PATTERN, ApiMemory
+from klamm.proxy.session.observing.summaries import RequestSummary
 from klamm.proxy.session.paused import Paused
 from klamm.proxy.session.pending import PendingRequests
 from klamm.proxy.session.unanswered import tell_at_once
@@ -209,7 +210,8 @@ class RuleOrders:
                 case Answer(values):
                     frame.treatment.withheld = True
                     if values is not None and answered:
-                        runs.append(self.made(memory, values, correlation, tuple(acts), frame, now))
+                        summary = memory.summary
+                        runs.append(self.made(memory, summary, values, correlation, tuple(acts), frame, now))
                     return pieces, runs, bool(runs)
                 case Drop():
                     frame.treatment.withheld = True
@@ -243,7 +245,7 @@ class RuleOrders:
             before = decode(body, PRODUCE, frame.version, "request")  # rules have changed its acks
             values = error_answer(frame.api, frame.version, before, 0)
             assert values is not None
-            return pieces, [self.made(memory, values, correlation, acts, frame, now)]
+            return pieces, [self.made(memory, memory.summary, values, correlation, acts, frame, now)]
         if not awaits:
             return pieces, []
         first = AnswerOrders(frame if needed or held else None, acts) if acts or held else None
@@ -346,13 +348,16 @@ class RuleOrders:
     def made(
         self,
         memory: ApiMemory,
+        summary: RequestSummary,
         values: dict[str, Any],
         correlation: int,
         acts: Acts,
         request: Frame,
         now: int,
     ) -> PendingRequests:
-        """klamm's own answer, as pending requests that wait for their turn; `acts` are applied to it."""
+        """klamm's own answer to a request with this summary, as pending requests that wait for their turn;
+        `acts` are applied to it.
+        """
         plan = memory.plan
         body = encode(values, plan.key, plan.version, "response")
         head = SIZE.pack(0) + SIZE.pack(correlation) + (b"\0" if plan.response_tags else b"")
@@ -362,9 +367,9 @@ class RuleOrders:
         self._mute_channel(orders, now)
         for order in orders:
             if self._carry(order, pieces, "response", head, frame):
-                return PendingRequests(None, memory.summary, now, correlation, 0, tuple(pieces))
+                return PendingRequests(None, summary, now, correlation, 0, tuple(pieces))
         pieces.append(sized(head, frame.body))
-        summary, self.connection.treatment = memory.summary.treated(request.treatment), frame.treatment
+        summary, self.connection.treatment = summary.treated(request.treatment), frame.treatment
         length, shown = len(head) - 4 + len(frame.body), self.shown
         size = request.header_bytes - 4 + len(request.body)
         run = PendingRequests(None, summary, now, correlation, size, tuple(pieces), None, shown)

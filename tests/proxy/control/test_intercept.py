@@ -16,6 +16,7 @@ from klamm.proxy.control import intercept
 from tests.fakes.client import Client
 from tests.fakes.waiting import eventually, on_uvloop, turns
 from tests.proxy.admin.admin_api import Api, api
+from tests.proxy.admin.test_admin_live import next_of
 from tests.proxy.faulty import produced
 
 BEAT = {"group_id": "g"}
@@ -110,6 +111,27 @@ async def test_a_request_that_is_answered_with_an_error_never_comes_to_the_broke
         await it.klamm.resolve(one.id, "error", code="REBALANCE_IN_PROGRESS")
         assert [await code(client) for _ in range(2)] == ["REBALANCE_IN_PROGRESS", "NONE"]
         assert [r.values["group_id"] for r in it.brokers[0].requests("Heartbeat")] == ["second"]
+
+
+@on_uvloop
+async def test_a_listener_hears_of_each_request_that_a_person_refuses_whatever_came_since() -> None:
+    async with api() as it:
+        client = await it.edge.client(1)
+        await it.klamm.add_rule(PAUSE)
+        async with it.klamm.live() as lines:
+            for group in ("first", "second"):
+                client.send("Heartbeat", 4, {"group_id": group})
+            waiting = await paused(it, 2)
+            await it.klamm.add_rule({"api": "Metadata", "delay": "1ms"})
+            client.send("Heartbeat", 4, {"group_id": "third"})
+            await paused(it, 3)
+            for one in waiting:
+                await it.klamm.resolve(one.id, "error", code="REBALANCE_IN_PROGRESS")
+            told = [(await next_of(lines)).exchange for _ in waiting]
+        assert [(one.group, one.errors) for one in told if one] == [
+            ("first", {"REBALANCE_IN_PROGRESS": 1}),
+            ("second", {"REBALANCE_IN_PROGRESS": 1}),
+        ]
 
 
 @on_uvloop
