@@ -9,8 +9,8 @@ from klamm.decoders import API
 from klamm.decoders.compile import UNREADABLE
 from klamm.proxy.session.connection import Connection
 from klamm.proxy.session.memory import NO_LENGTH, ApiMemory
-from klamm.proxy.session.observing.listeners import listeners_of
-from klamm.proxy.session.observing.summaries import EMPTY, RequestSummary
+from klamm.proxy.session.observing.listeners import have_room, listeners_of, need_more
+from klamm.proxy.session.observing.summaries import EMPTY, NO_ERRORS, RequestSummary
 from klamm.proxy.session.pending import PendingRequests
 from klamm.proxy.session.steps import COUNT, MORE, PASSED, Step
 from klamm.proxy.session.undecodable import EARLY, WRONG
@@ -55,6 +55,8 @@ class RequestBodies:
                 if memory.plan.listeners and small and self.connection.may_hold(size - pos):
                     self.need = end - pos  # the fields that pick its listeners are not all there
                     return MORE
+                if memory.plan.listeners:
+                    self._pick_listeners(memory, data[body:], now, end - pos)
                 walk = memory.plan.request_walk()()
                 next(walk)
                 self.walk = (walk, memory, correlation, now, end - pos - 4)
@@ -68,7 +70,9 @@ class RequestBodies:
         return COUNT
 
     def feed(self, data: bytes, last: bool) -> bool:
-        """Read more of a request that passes while it is read. True: nothing more of it is read."""
+        """Read more of a request that passes while it is read. True: nothing more of it is read. Its first
+        bytes have picked its listeners, which get no body.
+        """
         assert self.walk is not None
         walk, memory, correlation, arrived, length = self.walk
         try:
@@ -77,17 +81,21 @@ class RequestBodies:
             summary = self._summarise(memory, done.value[:-1])
         except UNREADABLE:
             self.connection.undecodable(memory.plan, "request", WRONG)
-            summary = EMPTY
+            summary = RequestSummary()
         else:
             if not last:
                 return False
             self.connection.undecodable(memory.plan, "request", EARLY)
-            summary = EMPTY
+            summary = RequestSummary()
         self.walk = None
+        summary.listeners = memory.summary.listeners
         memory.summary = summary
         count(memory, 1, length + 4)
+        request = PendingRequests(memory, summary, arrived, correlation, length)
         if summary.answered:
-            self.connection.pending.append(PendingRequests(memory, summary, arrived, correlation, length))
+            self.connection.pending.append(request)
+        elif have_room(summary.listeners):
+            self.connection.exchange(memory, request, correlation, NO_ERRORS, None, None)
         return True
 
     def _summarise(self, memory: ApiMemory, columns: tuple[Any, ...]) -> RequestSummary:
@@ -98,14 +106,21 @@ class RequestBodies:
             self.connection.mechanism = plan.request.column(columns, ("mechanism",))
         return summary
 
-    def _pick_listeners(self, memory: ApiMemory, body: bytes, now: int) -> None:
-        """Add the listeners of the exchange to the summary."""
+    def _pick_listeners(self, memory: ApiMemory, body: bytes, now: int, begun: int = 0) -> None:
+        """Add the listeners of the exchange to the summary. `begun`: this is the beginning of a request of so
+        many bytes, which klamm does not hold; a listener that needs more of it misses the exchange.
+        """
         if self.peer is None:
             return
         plan = memory.plan
         frame = Frame(API.any(plan.key), plan.version, "request", body, memory.client_id, self.peer, now)
         frame.names = self.connection.context.topology.topic_names.get
         found = listeners_of(plan, frame)
+        if begun and need_more(plan, frame):
+            is_large = begun > self.connection.context.held_limit
+            kind = "too_large_for_rules" if is_large else "too_much_for_rules"
+            why = "cannot be held: a filter of exchanges that reads more than its beginning misses it"
+            self.connection.problem(kind, plan.name, f"a {plan.name} request of {begun} bytes {why}")
         self.connection.work += frame.work
         if not found:
             return

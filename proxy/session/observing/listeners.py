@@ -40,6 +40,17 @@ def listeners_of(plan: Plan, request: Frame) -> Listeners:
     return tuple(listener for test, listener in plan.listeners if test is None or holds(test, request))
 
 
+def need_more(plan: Plan, request: Frame) -> bool:
+    """Does the condition of a listener read more than has come of this request?"""
+    for test, _ in plan.listeners:
+        try:
+            if test is not None:
+                test(request)
+        except DecodeError:
+            return True
+    return False
+
+
 def holds(test: Callable[[Frame], bool | None], frame: Frame) -> bool:
     """Does the condition hold? Not for a frame that does not decode."""
     try:

@@ -34,6 +34,7 @@ from tests.proxy.traffic import (
     whole,
 )
 
+LAST_PARTITION = "any(p.index == 3 for t in topic_data for p in t.partition_data)"
 SIDES = ("request", "response")
 AT = {"cluster": "kafka", "broker": "1", "connection": "10.0.0.7:5000"}  # the edge adds it
 
@@ -138,6 +139,38 @@ def test_a_frame_that_may_not_be_held_passes_and_is_told_without_its_body() -> N
     assert isinstance(second["frames"][0], Frame)
     assert outcome.broker == large.request + produce(9, 2).request
     assert at.held.now == 0
+
+
+def spread(number: int, acks: int, size: int = 3000) -> Exchanged:
+    """A Produce whose wanted fields end behind many bytes: partitions with records between."""
+    parts = [{"index": index, "records": bytes(size)} for index in range(4)]
+    body = {"acks": acks, "topic_data": [{"name": "orders", "partition_data": parts}]}
+    answers = [{"index": index} for index in range(4)]
+    answer = {"responses": [{"name": "orders", "partition_responses": answers}]} if acks else None
+    return exchange("Produce", 9, body, answer, number)
+
+
+@pytest.mark.parametrize("acks", [0, -1])
+@pytest.mark.parametrize("cut", [whole, at_random(Random(3), 900), byte_by_byte])
+def test_a_request_whose_fields_end_behind_what_may_be_held_is_told_without_bodies(
+    cut: Cutting, acks: int
+) -> None:
+    at, listener = watched(held_limit=5000)
+    exchanges = [spread(number, acks) for number in (1, 2)]
+    outcome = play(exchanges, cut, at, batch=1)
+    told = [e.fields for e in outcome.events if isinstance(e, Exchange) and listener in e.listeners]
+    assert [one["correlation_id"] for one in told] == [1, 2]
+    if cut is not whole:
+        assert not any("frames" in one for one in told)
+    assert at.stats.problems == {}
+
+
+def test_a_filter_that_cannot_be_judged_on_the_beginning_of_such_a_request_is_a_problem() -> None:
+    at, listener = watched(where=LAST_PARTITION, held_limit=5000)
+    outcome = play([spread(1, 0), spread(2, 0, size=10)], at_random(Random(3), 900), at, batch=1)
+    told = [e.fields for e in outcome.events if isinstance(e, Exchange) and listener in e.listeners]
+    assert [one["correlation_id"] for one in told] == [2]
+    assert [kind for *_, kind in at.stats.problems] == ["too_large_for_rules"]
 
 
 def test_one_without_room_costs_no_frame() -> None:
