@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, lru_cache
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 
 from klamm.decoders import API, encode
-from klamm.decoders.schema import SECRET, Api, Field, Side, members, present
+from klamm.decoders.schema import SECRET, UNKNOWN_TAGS, Api, Field, Side, members, present
 from tests.fakes.messages import value_of
-from tests.simulation.nodes import NODES, NOWHERE, Addresses
+from tests.simulation.nodes import NODES, NOWHERE, Addresses, Places, of_brokers, of_klamm
 
 API_VERSIONS, FETCH, METADATA, PRODUCE = 18, 1, 3, 0
 CONTROLLERS = 2  # DescribeCluster's endpoint_type
 ERRORS = (0, 0, 0, 3, 6, 16, 29)
+LARGE = 300_000  # bytes that a large answer has in a tagged field
+NAMES = {
+    "group": "group_id",
+    "transactional_id": "transactional_id",
+}  # of an exchange, by fields of a request
+KEPT = 4096  # answers: a broker gives most of them several times
 PASSWORD = "hunter2-of-the-simulation"  # stands in every field that holds a secret
 TOKEN = f"\0user\0{PASSWORD}".encode()  # of the mechanism PLAIN (RFC 4616)
 
@@ -36,6 +42,50 @@ def bears(api: Api, version: int) -> bool:
     there = {f.name for fields in present(api.response, version) for f in fields}
     places = BEARERS.get(api.name, ())
     return any(place in there or (place == "" and "host" in there) for place in places)
+
+
+class Asking(NamedTuple):
+    """A request: its body, and what it says of itself at its top."""
+
+    body: bytes
+    acks: int | None
+    named: dict[str, str | None]
+
+
+@lru_cache(KEPT)
+def request(api: Api, version: int, draw: int) -> Asking:
+    values = request_values(api, version, draw)
+    named = {told: values.get(field) or None for told, field in NAMES.items()}
+    return Asking(body(api, version, "request", values), values.get("acks"), named)
+
+
+class Made(NamedTuple):
+    """The body of an answer: as a broker writes it, and as its client has to get it. `endpoints`: it has
+    `node_endpoints`, which klamm takes out of a large answer.
+    """
+
+    came: bytes
+    goes: bytes
+    errors: int
+    endpoints: bool
+
+
+@lru_cache(KEPT)
+def answer(api: Api, version: int, draw: int, places: Places, large: bool) -> Made:
+    came = response_values(api, version, draw, of_brokers(places))
+    goes = response_values(api, version, draw, of_klamm)
+    if api.key == API_VERSIONS:
+        goes = offered(came)
+    if large:
+        came[UNKNOWN_TAGS] = goes[UNKNOWN_TAGS] = [(100, bytes(LARGE))]
+    came_body, goes_body = (body(api, version, "response", values) for values in (came, goes))
+    return Made(came_body, goes_body, errors_in(came), bool(came.get("node_endpoints")))
+
+
+@cache
+def has_endpoints(api: Api, version: int) -> bool:
+    """May its responses have `node_endpoints`?"""
+    return any(f.name == "node_endpoints" for fields in present(api.response, version) for f in fields)
 
 
 def request_values(api: Api, version: int, draw: int) -> dict[str, Any]:

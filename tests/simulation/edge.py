@@ -35,7 +35,7 @@ class World(Protocol):
 
 class Edge:
     """`sent(to, data)` gets bytes for a side, `end(to)` the end of the other side, `close(to, reset)` closes
-    a side, `over()` comes when both are closed.
+    a side, `told(fields)` gets each exchange that klamm tells.
     """
 
     def __init__(
@@ -45,10 +45,11 @@ class Edge:
         sent: Callable[[To, bytes], None],
         end: Callable[[To], None],
         close: Callable[[To, bool], None],
+        told: Callable[[dict[str, Any]], None],
         capture: Capture | None = None,
     ) -> None:
         self.world, self.session, self.capture = world, session, capture
-        self.sent, self.end, self.close_side = sent, end, close
+        self.sent, self.end, self.close_side, self.told = sent, end, close, told
         self.lines: dict[To, Line] = {}
         self.unread: dict[Side, set[str]] = {"request": set(), "response": set()}  # why a side is not read
         self.closed: set[To] = set()
@@ -108,6 +109,7 @@ class Edge:
         self.world.clock.later(BIND_NS, self._bound)
 
     def exchange(self, fields: dict[str, Any], listeners: Listeners) -> None:
+        self.told(fields)
         self.world.heard(fields, listeners)
 
     def event(self, kind: str, api: str, message: object, fields: dict[str, Any] | None) -> None:

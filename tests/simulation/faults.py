@@ -196,8 +196,16 @@ def with_the_body(good: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def heard_by_nobody(good: Callable[..., Any]) -> Callable[..., Any]:
-    def pick(self: RequestBodies, memory: Any, body: bytes, now: int) -> None:
+    def pick(self: RequestBodies, memory: Any, *rest: Any) -> None:
         if memory.plan.unknown is None:
+            good(self, memory, *rest)
+
+    return pick
+
+
+def heard_if_whole(good: Callable[..., Any]) -> Callable[..., Any]:
+    def pick(self: RequestBodies, memory: Any, body: bytes, now: int, begun: int = 0) -> None:
+        if not begun:
             good(self, memory, body, now)
 
     return pick
@@ -242,6 +250,7 @@ FAULTS = (
     Planted("a capture keeps secrets", kept, "edits_of", blanks_nothing),
     Planted("the log tells bodies that do not decode", Undecodable, "__str__", with_the_body),
     Planted("nobody hears of unknown versions", RequestBodies, "_pick_listeners", heard_by_nobody),
+    Planted("nobody hears of requests that are not held", RequestBodies, "_pick_listeners", heard_if_whole),
     Planted("an answer is as before if its length is", ResponsePattern, "matches", same_length),
     Planted("a capture loses the last byte of a long read", Stream, "feed", loses_a_chunk),
 )

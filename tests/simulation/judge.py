@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from klamm.decoders.headers import response_header_version
+from klamm.decoders.schema import Side
+from tests.simulation.bodies import request
 from tests.simulation.nodes import DOMAIN
 from tests.simulation.peers import Answer, Asked, Broker, Client
 from tests.simulation.ruling import CODE, DELAY_NS
@@ -22,12 +26,15 @@ class Broken(AssertionError):
 
 
 class Judge:
-    """Of one connection. `next_asked`: requests before it have reached the broker, or never will."""
+    """Of one connection. `next_asked`: requests before it have reached the broker, or never will. `most`:
+    bytes of a frame on which rules act.
+    """
 
-    def __init__(self, client: Client, broker: Broker) -> None:
-        self.client, self.broker = client, broker
+    def __init__(self, client: Client, broker: Broker, most: int) -> None:
+        self.client, self.broker, self.most = client, broker, most
         self.next_asked = 0
         self.next_answer = 0
+        self.passed = 0  # bytes of the requests and answers that have gone on, or that klamm answered itself
         self.tail = b""  # the last bytes that the client got
         self.at_broker: list[bytes] = []  # frames, without their sizes, and without SASL tokens
         self.at_client: list[bytes] = []
@@ -48,17 +55,40 @@ class Judge:
     def _request(self, frame: bytes, now: int) -> None:
         asked = self._same_request(frame)
         asked.arrived = True
+        self.passed += len(frame)
         if asked.kind.form == "refused":
             raise Broken("no request whose answer may carry addresses goes on unread", f"{asked}")
         if not asked.token:
             self.at_broker.append(frame[4:])
         if asked.awaited:
             self.broker.waiting.append(asked)
-        if asked.must("late request", "request") and now < asked.since + DELAY_NS:
+        must = self._must(asked, "request", frame)
+        if "late request" in must and now < asked.since + DELAY_NS:
             raise Broken("a rule that is there acts", f"{asked} was not delayed")
-        refused = asked.must("answered", "request") and asked.kind.api.name in SURE
-        if refused or asked.must("dropped", "request") or asked.must("cut", "request"):
+        refused = "answered" in must and asked.kind.api.name in SURE
+        if refused or must & {"dropped", "cut"}:
             raise Broken("a rule that is there acts", f"{asked} reached the broker")
+
+    def told(self, fields: dict[str, Any]) -> None:
+        """klamm tells the log or a listener of an exchange: in the name of the group or the transactional id
+        of its own request.
+        """
+        if not self.client.counts:
+            return
+        asked = next(each for each in self.client.asked if each.correlation == fields["correlation_id"])
+        if asked.kind.form != "known":
+            return
+        for name, value in request(asked.kind.api, asked.kind.version, asked.kind.draw).named.items():
+            if value is not None and fields.get(name) != value:
+                raise Broken(
+                    "an exchange is told as it was", f"{name} of {asked}: {fields.get(name)!r}, not {value!r}"
+                )
+
+    def _must(self, asked: Asked, side: Side, frame: bytes) -> frozenset[str]:
+        """What a rule on this side must have done to a request, or to its answer: this frame."""
+        fault = asked.fault
+        there = fault is not None and fault.side == side and len(frame) <= self.most
+        return fault.must if fault is not None and there else frozenset()
 
     def _same_request(self, frame: bytes) -> Asked:
         """The request that this is: the next one, but for those that rules kept from the broker."""
@@ -82,6 +112,7 @@ class Judge:
             self._take(answer, frame, now)
         elif (own := self._own_answer(frame)) is not None:
             own.answered = own.own = True
+            self.passed += len(own.frame)
             self.at_client.append(frame[4:])
         elif answer is not None and self._may_differ(answer) and frame[4:8] == answer.came[4:8]:
             self._take(answer, frame, now)
@@ -105,6 +136,7 @@ class Judge:
 
     def _take(self, answer: Answer, frame: bytes, now: int) -> None:
         self.next_answer += 1
+        self.passed += len(answer.came)
         asked = answer.asked
         if answer.large and len(frame) != len(answer.came) and "answered" not in asked.may:
             raise Broken(
@@ -115,15 +147,12 @@ class Judge:
         asked.answered = True
         if not asked.token:
             self.at_client.append(frame[4:])
-        if any(
-            before.asked.must("dropped", "response") for before in self.broker.answers[: self.next_answer]
-        ):
-            raise Broken(
-                "a rule that is there acts", f"the answer to {asked} came, or one before it was dropped"
-            )
-        if asked.must("late answer", "response") and now < answer.since + DELAY_NS:
+        must = self._must(asked, "response", answer.came)
+        if "dropped" in must:
+            raise Broken("a rule that is there acts", f"the answer to {asked} was not dropped")
+        if "late answer" in must and now < answer.since + DELAY_NS:
             raise Broken("a rule that is there acts", f"the answer to {asked} was not delayed")
-        refused = asked.must("answered", "response") and asked.kind.api.name in SURE
+        refused = "answered" in must and asked.kind.api.name in SURE
         if refused and answer.goes == frame and answer.errors is not None:  # else it cannot be read
             raise Broken("a rule that is there acts", f"the answer to {asked} has no error")
 

@@ -9,9 +9,11 @@ ADVERTISE = "klamm.example"
 FIRST, LAST = 20000, 20100  # klamm's ports
 NODES = (0, 1, 2, 7, 42)
 DOMAIN = ".internal"  # ends the host of every broker, and stands nowhere else
+UNMOVED = (0,) * len(NODES)
 NOWHERE = ("", -1)  # as Kafka writes that there is no coordinator
 
 Address = tuple[str, int]
+Places = tuple[int, ...]
 Addresses = Callable[[str, int], Address]  # of the node of this kind ("broker", "controller") and id
 
 
@@ -25,10 +27,15 @@ class Nodes:
         """One broker gets another host, whose name may be longer."""
         self.moves[random.choice(NODES)] += random.choice([1, 1, 1000])
 
-    def now(self) -> Addresses:
-        """The addresses at this moment, as brokers write them."""
-        moves = dict(self.moves)
-        return lambda kind, node: (f"{kind}-{node}-{moves[node]}{DOMAIN}", 9092 + moves[node] % 10)
+    def now(self) -> Places:
+        """How often each of `NODES` has moved until now."""
+        return tuple(self.moves.values())
+
+
+def of_brokers(places: Places) -> Addresses:
+    """The addresses that brokers write while they are there."""
+    moves = dict(zip(NODES, places, strict=True))
+    return lambda kind, node: (f"{kind}-{node}-{moves[node]}{DOMAIN}", 9092 + moves[node] % 10)
 
 
 def of_klamm(kind: str, node: int) -> Address:

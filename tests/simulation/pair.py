@@ -8,7 +8,7 @@ from typing import Protocol
 
 from klamm.decoders import API, DecodeError
 from klamm.decoders.headers import request_frame, response_frame
-from klamm.decoders.schema import UNKNOWN_TAGS, Side
+from klamm.decoders.schema import Side
 from klamm.proxy.session.connection import ClusterContext
 from klamm.proxy.session.effects import To
 from klamm.proxy.session.paused import Decision, Refuse, Resume, Undecidable, Withhold
@@ -18,20 +18,18 @@ from tests.simulation.bodies import (
     BEARERS,
     PRODUCE,
     TOKEN,
+    answer,
     anything,
     bears,
-    body,
-    errors_in,
+    has_endpoints,
     mangled,
-    offered,
-    request_values,
-    response_values,
+    request,
 )
 from tests.simulation.capture import Capture
 from tests.simulation.edge import Edge
 from tests.simulation.edge import World as OfEdge
 from tests.simulation.judge import Judge
-from tests.simulation.nodes import ADVERTISE, DOMAIN, Nodes, of_klamm
+from tests.simulation.nodes import ADVERTISE, DOMAIN, UNMOVED, Nodes
 from tests.simulation.peers import Answer, Asked, Broker, Client, Kind
 from tests.simulation.ruling import CODE, RULED, Ruling
 
@@ -40,7 +38,7 @@ CLIENT_IDS = (None, "", "app", "app", "orders-service", "ü", "k" * 200)
 SIZES = (1, 3, 7, 12, 40, 300, 5000, 1 << 20, 1 << 20)  # the most bytes of a read
 FIRST_IDS = (0, 1, 1000, -5, 2**31 - 3)
 MOST_AGAIN = 40  # equal requests in a row
-LARGE, LARGE_EACH = 300_000, 50  # bytes of a large answer, and how many have node_endpoints for one of them
+LARGE_EACH = 50  # answers that may have node_endpoints, for a large one
 COUNTING = 0.6  # of clients; the ids of others are all the same, where no rule could make them ambiguous
 TOKENS = 0.1  # of clients, so many begin with a raw SASL token
 NO_TOKEN = bytes(4)  # a broker's answer to a token of PLAIN
@@ -48,6 +46,7 @@ MOST_LARGE = 20  # of them on a connection: of more than 32 MiB a capture does n
 LATE = 0.05  # of reads while klamm does not read, so many come all the same
 CUT_SHORT = "the client cut a request short"
 STRANGE_KINDS, MANGLED_KINDS = 0.04, 0.04  # parts of all kinds
+ALIKE = 0.25  # of the kinds of a client, so many have API and version of another one
 NEW_API = API.any(900)
 STRANGE = 77_777_777  # a correlation id that nobody asks for
 
@@ -60,6 +59,15 @@ class World(OfEdge, Protocol):
     ruling: Ruling
     captures: bool
     has_rules: bool
+
+
+def any_kinds(random: Random) -> list[Kind]:
+    """Of one client; often two that differ in their values alone."""
+    kinds = [any_kind(random)]
+    for _ in range(random.randrange(5)):
+        alike = random.choice(kinds)._replace(draw=random.randrange(1000))
+        kinds.append(alike if random.random() < ALIKE else any_kind(random))
+    return kinds
 
 
 def any_kind(random: Random) -> Kind:
@@ -97,17 +105,18 @@ class Pair:
 
     def __init__(self, world: World, number: int, draw: int) -> None:
         random = Random(f"pair {draw}")
-        kinds = [any_kind(random) for _ in range(random.randint(1, 5))]
+        kinds = any_kinds(random)
         self.world = world
         counts = world.has_rules or random.random() < COUNTING
         self.client = Client(random.choice(CLIENT_IDS), kinds, random.choice(FIRST_IDS), counts)
         self.broker = Broker()
-        self.judge = Judge(self.client, self.broker)
+        self.judge = Judge(self.client, self.broker, world.context.held_limit)
         self.causes: set[str] = set()
         self.must_end = 0  # so many bytes of the broker end the connection once klamm has read them
         session = Session(world.context, "1", ADVERTISE, f"10.0.0.{number}:5000", number)
         self.capture = Capture(number) if world.captures else None
-        self.edge = Edge(world, session, self._sent, self._told_end, self._closed, self.capture)
+        judge = self.judge
+        self.edge = Edge(world, session, self._sent, self._told_end, self._closed, judge.told, self.capture)
         self.edge.open()
         if random.random() < TOKENS:
             self._authenticate()
@@ -181,7 +190,7 @@ class Pair:
             return
         variants = random.choice([(0,), (0,), (0, 0, 1, 2)])
         for _ in range(random.choice([1, 1, 1, MOST_AGAIN])):
-            in_order = not self.client.counts or any(asked.begins_sasl() for asked in waiting)
+            in_order = not self.client.counts or waiting[0].begins_sasl()
             later = not in_order and len(waiting) > 1 and random.random() < 0.03
             at = random.randrange(len(waiting)) if later else 0
             asked = waiting[at]
@@ -197,23 +206,18 @@ class Pair:
             self.broker.outgoing += frame
             self.broker.answers.append(Answer(asked, frame, frame, self.world.clock.now, 0, False))
             return
-        came = response_values(api, version, draw, self.world.nodes.now())
-        goes = response_values(api, version, draw, of_klamm)
-        if api.key == API_VERSIONS:
-            goes = offered(came)
-        few = sum(answer.large for answer in self.broker.answers) < MOST_LARGE
-        large = few and "node_endpoints" in came and draw % LARGE_EACH == 0
-        if large:
-            came[UNKNOWN_TAGS] = goes[UNKNOWN_TAGS] = [(100, bytes(LARGE))]
-        frames = [
-            response_frame(api, version, correlation, body(api, version, "response", values))
-            for values in (came, goes)
-        ]
-        self.broker.outgoing += frames[0]
-        expected = None if large and came["node_endpoints"] else frames[1]
-        self.broker.answers.append(
-            Answer(asked, frames[0], expected, self.world.clock.now, errors_in(came), large)
-        )
+        large = draw % LARGE_EACH == 0 and has_endpoints(api, version) and self._few_large()
+        made = answer(api, version, draw, self.world.nodes.now() if bears(api, version) else UNMOVED, large)
+        came, goes = (response_frame(api, version, correlation, data) for data in (made.came, made.goes))
+        self.broker.outgoing += came
+        is_held = len(came) <= self.world.context.held_limit
+        if not is_held and (bears(api, version) or api.key == API_VERSIONS):
+            self.causes.add("the broker's answer is larger than klamm holds")
+        expected = None if made.endpoints and (large or not is_held) else goes
+        self.broker.answers.append(Answer(asked, came, expected, self.world.clock.now, made.errors, large))
+
+    def _few_large(self) -> bool:
+        return sum(answer.large for answer in self.broker.answers) < MOST_LARGE
 
     def answer_wrongly(self, random: Random) -> None:
         """The broker's answer is cut short, or has random bytes, or answers nothing."""
@@ -232,7 +236,7 @@ class Pair:
             self.must_end = self.must_end or broker.given + len(broker.outgoing)
             return
         broker.waiting.popleft()
-        whole = body(api, version, "response", response_values(api, version, 1, self.world.nodes.now()))
+        whole = answer(api, version, 1, self.world.nodes.now(), False).came
         wrong = whole[: random.randrange(len(whole) + 1)]
         wrong = random.choice([wrong, whole + random.randbytes(9), random.randbytes(random.randrange(40))])
         came = response_frame(api, version, asked.correlation, wrong)
@@ -323,20 +327,16 @@ class Pair:
 
     def unread_bytes(self) -> int:
         """Bytes that klamm has read of frames that the other side does not have whole."""
-        client, broker, judge = self.client, self.broker, self.judge
-        up = client.given - sum(len(asked.frame) for asked in client.asked if asked.arrived or asked.own)
-        answers = broker.answers[: judge.next_answer]
-        return up + broker.given - sum(len(answer.came) for answer in answers)
+        return self.client.given + self.broker.given - self.judge.passed
 
 
 def _asked(kind: Kind) -> tuple[bytes, bool]:
     """The body of such a request, and whether it wants an answer."""
     if kind.unknown:
         return anything(kind.draw), True
-    values = request_values(kind.api, kind.version, kind.draw)
-    data = body(kind.api, kind.version, "request", values)
-    awaited = kind.api.key != PRODUCE or values["acks"] != 0
-    return (mangled(data, kind.draw) if kind.form == "mangled" else data), awaited
+    asking = request(kind.api, kind.version, kind.draw)
+    data = mangled(asking.body, kind.draw) if kind.form == "mangled" else asking.body
+    return data, asking.acks != 0
 
 
 STEPS: dict[str, Callable[[Pair, Random], None]] = {

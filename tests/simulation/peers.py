@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 from klamm.decoders import API
-from klamm.decoders.schema import Api, Side
+from klamm.decoders.schema import Api
 from klamm.rules.plan import UNKNOWN
 from tests.simulation.ruling import Fault
 
@@ -68,11 +68,6 @@ class Asked:
     def begins_sasl(self) -> bool:
         """Is it SaslHandshake 0, or a token behind it?"""
         return (self.kind.api.name, self.kind.version) == ("SaslHandshake", 0)
-
-    def must(self, what: str, side: Side) -> bool:
-        """Must a rule on this side have done that to it?"""
-        fault = self.fault
-        return fault is not None and fault.side == side and what in fault.must
 
     def __str__(self) -> str:
         return f"{self.kind.api.name} v{self.kind.version} number {self.number} (id {self.correlation})"

@@ -12,7 +12,7 @@ from tests.simulation.playing import play, shortened
 from tests.simulation.steps import CAST, history
 from tests.simulation.world import World
 
-SEEDS = 400
+SEEDS = 1000
 PARTS = 8
 PLAYED = "from tests.simulation.test_simulation import told; print(told(3))"
 

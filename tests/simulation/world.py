@@ -24,6 +24,7 @@ from tests.simulation.steps import History, Step, history
 
 MOST_ROUNDS = 100_000  # of settling: a history that needs more never ends
 FEW_PENDING = 3000  # bytes of pending requests beyond which a client is not read, in some worlds
+SMALL = 300  # bytes of the largest frame that klamm holds, in some worlds
 BUSY, NEVER = 10_000, 1 << 62  # so many connections are busy, in some worlds, until that time (ns)
 WISHES = (
     *(Wishes(), Wishes("header"), Wishes("full", None), Wishes("header", None)),
@@ -45,6 +46,8 @@ class World:
             crowd.pending = FEW_PENDING
         if random.random() < 0.25:
             crowd.before, crowd.since = BUSY, NEVER
+        if random.random() < 0.2:
+            self.context.held_limit = SMALL
         for listener in HEARD:
             listener.count = 0
         self.pairs: dict[int, Pair] = {}
