@@ -128,6 +128,8 @@ class Responses:
         rules, answer_orders, bodies, size = self.rule_orders, run.answer_orders, self.bodies, length + 4
         self.connection.treatment = None
         if rules is None or (answer_orders is None and memory.concerns[1] is None):
+            if rules is not None:
+                rules.passed("response")  # those that concerned it may have gone since it began
             return self._meet(data, pos, length, memory, run, now)
         twice = (
             answer_orders is not None and answer_orders.swallow

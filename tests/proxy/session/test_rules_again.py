@@ -1,10 +1,10 @@
-"""Rules that are gone for a while: the next request under rules is read, whatever came meanwhile."""
+"""Rules that go and come while a frame is under way: none acts on a frame that it does not concern."""
 
 import pytest
 
 from klamm.proxy.session.session import Session
-from tests.proxy.ruling.ruled import act, engine_of, rule, ruled
-from tests.proxy.traffic import ADVERTISE, produce
+from tests.proxy.ruling.ruled import Talk, act, engine_of, rule, ruled
+from tests.proxy.traffic import ADVERTISE, metadata, produce
 
 
 @pytest.mark.parametrize("cut", [18, 25, 30, 33])
@@ -22,3 +22,19 @@ def test_a_request_in_two_reads_between_two_rules_does_not_stand_for_the_next_on
     assert session.pending() == 2
     topics = {counters.topic: counters.requests for counters in at.stats.topics.values()}
     assert topics == {"orders": 2, "payments": 1}
+
+
+def test_a_rule_that_goes_while_its_answer_comes_does_not_act_on_the_next_answer() -> None:
+    at = ruled(rule(act("error", 41), api="Produce", side="response"))
+    first, second = produce(7, 1), metadata(9, 2)
+    assert first.answer is not None
+    assert second.answer is not None
+    talk = Talk(at)
+    talk.client(first)
+    talk.broker(first.answer[:20])
+    engine_of(at).load([rule(act("count"), api="Metadata", side="response")], 1)
+    talk.client(second)
+    assert talk.broker(first.answer[20:]).client == first.answer
+    plain = Talk(ruled())
+    plain.client(second)
+    assert talk.broker(second.answer).client == plain.broker(second.answer).client
