@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from klamm.decoders import DecodeError
+from klamm.decoders import DecodeError, decode
 from klamm.proxy.session.memory import ApiMemory
+from klamm.rules.errors.answers import NoPlace, Values, error_answer
 from klamm.rules.frame import Frame
 from klamm.rules.orders import Edit, Order
 from klamm.rules.plan import PRODUCE
@@ -60,3 +61,13 @@ def is_answered(orders: list[Order], frame: Frame, answered: bool) -> bool:
         return bool(frame.values["acks"] != 0)
     except DecodeError:
         return answered
+
+
+def acknowledgement(version: int, body: bytes) -> Values:
+    """klamm's answer to a Produce with this body, which rules have changed to acks=0."""
+    try:
+        values = error_answer(PRODUCE, version, decode(body, PRODUCE, version, "request"), 0)
+    except NoPlace:  # it names no partition
+        return {}
+    assert values is not None
+    return values

@@ -264,7 +264,8 @@ class Responses:
         """
         memory, passing = run.memory, self.passing
         assert memory is not None
-        one_by_one = memory.plan.logged or (run.summary.listeners and have_room(run.summary.listeners))
+        logged = memory.plan.logged and (run.answer_orders is None or run.summary.answered)  # else at once
+        one_by_one = logged or (run.summary.listeners and have_room(run.summary.listeners))
         if not one_by_one and run.answer_orders is None and memory.answer.matches(data, pos, length):
             if run.many is not None:
                 equal_responses(memory, length + 4)

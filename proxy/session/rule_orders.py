@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from klamm.decoders import API, decode, encode
+from klamm.decoders import API, encode
 from klamm.decoders.framing import SIZE
 from klamm.proxy.session import effects
-from klamm.proxy.session.asked import Act, Acts, AnswerOrders, Asked, Concern, is_answered
+from klamm.proxy.session.asked import Act, Acts, AnswerOrders, Asked, Concern, acknowledgement, is_answered
 from klamm.proxy.session.connection import Connection
 from klamm.proxy.session.effects import Effect, Piece, To
 from klamm.proxy.session.framed import body_offset, sized
@@ -18,7 +18,6 @@ from klamm.proxy.session.paused import Paused
 from klamm.proxy.session.pending import PendingRequests
 from klamm.proxy.session.unanswered import tell_at_once
 from klamm.rules.engine import Engine, Gate, Look
-from klamm.rules.errors.answers import error_answer
 from klamm.rules.frame import Frame, Peer
 from klamm.rules.orders import (
     FOREVER,
@@ -41,7 +40,7 @@ from klamm.rules.orders import (
     edited_by,
     pause_of,
 )
-from klamm.rules.plan import MOST_RULED, PRODUCE, Plan
+from klamm.rules.plan import MOST_RULED, Plan
 
 if TYPE_CHECKING:
     from klamm.decoders.schema import Side
@@ -242,9 +241,7 @@ class RuleOrders:
             held = Paused(pause, memory, frame, head, correlation, gap, times, answered and awaits, acts=acts)
             pieces.append(effects.Pause("broker", held))
         if answered and not awaits:
-            before = decode(body, PRODUCE, frame.version, "request")  # rules have changed its acks
-            values = error_answer(frame.api, frame.version, before, 0)
-            assert values is not None
+            values = acknowledgement(frame.version, body)
             return pieces, [self.made(memory, memory.summary, values, correlation, acts, frame, now)]
         if not awaits:
             return pieces, []
@@ -253,6 +250,8 @@ class RuleOrders:
         decided = [first if answered else second] + [second] * (times - 1)
         size = len(whole) - 4
         summary = memory.summary.treated(frame.treatment)
+        if not answered:
+            summary.listeners = ()  # they are told at once
         runs = [
             PendingRequests(memory, summary, now, correlation, size, (), each, self.shown) for each in decided
         ]

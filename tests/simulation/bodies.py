@@ -10,6 +10,7 @@ from klamm.decoders import API, encode
 from klamm.decoders.schema import SECRET, UNKNOWN_TAGS, Api, Field, Side, members, present
 from tests.fakes.messages import value_of
 from tests.simulation.nodes import NODES, NOWHERE, Addresses, Places, of_brokers, of_klamm
+from tests.simulation.ruling import Sets
 
 API_VERSIONS, FETCH, METADATA, PRODUCE = 18, 1, 3, 0
 CONTROLLERS = 2  # DescribeCluster's endpoint_type
@@ -53,8 +54,9 @@ class Asking(NamedTuple):
 
 
 @lru_cache(KEPT)
-def request(api: Api, version: int, draw: int) -> Asking:
-    values = request_values(api, version, draw)
+def request(api: Api, version: int, draw: int, sets: Sets | None = None) -> Asking:
+    """`sets`: with this value of this field."""
+    values = request_values(api, version, draw) | (dict([sets]) if sets is not None else {})
     named = {told: values.get(field) or None for told, field in NAMES.items()}
     return Asking(body(api, version, "request", values), values.get("acks"), named)
 

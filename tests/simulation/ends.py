@@ -157,7 +157,8 @@ def _responses(pair: Pair, expected: dict[str, Between]) -> None:
     start = 0
     for number, answer in enumerate(pair.broker.answers):
         api = answer.asked.kind.counted_as
-        sure, begun = number < pair.judge.next_answer, start < pair.broker.given
+        sure = number < pair.judge.next_answer and not answer.swallowed
+        begun = start < pair.broker.given
         start += len(answer.came)
         if answer.asked.token:
             continue

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from klamm.captures.streams import kept
 from klamm.captures.streams.framing import Stream
-from klamm.proxy.session import requests, response_bodies, responses
+from klamm.proxy.session import requests, response_bodies, responses, rule_orders
 from klamm.proxy.session.connection import Connection
 from klamm.proxy.session.effects import Effect, Send, sends
 from klamm.proxy.session.line import Line, Until
@@ -22,6 +22,7 @@ from klamm.proxy.session.requests import Requests
 from klamm.proxy.session.responses import Responses
 from klamm.proxy.session.rewriting import addresses
 from klamm.proxy.session.rewriting.topology import Topology
+from klamm.proxy.session.rule_orders import RuleOrders
 from klamm.proxy.session.session import Session
 from klamm.proxy.session.undecodable import Undecodable
 from tests.simulation.nodes import NODES
@@ -211,6 +212,20 @@ def heard_if_whole(good: Callable[..., Any]) -> Callable[..., Any]:
     return pick
 
 
+def swallows_nothing(good: Callable[..., Any]) -> Callable[..., Any]:
+    def response(self: RuleOrders, memory: Any, run: Any, *rest: Any) -> Any:
+        if run.answer_orders is not None and run.answer_orders.swallow:
+            self.passed("response")
+            return None
+        return good(self, memory, run, *rest)
+
+    return response
+
+
+def never_made_up_for(good: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda orders, frame, answered: answered
+
+
 def old_size(good: Callable[..., Any]) -> Callable[..., Any]:
     return lambda data, pos, body, new, late=0: [data[pos : pos + 4], *good(data, pos, body, new, late)[1:]]
 
@@ -251,6 +266,10 @@ FAULTS = (
     Planted("the log tells bodies that do not decode", Undecodable, "__str__", with_the_body),
     Planted("nobody hears of unknown versions", RequestBodies, "_pick_listeners", heard_by_nobody),
     Planted("nobody hears of requests that are not held", RequestBodies, "_pick_listeners", heard_if_whole),
+    Planted(
+        "an answer that no client waits for goes to the client", RuleOrders, "response", swallows_nothing
+    ),
+    Planted("acks that a rule takes away are not made up for", rule_orders, "is_answered", never_made_up_for),
     Planted("an answer is as before if its length is", ResponsePattern, "matches", same_length),
     Planted("a capture loses the last byte of a long read", Stream, "feed", loses_a_chunk),
 )

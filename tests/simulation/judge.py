@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from klamm.decoders.headers import response_header_version
+from klamm.decoders.headers import request_frame, response_header_version
 from klamm.decoders.schema import Side
 from tests.simulation.bodies import request
 from tests.simulation.nodes import DOMAIN
 from tests.simulation.peers import Answer, Asked, Broker, Client
-from tests.simulation.ruling import CODE, DELAY_NS
+from tests.simulation.ruling import CODE, DELAY_NS, Sets
 
 MARK = DOMAIN.encode()
 GONE = {"answered", "dropped", "cut"}  # faults after which a broker may never have seen a request
@@ -53,16 +53,19 @@ class Judge:
             self._response(frame, now)
 
     def _request(self, frame: bytes, now: int) -> None:
-        asked = self._same_request(frame)
+        asked, sets = self._same_request(frame)
         asked.arrived = True
-        self.passed += len(frame)
+        self.passed += 0 if asked.own else len(asked.frame)
         if asked.kind.form == "refused":
             raise Broken("no request whose answer may carry addresses goes on unread", f"{asked}")
         if not asked.token:
             self.at_broker.append(frame[4:])
-        if asked.awaited:
+        asked.unacked = sets == ("acks", 0) and asked.awaited
+        if sets == ("acks", 1) or (asked.awaited and not asked.unacked):
             self.broker.waiting.append(asked)
-        must = self._must(asked, "request", frame)
+        must = self._must(asked, "request", asked.frame)
+        if "changed" in must and sets is None:
+            raise Broken("a rule that is there acts", f"{asked} was not changed")
         if "late request" in must and now < asked.since + DELAY_NS:
             raise Broken("a rule that is there acts", f"{asked} was not delayed")
         refused = "answered" in must and asked.kind.api.name in SURE
@@ -90,13 +93,16 @@ class Judge:
         there = fault is not None and fault.side == side and len(frame) <= self.most
         return fault.must if fault is not None and there else frozenset()
 
-    def _same_request(self, frame: bytes) -> Asked:
-        """The request that this is: the next one, but for those that rules kept from the broker."""
+    def _same_request(self, frame: bytes) -> tuple[Asked, Sets | None]:
+        """The request that this is: the next one, but for those that rules kept from the broker; and which
+        field a rule has set in it.
+        """
         for number in range(self.next_asked, len(self.client.asked)):
             asked = self.client.asked[number]
-            if asked.frame == frame:
-                self.next_asked = number + 1
-                return asked
+            for sets in (*sorted(asked.sets), None):
+                if frame == (asked.frame if sets is None else self._changed(asked, sets)):
+                    self.next_asked = number + 1
+                    return asked, sets
             if not asked.may & GONE:
                 raise Broken(
                     "requests reach the broker as they were written, in their order",
@@ -105,14 +111,23 @@ class Judge:
                 )
         raise Broken("a broker gets what a client wrote, once", f"{frame[:SHOWN]!r} was not written")
 
+    def _changed(self, asked: Asked, sets: Sets) -> bytes:
+        api, version, draw, _ = asked.kind
+        body = request(api, version, draw, sets).body
+        return request_frame(api, version, asked.correlation, self.client.client_id, body)
+
     def _response(self, frame: bytes, now: int) -> None:
-        answers, at = self.broker.answers, self.next_answer
+        answers = self.broker.answers
+        while self.next_answer < len(answers) and answers[self.next_answer].swallowed:
+            self.passed += len(answers[self.next_answer].came)
+            self.next_answer += 1
+        at = self.next_answer
         answer = answers[at] if at < len(answers) else None
         if answer is not None and answer.goes == frame:
             self._take(answer, frame, now)
         elif (own := self._own_answer(frame)) is not None:
+            self.passed += 0 if own.arrived else len(own.frame)
             own.answered = own.own = True
-            self.passed += len(own.frame)
             self.at_client.append(frame[4:])
         elif answer is not None and self._may_differ(answer) and frame[4:8] == answer.came[4:8]:
             self._take(answer, frame, now)
@@ -161,7 +176,11 @@ class Judge:
         for asked in self.client.asked:
             if not asked.awaited or asked.answered:
                 continue
-            is_own = not asked.arrived and "answered" in asked.may and _has_id(frame, asked.correlation)
+            if not _has_id(frame, asked.correlation):
+                return None
+            if asked.unacked or (not asked.arrived and ("acks", 0) in asked.sets):
+                return asked
+            is_own = not asked.arrived and "answered" in asked.may
             return asked if is_own and ("cut" in asked.may or _has_code(frame, asked)) else None
         return None
 

@@ -214,7 +214,11 @@ class Pair:
         if not is_held and (bears(api, version) or api.key == API_VERSIONS):
             self.causes.add("the broker's answer is larger than klamm holds")
         expected = None if made.endpoints and (large or not is_held) else goes
-        self.broker.answers.append(Answer(asked, came, expected, self.world.clock.now, made.errors, large))
+        swallowed = not asked.awaited
+        if swallowed and not is_held:
+            self.causes.add("the broker's answer is larger than klamm holds")
+        answered = Answer(asked, came, expected, self.world.clock.now, made.errors, large, swallowed)
+        self.broker.answers.append(answered)
 
     def _few_large(self) -> bool:
         return sum(answer.large for answer in self.broker.answers) < MOST_LARGE
@@ -244,7 +248,8 @@ class Pair:
         if free:
             self.causes.add("the broker's answer could not be read")
         broker.outgoing += came
-        broker.answers.append(Answer(asked, came, None if free else came, self.world.clock.now, None, False))
+        goes, now = None if free else came, self.world.clock.now
+        broker.answers.append(Answer(asked, came, goes, now, None, False, not asked.awaited))
 
     def broker_ends(self, random: Random) -> None:
         """It closes its side, perhaps in the middle of an answer."""

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 from klamm.decoders import API
 from klamm.decoders.schema import Api
 from klamm.rules.plan import UNKNOWN
-from tests.simulation.ruling import Fault
+from tests.simulation.ruling import Fault, Sets
 
 Form = Literal["known", "mangled", "strange", "refused"]
 
@@ -42,7 +42,8 @@ class Kind(NamedTuple):
 class Asked:
     """A request that a client wrote: `since` when (ns), `start` at which offset of its bytes. `arrived`: the
     broker has it; `answered`: the client has its answer; `own`: that is klamm's. `fault`: of a rule that has
-    been there ever since; `may`: what rules may have done to it. `token`: it is a raw SASL token.
+    been there ever since; `may`: what rules may have done to it, `sets`: which fields they may have set.
+    `unacked`: the broker got it with acks=0, which was not so. `token`: it is a raw SASL token.
     """
 
     number: int
@@ -53,17 +54,21 @@ class Asked:
     since: int
     start: int
     may: set[str] = field(default_factory=set)
+    sets: set[Sets] = field(default_factory=set)
     fault: Fault | None = None
     arrived: bool = False
     answered: bool = False
     own: bool = False
+    unacked: bool = False
     token: bool = False
 
     def meets(self, fault: Fault | None) -> None:
         """This rule, or none, is there from now on for such frames."""
         if fault is not self.fault:
             self.fault = None
-        self.may |= fault.may if fault is not None else set()
+        if fault is not None:
+            self.may |= fault.may
+            self.sets |= {fault.sets} if fault.sets is not None else set()
 
     def begins_sasl(self) -> bool:
         """Is it SaslHandshake 0, or a token behind it?"""
@@ -77,7 +82,7 @@ class Answer(NamedTuple):
     """An answer that a broker wrote: as it came, and as the client has to get it; None: it is no answer that
     a broker gives, and may come in any way, but without an address. `since`: when it was written (ns).
     `errors`: how many error codes stand in it; None: that cannot be told. `large`: it goes with its length,
-    and without addresses.
+    and without addresses. `swallowed`: the client waits for none.
     """
 
     asked: Asked
@@ -86,6 +91,7 @@ class Answer(NamedTuple):
     since: int
     errors: int | None
     large: bool
+    swallowed: bool = False
 
 
 class Peer:

@@ -13,6 +13,7 @@ from tests.proxy.ruling.ruled import act
 
 CODE = 41  # NOT_CONTROLLER, which no simulated broker answers
 DELAY_NS = 40_000_000
+Sets = tuple[str, int]  # a field at the top of a request, and its value
 RULED = ("Produce", "Fetch", "Metadata", "FindCoordinator", "Heartbeat", "OffsetCommit", "JoinGroup")
 MOST = 3  # rules at a time
 
@@ -25,12 +26,14 @@ class Fault:
     answered                    the client hears CODE: from klamm, or in the broker's answer
     dropped                     no answer comes, and none to later requests
     cut                         the connection ends
+    changed                     the broker gets it with this value of this field (`sets`)
     """
 
     make: Callable[[], Action]
     side: Side
     may: frozenset[str]
     must: frozenset[str] = frozenset()
+    sets: Sets | None = None
 
 
 def _fault(make: Callable[[], Action], side: Side, may: str, must: str = "") -> Fault:
@@ -52,6 +55,28 @@ FAULTS = (
     _fault(lambda: act("count"), "request", "none"),
 )
 
+SETS: dict[str, tuple[Sets, ...]] = {  # of an API, in all its versions
+    "Produce": (("acks", 0), ("acks", 1), ("timeout_ms", 77)),
+    "Fetch": (("max_wait_ms", 77),),
+    "Heartbeat": (("generation_id", 77),),
+    "JoinGroup": (("session_timeout_ms", 77),),
+}
+
+
+def _setting(sets: Sets) -> Fault:
+    of = {sets[0]: str(sets[1])}
+    return Fault(lambda: act("set", of), "request", CHANGED, CHANGED, sets)
+
+
+OWN = 0.6  # of the faults of these APIs, so many set a field
+CHANGED = frozenset({"changed"})
+OF_ONE = {name: tuple(map(_setting, each)) for name, each in SETS.items()}
+
+
+def _fault_of(name: str, random: Random) -> Fault:
+    of_one = OF_ONE.get(name)
+    return random.choice(of_one if of_one and random.random() < OWN else FAULTS)
+
 
 class Ruling:
     """The rules that are loaded, each for an API of its own."""
@@ -62,7 +87,7 @@ class Ruling:
     def draw(self, random: Random) -> list[Rule]:
         """Other rules from now on; often none."""
         names = random.sample(RULED, random.choice([0, 0, 1, 2, MOST]))
-        self.by_api = {name: random.choice(FAULTS) for name in names}
+        self.by_api = {name: _fault_of(name, random) for name in names}
         return [
             Rule(f"{name} {number}", (fault.make(),), keys=frozenset({API[name].key}), side=fault.side)
             for number, (name, fault) in enumerate(self.by_api.items())

@@ -19,7 +19,7 @@ from klamm.rules.expressions import parse
 from klamm.rules.frame import Frame
 from klamm.rules.plan import ListenerWish, Wishes
 from tests.proxy.control.test_watching import RARE, Heard, stream
-from tests.proxy.ruling.ruled import act, rule, ruled
+from tests.proxy.ruling.ruled import Talk, act, rule, ruled
 from tests.proxy.traffic import (
     ADVERTISE,
     Cutting,
@@ -139,6 +139,19 @@ def test_a_frame_that_may_not_be_held_passes_and_is_told_without_its_body() -> N
     assert isinstance(second["frames"][0], Frame)
     assert outcome.broker == large.request + produce(9, 2).request
     assert at.held.now == 0
+
+
+@pytest.mark.parametrize("cut", [whole, byte_by_byte])
+def test_a_request_whose_answer_the_client_does_not_wait_for_is_told_once(cut: Cutting) -> None:
+    at, listener = watched(rule(act("set", {"acks": "1"}), api="Produce"))
+    talk = Talk(at)
+    talk.client(produce(9, 1, acks=0), cut=cut)
+    talk.broker(produce(9, 1), cut=cut)
+    (one,) = seen_by(listener, talk.outcome)
+    assert one.request is not None
+    assert one.request.values["acks"] == 0
+    assert one.response is None
+    assert talk.outcome.client == b""
 
 
 def spread(number: int, acks: int, size: int = 3000) -> Exchanged:

@@ -85,6 +85,14 @@ def test_acks_that_a_rule_takes_away_are_made_up_for(cut: Any) -> None:
 
 
 @cuts
+def test_acks_are_made_up_for_where_the_request_names_no_partition(cut: Any) -> None:
+    talk = Talk(ruled(rule(act("set", {"acks": "0"}), api="Produce")))
+    empty = exchange("Produce", 9, {"acks": 1, "topic_data": []}, {"responses": []})
+    assert len(frames(talk.client(empty, cut=cut).broker)) == 1
+    assert talk.outcome.client == empty.answer
+
+
+@cuts
 def test_an_answer_that_only_klamm_asked_for_is_not_heard(cut: Any) -> None:
     talk = Talk(ruled(rule(act("set", {"acks": "1"}), api="Produce")))
     silent, after = produce(9, 1, acks=0), fetch(12, 2)
