@@ -38,7 +38,8 @@ class Action(Protocol):
     `name` is its key in the file; `sides` where it may be used: "request", "response", "connect". One with
     `observes` true leaves the frame alone, and sees it also when a rule before it has ended it. It may have
     `apis`, names of the APIs that it is for, and `fits(api, version, side)`, which gives the reason why it
-    cannot act on such a frame, or None.
+    cannot act on such a frame, or None; and `entries`, the field that gets a mapping whose keys users
+    choose. It acts on those parts of a frame for which `frame.only` holds.
     """
 
     name: ClassVar[str]

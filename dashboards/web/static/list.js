@@ -19,6 +19,7 @@ export class List {
     this.follow = true;
     this.chosen = null;
     this.left = null; // the place at the top, in rows, while the list is out of the page
+    this.own = null; // the place to which the list has scrolled itself, until it hears of it
     this.kept = false; // in sight, whatever becomes of the list's size, until somebody scrolls
     this.pool = [];
     this.body = el("div", { class: "rows", role: "rowgroup" });
@@ -109,8 +110,7 @@ export class List {
   anew(follow) {
     this.chosen = null;
     this.first = undefined;
-    this.own = this.element.scrollTop !== 0;
-    this.element.scrollTop = 0;
+    this._to(0);
     this.follow = follow;
     this.draw();
   }
@@ -124,10 +124,8 @@ export class List {
   back() {
     const { left, rows, element } = this;
     if (left !== null && !this.follow) {
-      const before = element.scrollTop;
       this._space();
-      element.scrollTop = Math.max(0, left - rows.first) * HEIGHT;
-      this.own = element.scrollTop !== before;
+      this._to(Math.max(0, left - rows.first) * HEIGHT);
       this.first = rows.first;
     }
     this.left = null;
@@ -151,9 +149,7 @@ export class List {
     element.setAttribute("aria-rowcount", String(count));
     const sight = Math.max(0, element.clientHeight - HEIGHT);
     if (this.follow) {
-      const before = element.scrollTop;
-      element.scrollTop = Math.max(0, count * HEIGHT - sight);
-      this.own = element.scrollTop !== before; // only then an event follows
+      this._to(Math.max(0, count * HEIGHT - sight));
     }
     const above = Math.max(0, Math.floor(element.scrollTop / HEIGHT) - SPARE);
     const shown = Math.min(count - above, Math.ceil(sight / HEIGHT) + 2 * SPARE);
@@ -229,11 +225,17 @@ export class List {
     element.replaceChildren(element.words);
   }
 
+  /** An event follows where the place differs. One event may stand for this and for somebody's scroll behind it. */
+  _to(top) {
+    const before = this.element.scrollTop;
+    this.element.scrollTop = top;
+    this.own = this.element.scrollTop !== before ? this.element.scrollTop : null;
+  }
+
   _scrolled() {
-    if (this.own) {
-      this.own = false;
-    } else {
-      const { element } = this;
+    const { element, own } = this;
+    this.own = null;
+    if (element.scrollTop !== own) {
       this.kept = false;
       this.follow = element.scrollTop + element.clientHeight >= element.scrollHeight - HEIGHT;
       this.onfollow?.(this.follow);
@@ -246,11 +248,10 @@ export class List {
     const sight = this.element.clientHeight - HEIGHT;
     const before = this.element.scrollTop;
     if (top < before) {
-      this.element.scrollTop = top;
+      this._to(top);
     } else if (top + HEIGHT > before + sight) {
-      this.element.scrollTop = top + HEIGHT - sight;
+      this._to(top + HEIGHT - sight);
     }
-    this.own ||= this.element.scrollTop !== before;
   }
 
   _key(event) {
