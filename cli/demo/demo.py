@@ -44,6 +44,7 @@ LINE_EVERY_S = 2.0
 WIDTH = 100  # without a terminal
 READY_S = 20.0
 SILENT_S = 2.0  # a start that takes longer prints the reason
+ASKED = ("cluster", "page")  # each tells where it listens once it does, in the first line of its output
 PATIENCE_S = {"clients": 25.0}  # they remove their topics; the others have nothing to do
 LISTEN = 19092
 PORTS = 8  # bootstrap and some brokers; the admin address is just before them
@@ -163,7 +164,8 @@ def _show(
     where = ("--listen", listen, "--admin", admin, "--state", "none")
     kept = () if folder is None else ("--capture", folder)
     klamm = start("klamm", "klamm.cli", "run", bootstrap, *where, *kept)
-    children.append(klamm)
+    page = start("page", "klamm.cli", "web", "--admin", admin, "--listen", web)
+    children += [klamm, page]
     first = _ready(admin, klamm, children)
     listening = first["clusters"][0]["listening"]
     print(f"cluster  {bootstrap}" + ("  (three brokers: librdkafka's mock cluster)" if own_cluster else ""))
@@ -171,8 +173,7 @@ def _show(
     print(f"metrics  http://{admin}/metrics")
     if folder is not None:
         print(f"capture  {folder}")
-    page = start("page", "klamm.cli", "web", "--admin", admin, "--listen", web)
-    children.append(page)
+    _first_line(page)  # it listens then
     print(f"page     http://{web}/", flush=True)
     clients = start("clients", "klamm.cli.demo.traffic", listening, *([] if own_cluster else ["--create"]))
     children.append(clients)
@@ -273,7 +274,7 @@ def _children() -> Iterator[Start]:
         process = subprocess.Popen(
             [sys.executable, "-m", module, *arguments],
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE if name == "cluster" else errors,
+            stdout=subprocess.PIPE if name in ASKED else errors,
             stderr=errors,
             text=True,
             start_new_session=True,  # Ctrl-C is for the demo, which ends them in order

@@ -258,18 +258,21 @@ class Connection:
         """Pass on a frame that cannot be held for rules, or that has more than so many elements, or close the
         connection, as the settings say.
         """
-        frame, context = f"a {plan.name} {side} of {size} bytes", self.context
-        kind = "too_large_for_rules" if elements or size > context.held_limit else "too_much_for_rules"
+        frame, (kind, why) = f"a {plan.name} {side} of {size} bytes", self.unheld(size)
         if elements:
+            kind = "too_large_for_rules"
             why = f"has more than {elements:,} elements, which is more than rules may read"
-        elif size > context.held_limit:
-            why = "is more than a rule may hold"
-        else:
-            why = f"is more than its share of limits.held_bytes ({context.held.now} bytes are held)"
-        if context.unruled == "close":
+        if self.context.unruled == "close":
             self.close(side, kind, plan.name, f"{frame} {why}")
         else:
             self.problem(kind, plan.name, f"{frame} {why}; passed on as it is")
+
+    def unheld(self, size: int) -> tuple[str, str]:
+        """The kind of problem that a frame is which klamm does not hold for a rule or a filter; and why."""
+        held, most = self.context.held.now, self.context.held_limit
+        if size > most:
+            return "too_large_for_rules", f"is more than limits.held_frame_bytes ({most})"
+        return "too_much_for_rules", f"is more than its share of limits.held_bytes ({held} bytes are held)"
 
     def unjudged(self, plan: Plan, side: Side, why: str) -> bool:
         """Close the connection for a frame that a rule cannot read, or act on, if the settings say so."""

@@ -9,7 +9,7 @@ from klamm.decoders import API
 from klamm.decoders.compile import UNREADABLE
 from klamm.proxy.session.connection import Connection
 from klamm.proxy.session.memory import NO_LENGTH, ApiMemory
-from klamm.proxy.session.observing.listeners import have_room, listeners_of, need_more
+from klamm.proxy.session.observing.listeners import have_room, listeners_of
 from klamm.proxy.session.observing.summaries import EMPTY, NO_ERRORS, RequestSummary
 from klamm.proxy.session.pending import PendingRequests
 from klamm.proxy.session.steps import COUNT, MORE, PASSED, Step
@@ -91,11 +91,7 @@ class RequestBodies:
         summary.listeners = memory.summary.listeners
         memory.summary = summary
         count(memory, 1, length + 4)
-        request = PendingRequests(memory, summary, arrived, correlation, length)
-        if summary.answered:
-            self.connection.pending.append(request)
-        elif have_room(summary.listeners):
-            self.connection.exchange(memory, request, correlation, NO_ERRORS, None, None)
+        goes_on(self.connection, memory, PendingRequests(memory, summary, arrived, correlation, length))
         return True
 
     def _summarise(self, memory: ApiMemory, columns: tuple[Any, ...]) -> RequestSummary:
@@ -115,12 +111,11 @@ class RequestBodies:
         plan = memory.plan
         frame = Frame(API.any(plan.key), plan.version, "request", body, memory.client_id, self.peer, now)
         frame.names = self.connection.context.topology.topic_names.get
-        found = listeners_of(plan, frame)
-        if begun and need_more(plan, frame):
-            is_large = begun > self.connection.context.held_limit
-            kind = "too_large_for_rules" if is_large else "too_much_for_rules"
-            why = "cannot be held: a filter of exchanges that reads more than its beginning misses it"
-            self.connection.problem(kind, plan.name, f"a {plan.name} request of {begun} bytes {why}")
+        found, unread = listeners_of(plan, frame)
+        if begun and unread:
+            kind, why = self.connection.unheld(begun)
+            text = f"a {plan.name} request of {begun} bytes {why}: a filter that reads all of it misses it"
+            self.connection.problem(kind, plan.name, text)
         self.connection.work += frame.work
         if not found:
             return
@@ -128,6 +123,14 @@ class RequestBodies:
             memory.summary = RequestSummary()
         memory.summary.listeners = found
         memory.summary.bodies = any(listener.bodies for listener in found)
+
+
+def goes_on(connection: Connection, memory: ApiMemory, request: PendingRequests) -> None:
+    """Its answer is due; where it gets none, its exchange is over, and is told to listeners with room."""
+    if request.summary.answered:
+        connection.pending.append(request)
+    elif have_room(request.summary.listeners):
+        connection.exchange(memory, request, request.first, NO_ERRORS, None, None)
 
 
 def count(memory: ApiMemory, times: int, size: int) -> None:

@@ -13,10 +13,9 @@ from klamm.proxy.session.frame_sizes import judge_size, skip_short
 from klamm.proxy.session.listener_frames import must_wait, request_frame
 from klamm.proxy.session.memory import MOST, NO_LENGTH, ApiMemory, equal_requests, int32
 from klamm.proxy.session.observing.listeners import have_room
-from klamm.proxy.session.observing.summaries import NO_ERRORS
 from klamm.proxy.session.own_answers import ANSWERED_LIMIT, refusal
 from klamm.proxy.session.pending import PendingRequests
-from klamm.proxy.session.request_bodies import RequestBodies
+from klamm.proxy.session.request_bodies import RequestBodies, goes_on
 from klamm.proxy.session.request_bodies import count as count_requests
 from klamm.proxy.session.rule_orders import RuleOrders
 from klamm.proxy.session.steps import CLOSED, COUNT, MORE, PASSED, REPLACED, Step
@@ -186,12 +185,9 @@ class Requests:
         if one_by_one and summary.bodies:
             frame = request_frame(self.rule_orders, memory, data, pos, length, now)
         last = connection.pending.newest
-        if not summary.answered:
-            if one_by_one:
-                request = PendingRequests(memory, summary, now, correlation, length, frame=frame)
-                connection.exchange(memory, request, correlation, NO_ERRORS, None, None)
-        elif (
-            last is not None
+        if (
+            summary.answered
+            and last is not None
             and last.memory is memory
             and last.summary is summary
             and last.arrived == now
@@ -199,8 +195,9 @@ class Requests:
             and not one_by_one
         ):
             connection.pending.also(correlation)
-        else:
-            connection.pending.append(PendingRequests(memory, summary, now, correlation, length, frame=frame))
+        elif summary.answered or one_by_one:
+            request = PendingRequests(memory, summary, now, correlation, length, frame=frame)
+            goes_on(connection, memory, request)
 
     def _read_again(self) -> None:
         """Rules, listeners, labels or names of topic ids have changed: forget the memories of them."""

@@ -153,6 +153,13 @@ def test_on_a_terminal_it_draws_until_interrupted_and_then_sums_up() -> None:
     assert not [address for address in addresses(start) if listens(address)]
 
 
+def test_the_page_answers_once_its_address_is_told() -> None:
+    with on_a_terminal(80, 24) as (_, terminal):
+        start = read_until(terminal, "page     http://")
+        [(host, port)] = re.findall(r"page     http://(127\.0\.0\.1):(\d+)/", start)
+        assert listens((host, int(port)))
+
+
 def test_a_demo_that_is_killed_leaves_nothing_behind() -> None:
     with on_a_terminal(80, 24) as (demo, terminal):
         start = read_until(terminal, "req/s")

@@ -8,7 +8,8 @@ SIDE = r"\"(?:request|response)\",\s+"
 COUNTED = re.compile(
     rf"\b(?:problem|close|count|refused|NotServed|Way)\(\s*(?:[\w.]+, |{SIDE})*(?!{SIDE})\"([a-z0-9_]+)\""
 )
-SIZES = re.compile(r"return \(?\s*\"([a-z0-9_]+)\",\s")  # of frames that cannot be
+REASONS = re.compile(r"return \(?\s*\"([a-z0-9_]+)\",\s")  # with the text of the problem
+GIVING = ("decoders/framing.py", "proxy/session/connection.py")  # functions that return a kind of problem
 KINDS = re.compile(r"\bkind = \"(\w+_\w+)\" if .+ else \"(\w+_\w+)\"")
 
 
@@ -19,5 +20,5 @@ def test_every_kind_has_its_row() -> None:
     code = [path.read_text() for path in sorted((ROOT / "proxy").rglob("*.py"))]
     counted = {name for text in code for name in COUNTED.findall(text)}
     counted |= {name for text in code for pair in KINDS.findall(text) for name in pair}
-    counted |= set(SIZES.findall((ROOT / "decoders" / "framing.py").read_text()))
+    counted |= {name for path in GIVING for name in REASONS.findall((ROOT / path).read_text())}
     assert counted == kinds

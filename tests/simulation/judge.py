@@ -88,7 +88,9 @@ class Judge:
                 )
 
     def _must(self, asked: Asked, side: Side, frame: bytes) -> frozenset[str]:
-        """What a rule on this side must have done to a request, or to its answer: this frame."""
+        """The faults that a rule on this side must have put into this frame, which is a request or the answer
+        to it.
+        """
         fault = asked.fault
         there = fault is not None and fault.side == side and len(frame) <= self.most
         return fault.must if fault is not None and there else frozenset()

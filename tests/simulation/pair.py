@@ -211,11 +211,9 @@ class Pair:
         came, goes = (response_frame(api, version, correlation, data) for data in (made.came, made.goes))
         self.broker.outgoing += came
         is_held = len(came) <= self.world.context.held_limit
-        if not is_held and (bears(api, version) or api.key == API_VERSIONS):
-            self.causes.add("the broker's answer is larger than klamm holds")
         expected = None if made.endpoints and (large or not is_held) else goes
         swallowed = not asked.awaited
-        if swallowed and not is_held:
+        if not is_held and (swallowed or bears(api, version) or api.key == API_VERSIONS):
             self.causes.add("the broker's answer is larger than klamm holds")
         answered = Answer(asked, came, expected, self.world.clock.now, made.errors, large, swallowed)
         self.broker.answers.append(answered)

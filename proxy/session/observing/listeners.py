@@ -35,20 +35,19 @@ def want_bodies(listeners: Listeners) -> bool:
     return any(listener.bodies and not listener.full for listener in listeners)
 
 
-def listeners_of(plan: Plan, request: Frame) -> Listeners:
-    """The listeners of an exchange, picked by its request, of which the body has begun."""
-    return tuple(listener for test, listener in plan.listeners if test is None or holds(test, request))
-
-
-def need_more(plan: Plan, request: Frame) -> bool:
-    """Does the condition of a listener read more than has come of this request?"""
-    for test, _ in plan.listeners:
+def listeners_of(plan: Plan, request: Frame) -> tuple[Listeners, bool]:
+    """The listeners of an exchange, picked by its request, of which the body has begun; and whether the
+    condition of another one reads more than that, or what does not decode.
+    """
+    found: list[Listener] = []
+    unread = False
+    for test, listener in plan.listeners:
         try:
-            if test is not None:
-                test(request)
+            if test is None or test(request):
+                found.append(listener)
         except DecodeError:
-            return True
-    return False
+            unread = True
+    return tuple(found), unread
 
 
 def holds(test: Callable[[Frame], bool | None], frame: Frame) -> bool:

@@ -9,7 +9,7 @@ import pytest
 
 from klamm.proxy import config
 from klamm.proxy.cluster import cluster as edge_of_cluster
-from klamm.proxy.cluster import reloading
+from klamm.proxy.cluster import own_sessions, reloading
 from klamm.proxy.config_types import InputFile, Listen, Seconds, Text, Url
 from tests.fakes.broker import Broker, Cluster, Waiting
 from tests.fakes.edge import edge, proxied, started
@@ -115,8 +115,12 @@ async def test_klamm_warns_where_everybody_can_use_its_credentials(tmp_path: Pat
 
 
 @on_uvloop
-async def test_a_connection_ends_between_two_exchanges_before_its_session_ends(tmp_path: Path) -> None:
-    async with guarded(sasl(tmp_path), lifetime_ms=400) as (klamm, broker, _):
+async def test_a_connection_ends_between_two_exchanges_before_its_session_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(own_sessions, "LEAST_S", 120.0)
+    monkeypatch.setattr(own_sessions, "EARLY", 0.04)
+    async with guarded(sasl(tmp_path), lifetime_ms=60_000) as (klamm, broker, _):
         client = await klamm.client(1)
         waiting = Waiting(broker)
         client.send("Heartbeat", 4, BEAT)
