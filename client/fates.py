@@ -1,4 +1,4 @@
-"""Words for klamm's changes of an exchange, for people to read."""
+"""Words for klamm's changes of an exchange, and for an answer that did not come, for people to read."""
 
 from __future__ import annotations
 
@@ -16,3 +16,8 @@ def fate_words(fates: Mapping[str, str]) -> Iterable[str]:
             told = fate == "withheld" and fates.get("response") == "made"
         if not told:
             yield f"{side} {fate} by klamm"
+
+
+def unanswered_words(reason: str, waited_ms: float) -> str:
+    """`reason`: why the connection ended before the answer came."""
+    return f"no answer in {waited_ms:,.1f} ms: {reason}"

@@ -166,7 +166,8 @@ Fate = Literal["rewritten", "withheld", "made"]
 class Exchange(Struct, frozen=True, omit_defaults=True):
     """A request and its response. `errors` counts names, as the client was told them; `origin` is the end
     that answered. Where rules `changed` a broker's answer the origin is klamm, and `response_bytes` are the
-    broker's; they are null if no answer was expected. `correlation_id` is known where no filter read bodies;
+    broker's; they are null if there is no answer. `unanswered`: why the connection ended before the answer
+    came; the request had waited for `waited_ms` then. `correlation_id` is known where no filter read bodies;
     `connection_id` is the `id` of the Connection; `principal` is that of the client's certificate. `rules`
     have acted on it; they held the request and the response for so long. `undecodable` tells of each side
     whose body does not end as its layout does the place and the reason, where klamm has the bodies at hand.
@@ -194,6 +195,8 @@ class Exchange(Struct, frozen=True, omit_defaults=True):
     transactional_id: str | None = None
     principal: str | None = None
     errors: dict[str, int] = field(default_factory=dict)
+    unanswered: str = ""
+    waited_ms: float = 0.0
     undecodable: dict[str, str] = field(default_factory=dict)
     rules: list[str] = field(default_factory=list)
     fates: dict[str, Fate] = field(default_factory=dict)

@@ -215,10 +215,10 @@ class Gate:
             asked.append(OnAnswer(self._session_answered))
         return asked
 
-    def answered(self, acts: Iterable[Callable[[Frame], Iterable[Order]]], frame: Frame) -> list[Order]:
+    def answered(self, acts: Iterable[OnAnswer], frame: Frame) -> list[Order]:
         """The orders for an answer that were decided with its request."""
         asked: list[Order] = []
-        for act in acts:
+        for act, *_ in acts:
             asked += self._safely(act.rule if isinstance(act, Later) else "", frame, act)
             if asked and isinstance(asked[-1], ENDING):
                 break

@@ -26,7 +26,7 @@ BEGIN_ANEW = Answer({"error_code": SESSION_NOT_FOUND})  # the engine's own, to r
 NAMES_KEPT = 1000  # topics and groups that a rule could have matched, and did not
 
 Client = tuple[str | None, str]  # client id, host
-Acts = list[Callable[[Frame], Iterable[Order]]]
+Acts = list[OnAnswer]
 
 
 class Flow(NamedTuple):
@@ -167,7 +167,7 @@ class Trial:
         if orders == [BEGIN_ANEW]:
             self.sessions_unknown += 1
             orders = []
-        acts: Acts = [order.act for order in orders if isinstance(order, OnAnswer)]
+        acts = [order for order in orders if isinstance(order, OnAnswer)]
         if orders and isinstance(orders[-1], ENDING):
             talk.ended.add(row.exchange)
             if isinstance(orders[-1], Answer) and orders[-1].values is not None:

@@ -158,7 +158,7 @@ def _exchange(key: str, data: Data) -> RenderableType:
         ("transactional id", one.transactional_id or figures.NOTHING),
         ("topics", topics or figures.NOTHING),
         ("request", f"{one.request_bytes:,} bytes"),
-        ("response", "none" if one.response_bytes is None else f"{one.response_bytes:,} bytes"),
+        ("response", _response(one)),
         ("latency", figures.duration(None if one.latency_ms is None else one.latency_ms / 1000)),
         ("errors", outcome(one) or "none"),
         ("answered by", _answered_by(one)),
@@ -166,6 +166,10 @@ def _exchange(key: str, data: Data) -> RenderableType:
     where = of_row(CONNECTION, str(one.connection_id), data.many)
     hint = _hint(f"its fields and bytes, as more come: klamm tail -v {quote(where)}{data.options}")
     return Group(_title("exchange", f"{one.api} v{one.version}"), Text(), _facts(facts), Text(), hint)
+
+
+def _response(one: Exchange) -> str:
+    return one.unanswered or "none" if one.response_bytes is None else f"{one.response_bytes:,} bytes"
 
 
 def _answered_by(one: Exchange) -> str:

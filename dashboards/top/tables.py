@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from rich.cells import cell_len
 
-from klamm.client.fates import fate_words
+from klamm.client.fates import fate_words, unanswered_words
 from klamm.client.types import Exchange
 from klamm.dashboards.terminal import figures
 from klamm.dashboards.terminal.quantiles import Quantile, quantile
@@ -220,7 +220,8 @@ def outcome(one: Exchange) -> str:
     """Its errors, whether klamm made or changed the answer, and what else it did."""
     said = ", ".join(f"{times} {name}" if times > 1 else name for name, times in one.errors.items())
     by_klamm = ["(by klamm)"] if one.origin == "klamm" else []
-    return " ".join(filter(None, [said, *by_klamm, *fate_words(one.fates)]))
+    missing = unanswered_words(one.unanswered, one.waited_ms) if one.unanswered else ""
+    return " ".join(filter(None, [said, missing, *by_klamm, *fate_words(one.fates)]))
 
 
 TRAFFIC = (RATE, IN, OUT, P50, P99, ERRORS, EVER)

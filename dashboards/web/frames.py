@@ -31,7 +31,7 @@ def frames_of(one: Exchange, peer: Peer | None = None) -> Frames:
     """
     own = peer or Peer(one.cluster, one.broker, one.connection, "", one.connection_id, None, one.principal)
     answered = round(one.time * 1e9)
-    came = answered - round((one.latency_ms or 0) * 1e6)
+    came = answered - round((one.latency_ms or one.waited_ms) * 1e6)
     request = _frame(one, one.request, "request", own, came)
     response = _frame(one, one.response, "response", own, answered, request)
     if response is not None and one.response is not None and one.response.sent is not None:

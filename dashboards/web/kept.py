@@ -120,7 +120,7 @@ def _mark(one: Exchange) -> int:
     """Of two exchanges with equal marks that end at nearly the same time, both are the same one."""
     sizes, raw = (one.request_bytes, one.response_bytes), None if one.request is None else one.request.raw
     place = one.cluster, one.broker, one.connection, one.connection_id
-    return hash((place, one.api, one.version, one.latency_ms, sizes, raw))
+    return hash((place, one.api, one.version, one.latency_ms, one.waited_ms, sizes, raw))
 
 
 def _size(one: Exchange) -> int:

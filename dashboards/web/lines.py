@@ -47,6 +47,8 @@ class Row(Struct, frozen=True, omit_defaults=True):
     topics: dict[str, list[int]] = field(default_factory=dict)
     group: str | None = None
     errors: dict[str, int] = field(default_factory=dict)
+    unanswered: str = ""
+    waited_ms: float = 0.0
     undecodable: dict[str, str] = field(default_factory=dict)
     rules: list[str] = field(default_factory=list)
     changed: bool = False

@@ -55,8 +55,10 @@ class Seen(NamedTuple):
         return named + TOPIC_BYTES * len(errors)
 
 
-def seen(request: Frame, response: Frame | None) -> Seen:
-    """An exchange of two frames. Their bodies are not read yet."""
+def seen(request: Frame, response: Frame | None, unanswered: str = "", waited_ns: int = 0) -> Seen:
+    """An exchange of two frames. Their bodies are not read yet. `unanswered`: why the connection ended before
+    the answer came; the request had waited so long.
+    """
     own = response is not None and response.arrived_ns == request.arrived_ns
     fields = {
         "api": request.api.name,
@@ -71,6 +73,8 @@ def seen(request: Frame, response: Frame | None) -> Seen:
         "response_bytes": None if response is None else _size(response),
         "latency_ns": None if response is None else response.arrived_ns - request.arrived_ns,
     }
+    if unanswered:
+        fields |= {"unanswered": unanswered, "waited_ns": waited_ns}
     if request.peer.principal is not None:
         fields["principal"] = request.peer.principal
     return Seen(time.time(), fields, request, response)
@@ -137,6 +141,8 @@ def exchange_of(
         group=more.get("group", fields.get("group")),
         transactional_id=more.get("transactional_id", fields.get("transactional_id")),
         errors=errors,
+        unanswered=fields.get("unanswered", ""),
+        waited_ms=round(fields.get("waited_ns", 0) / 1e6, 3),
         undecodable=_undecodable(one),
         rules=rules_of(treatments),
         fates=fields.get("fates") or fates_of(fields, changed, treatments),

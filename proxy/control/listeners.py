@@ -66,9 +66,9 @@ class ShowTo:
 
             return (Afterwards(changed),)
 
-        def never() -> None:
+        def never(reason: str, waited_ns: int) -> None:
             if wanted:
-                self.listener.take(seen(request, None))
+                self.listener.take(seen(request, None, reason, waited_ns))
 
         return (OnAnswer(answered, never=never),)
 

@@ -313,11 +313,12 @@ class Link:
             for timer in self.timers.values():
                 timer.cancel()
             self.lines.free()
+            reason = self.reason or "closed"
+            self.host.closed(self, reason)
             if self.broker is not None:
-                self.session.over()
-            self.host.closed(self, self.reason or "closed")
+                self.carry(self.session.over(reason, monotonic_ns()))
             if self.tap is not None:
-                self.tap.closed(self.reason or "closed")
+                self.tap.closed(reason)
             for each in filter(None, (self.client, self.broker)):
                 each.free()
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from klamm.client.fates import fate_words
+from klamm.client.fates import fate_words, unanswered_words
 from klamm.decoders.error_codes import error_name
 from klamm.decoders.text import printable, valid_text
 from klamm.proxy.log.treated import treated
@@ -104,6 +104,8 @@ def exchange_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
         errors = _counted(code for _, code in errors if code)
     if (ns := fields.pop("latency_ns", None)) is not None:
         fields["latency_ms"] = round(ns / 1e6, 3)
+    if (ns := fields.pop("waited_ns", None)) is not None:
+        fields["waited_ms"] = round(ns / 1e6, 3)
     return {**fields, "errors": errors} if errors else fields
 
 
@@ -147,6 +149,8 @@ def _exchange_words(fields: Mapping[str, Any], paint: Callable[[str, str], str])
     yield " ".join([size(asked)] * bool(asked) + ([] if answer is None else ["->", size(answer)]))
     if fields.get("latency_ms") is not None:
         yield duration(fields["latency_ms"])
+    if fields.get("unanswered"):
+        yield paint(unanswered_words(fields["unanswered"], fields["waited_ms"]), YELLOW)
     for name, count in fields.get("errors", {}).items():
         yield paint(name if count == 1 else f"{name} x{count}", RED)
     for side, reason in fields.get("undecodable", {}).items():

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from klamm.decoders import DecodeError, decode
 from klamm.proxy.session.memory import ApiMemory
 from klamm.rules.errors.answers import NoPlace, Values, error_answer
 from klamm.rules.frame import Frame
-from klamm.rules.orders import Edit, Order
+from klamm.rules.orders import Edit, OnAnswer, Order
 from klamm.rules.plan import PRODUCE
 from klamm.rules.state import CountedRule
 
-Act = Callable[[Frame], Iterable[Order]]
-Acts = tuple[Act, ...]
+Acts = tuple[OnAnswer, ...]
 
 
 class Asked(NamedTuple):

@@ -358,11 +358,11 @@ class Connection:
         elapsed_ns: int | None,
         origin: str = "broker",
         answer: Frame | None = None,
+        more: dict[str, Any] | None = None,
     ) -> None:
-        """Give an exchange to the log and its listeners. `length`: of the response, without its size field;
-        None if the request expects none. `origin`: "broker", or "klamm", which then changed it, or made it at
-        once (`elapsed_ns` is 0).
-        `answer`: the response, for listeners that take bodies; None where it is not kept.
+        """Give an exchange to the log and its listeners, with `more` fields. `length`: of the response,
+        without its size field; None if there is none. `origin`: "broker", or "klamm", which then changed it,
+        or made it at once (`elapsed_ns` is 0). `answer`: the response, for listeners that take bodies.
         """
         fields = {
             "api": API.any(memory.plan.key).name,
@@ -385,6 +385,8 @@ class Connection:
             self.treatment = None
         if run.frame is not None:
             fields["frames"] = run.frame, answer
+        if more is not None:
+            fields |= more
         self.effects.append(Exchange(fields, run.summary.listeners))
 
 

@@ -11,7 +11,7 @@ from klamm.decoders.compile import UNREADABLE, Path
 from klamm.proxy.session.connection import MIB, Connection
 from klamm.proxy.session.effects import Effect, Piece, part, span
 from klamm.proxy.session.memory import ApiMemory
-from klamm.proxy.session.observing.summaries import NO_ERRORS
+from klamm.proxy.session.observing.summaries import NO_ERRORS, ResponseSummary
 from klamm.proxy.session.pending import PendingRequests
 from klamm.proxy.session.rewriting.addresses import neutralise
 from klamm.proxy.session.undecodable import EARLY, WRONG
@@ -109,19 +109,23 @@ class LargeResponses:
             memory, columns + (None,) * (len(memory.plan.response.paths) - len(self.paths))
         )
         connection.count_errors(memory, summary, 1)
-        if self.logged is not None:
-            run, correlation_id, length, elapsed = self.logged
-            connection.exchange(memory, run, correlation_id, summary, length, elapsed)
-            self.logged = None
+        self._tell(summary)
 
     def _unread(self, reason: str) -> None:
         """Stop reading a frame that does not decode; it goes on."""
         self.walk = None
-        memory, connection = self.memory, self.connection
-        connection.undecodable(memory.plan, "response", reason)
+        self.connection.undecodable(self.memory.plan, "response", reason)
+        self._tell(NO_ERRORS)
+
+    def cut(self) -> None:
+        """The connection has ended: the rest of the frame does not come."""
+        self._tell(NO_ERRORS)
+
+    def _tell(self, summary: ResponseSummary) -> None:
+        """Give the exchange to those who wait until its answer has been read."""
         if self.logged is not None:
             run, correlation_id, length, elapsed = self.logged
-            connection.exchange(memory, run, correlation_id, NO_ERRORS, length, elapsed)
+            self.connection.exchange(self.memory, run, correlation_id, summary, length, elapsed)
             self.logged = None
 
     def _blank(self, tail: bytes) -> bytes:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from klamm.proxy.session.line import PausedPlace
 from klamm.proxy.session.memory import ApiMemory
 from klamm.rules.frame import Frame
-from klamm.rules.orders import Order, Pause
+from klamm.rules.orders import OnAnswer, Pause
 
 
 class Resume(NamedTuple):
@@ -50,7 +50,7 @@ class Paused:
     times: int = 1
     answered: bool = True
     pending: Sequence[Any] = ()  # PendingRequests
-    acts: tuple[Callable[[Frame], Iterable[Order]], ...] = ()
+    acts: tuple[OnAnswer, ...] = ()
 
     @property
     def size(self) -> int:

@@ -12,6 +12,7 @@ from klamm.proxy.session.line import Until
 from klamm.proxy.session.paused import Decision, Paused, Refuse, Resume, Undecidable, Withhold
 from klamm.proxy.session.pending import PendingRequests
 from klamm.proxy.session.rule_orders import RuleOrders
+from klamm.proxy.session.unanswered import tell_at_once
 from klamm.rules.errors.answers import NoPlace, edit_answer, error_answer
 from klamm.rules.orders import FOREVER
 from klamm.rules.plan import PRODUCE
@@ -28,6 +29,9 @@ def resolve(rule_orders: RuleOrders, paused: Paused, decision: Decision, now: in
             _go_on(rule_orders.connection, paused, values)
         case Withhold():
             if frame.side == "request":
+                if paused.answered:
+                    frame.treatment.withheld = True
+                    tell_at_once(rule_orders.connection, paused.pending[0], paused.acts)
                 _never_sent(rule_orders.connection, paused, _stalled(paused, now))
             paused.place.filled = [] if frame.side == "request" else [Until(FOREVER)]
         case Refuse(code):

@@ -216,14 +216,14 @@ class Responses:
                     break
                 if step == REPLACED:
                     start = self._replace(data, start, pos, length, pieces)
-                if self.rule_orders is not None and connection.ends(pieces):
-                    return
-                pos += length + 4
-                arrived = now
                 connection.turn += 1
                 if connection.turn == run.count():
                     pending.remove_oldest()
                     connection.turn = 0
+                if self.rule_orders is not None and connection.ends(pieces):
+                    return
+                pos += length + 4
+                arrived = now
                 if self.turns.left < 0 and pos < size:
                     self.bodies.blocked = True
                     connection.effects.append(Turn("response"))

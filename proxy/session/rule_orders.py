@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from klamm.decoders import API, encode
 from klamm.decoders.framing import SIZE
 from klamm.proxy.session import effects
-from klamm.proxy.session.asked import Act, Acts, AnswerOrders, Asked, Concern, acknowledgement, is_answered
+from klamm.proxy.session.asked import Acts, AnswerOrders, Asked, Concern, acknowledgement, is_answered
 from klamm.proxy.session.connection import Connection
 from klamm.proxy.session.effects import Effect, Piece, To
 from klamm.proxy.session.framed import body_offset, sized
@@ -70,7 +70,7 @@ class RuleOrders:
         frame = Frame(API["ApiVersions"], 0, "request", b"", None, self.peer, now)
         pieces: list[Piece | Effect] = []
         for order in self.gate.connecting(frame, now):
-            at_once = self.gate.answered((order.act,), frame) if isinstance(order, OnAnswer) else (order,)
+            at_once = self.gate.answered((order,), frame) if isinstance(order, OnAnswer) else (order,)
             if any(self._carry(each, pieces, "response", b"", frame) for each in at_once):
                 break
         others, self.connection.effects = self.connection.effects, []
@@ -194,13 +194,13 @@ class RuleOrders:
     ) -> tuple[list[Piece | Effect], list[PendingRequests], bool]:
         """As `request`, and whether the client gets an answer of the broker's or of klamm's."""
         answered, pieces = memory.summary.answered, list[Piece | Effect]()
-        acts: list[Act] = []
+        acts: list[OnAnswer] = []
         runs: list[PendingRequests] = []
         times, needed = 1, memory.concerns[1] is not None
         for order in orders:
             match order:
                 case OnAnswer():
-                    acts.append(order.act)
+                    acts.append(order)
                     needed = needed or order.needs_request
                 case Twice():
                     times = 2

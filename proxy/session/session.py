@@ -19,6 +19,7 @@ from klamm.proxy.session.connection import ClusterContext, Connection
 from klamm.proxy.session.effects import Effect, Send
 from klamm.proxy.session.memory import ApiMemory
 from klamm.proxy.session.paused import Decision, Paused
+from klamm.proxy.session.pending import PendingQueue
 from klamm.proxy.session.requests import Requests
 from klamm.proxy.session.resolving import resolve
 from klamm.proxy.session.responses import Responses
@@ -108,15 +109,8 @@ class Session:
         """The pending requests, oldest first, and how many of each, without those whose answer klamm makes
         or drops.
         """
-        found: list[tuple[ApiMemory, int]] = []
-        answered = self.connection.turn  # of the oldest pending requests
-        for run in self.connection.pending:
-            count = len(run.ids) - answered
-            dropped = run.answer_orders is not None and run.answer_orders.swallow
-            if run.memory is not None and not dropped and count:
-                found.append((run.memory, count))
-            answered = 0
-        return found
+        found = unanswered.due(self.connection)
+        return [(run.memory, len(ids)) for run, ids in found if run.memory is not None]
 
     def client_closed(self) -> list[Effect]:
         """The client has sent its last byte. A request that is cut short goes on as far as it came."""
@@ -130,9 +124,17 @@ class Session:
         effects, connection.effects = connection.effects, []
         return [Send("broker", rest), *effects] if rest and not connection.closing else effects
 
-    def over(self) -> None:
-        """Both ends are gone: no bytes are kept any more."""
-        self.connection.holds(-self.connection.held)
+    def over(self, reason: str, now: int) -> list[Effect]:
+        """Both ends are gone, for this reason: no bytes are kept any more, and requests whose answer has not
+        come get none.
+        """
+        connection = self.connection
+        connection.holds(-connection.held)
+        self.responses.passing.cut()
+        unanswered.tell_due(connection, reason, now)
+        connection.pending = PendingQueue()
+        effects, connection.effects = connection.effects, []
+        return effects
 
     def broker_closed(self, how: str = "closed") -> list[Effect]:
         """The broker has sent its last byte. A response that is cut short and held is dropped: it may

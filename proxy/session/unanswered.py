@@ -1,7 +1,8 @@
-"""Requests without an answer: those that rules keep from it, and those of a connection that a broker ends."""
+"""Requests without an answer: those that rules keep from it, and those of a connection that ends."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from klamm.proxy.session.connection import Connection
@@ -34,6 +35,21 @@ TOO_NEW = (
 REFUSED = "Kafka does so where it refuses the credentials of a client that begins with SaslHandshake 0"
 
 
+MOST_TOLD = 1000  # of a connection: the others have to wait meanwhile
+
+
+def due(connection: Connection) -> Iterator[tuple[PendingRequests, Sequence[int]]]:
+    """The pending requests, oldest first, and the correlation ids of each that have no answer yet, without
+    those whose answer klamm makes or drops.
+    """
+    answered = connection.turn
+    for run in connection.pending:
+        dropped = run.answer_orders is not None and run.answer_orders.swallow
+        if run.memory is not None and not dropped and len(run.ids) > answered:
+            yield run, run.ids[answered:]
+        answered = 0
+
+
 def tell(connection: Connection, how: str, waiting: list[tuple[ApiMemory, int]], token: bool) -> None:
     """Count and log that the broker ended the connection. `how`: "closed" or "reset"; `waiting`: as of
     Session.unanswered; `token`: does a SASL token wait for its answer?
@@ -58,14 +74,37 @@ def tell(connection: Connection, how: str, waiting: list[tuple[ApiMemory, int]],
     connection.problem("closed_unanswered", api, line, fields)
 
 
-def tell_at_once(connection: Connection, run: PendingRequests, orders: list[Order]) -> None:
+def tell_at_once(connection: Connection, run: PendingRequests, orders: Sequence[Order]) -> None:
     """Give a request to which the client gets no answer to the log and to listeners."""
     for order in orders:
         if isinstance(order, OnAnswer) and order.never is not None:
-            order.never()
+            order.never("", 0)
     memory = run.memory
     if memory is not None and (memory.plan.logged or run.summary.listeners):
         connection.exchange(memory, run, run.first, NO_ERRORS, None, None)
+
+
+def tell_due(connection: Connection, reason: str, now: int) -> None:
+    """The connection has ended for this reason: give the requests whose answer is due to the log and to
+    listeners, oldest first.
+    """
+    left, connection.treatment = MOST_TOLD, None
+    for run, ids in due(connection):
+        memory, orders, waited = run.memory, run.answer_orders, now - run.arrived
+        assert memory is not None
+        for act in () if orders is None else orders.acts:
+            if act.never is not None:
+                act.never(reason, waited)
+        logged = memory.plan.logged and (orders is None or run.summary.answered)  # else at once
+        if not logged and not run.summary.listeners:
+            continue
+        more = {"unanswered": reason, "waited_ns": waited}
+        for correlation_id in ids[:left]:
+            connection.exchange(memory, run, correlation_id, NO_ERRORS, None, None, more=more)
+        if len(ids) > left:
+            for listener in run.summary.listeners:
+                listener.missed(len(ids) - left)
+        left = max(0, left - len(ids))
 
 
 def _outside(connection: Connection, plan: Plan) -> str:

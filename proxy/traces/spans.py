@@ -93,7 +93,7 @@ def spans_of(provider: TracerProvider) -> Callable[[Traced], None]:
 def times_of(seen: Seen, exchange: Exchange) -> Times:
     """The delays of rules are those that they asked for."""
     answered = int(seen.time * NS)
-    came = answered - (seen.fields["latency_ns"] or 0)
+    came = answered - (seen.fields["latency_ns"] or seen.fields.get("waited_ns", 0))
     before, after = (round(ms * MS) for ms in (exchange.request_delay_ms, exchange.response_delay_ms))
     return Times(came, min(came + before, answered), answered, answered + after)
 
@@ -116,6 +116,7 @@ def attributes(exchange: Exchange) -> dict[str, Any]:
         "klamm.response.size": exchange.response_bytes,
         "klamm.correlation_id": exchange.correlation_id,
         "klamm.principal": _text(exchange.principal),
+        "klamm.unanswered": exchange.unanswered or None,
     }
     if len(exchange.topics) == 1:
         ((topic, partitions),) = exchange.topics.items()

@@ -280,6 +280,7 @@ def test_a_client_without_an_id_has_an_expression() -> None:
         ({"fates": {"response": "withheld"}}, "response withheld by klamm"),
         ({"fates": {"request": "withheld", "response": "made"}, "origin": "klamm"}, "(by klamm)"),
         ({"fates": {"response": "rewritten"}, "origin": "klamm"}, "(by klamm)"),
+        ({"unanswered": "drained", "waited_ms": 1234.5}, "no answer in 1,234.5 ms: drained"),
         ({}, ""),
     ],
 )

@@ -59,7 +59,7 @@ def prometheus(folder: Path, target: str, rule_files: Sequence[Path] = ()) -> It
     process = Process([program, *options, f"--web.listen-address={address}"], folder / "prometheus.log")
     try:
         server = Prometheus(address, process)
-        wait_for(lambda: server.query("up == 1"), "Prometheus", [process])
+        wait_for(lambda: server.query("up == 1"), "Prometheus", [process], timeout_s=240)
         yield server
     finally:
         process.kill()

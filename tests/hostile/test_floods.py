@@ -261,7 +261,7 @@ def test_beyond_the_bytes_that_all_may_hold_requests_pass_without_rules() -> Non
     assert {event.kind for events in passed for event in events} == {"too_much_for_rules"}
     assert "held" in passed[0][0].message
     for one, _ in sessions:
-        one.over()
+        one.over("closed by client", 2)
     assert at.held.now == 0
 
 

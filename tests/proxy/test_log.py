@@ -117,6 +117,11 @@ def test_an_exchange_is_one_line_on_a_console() -> None:
             "a b c d e f +2 topics 16.2kB -> 87B 4.1ms",
         ),
         ({"errors": [("a", 6), ("b", 6), (None, 32766)]}, "4.1ms NOT_LEADER_OR_FOLLOWER x2 ERROR_32766"),
+        (
+            {"response_bytes": None, "latency_ns": None, "errors": [], "unanswered": "reset by client"}
+            | {"waited_ns": 30_012_345_678},
+            "orders[0,3] 16.2kB no answer in 30,012.3 ms: reset by client",
+        ),
         ({"request_bytes": 3_400_000, "latency_ns": 2_500_000_000, "errors": []}, "3.4MB -> 87B 2.50s"),
     ],
 )

@@ -317,6 +317,6 @@ class Edge:
     def _over(self) -> None:
         if len(self.closed) == 2:
             self.lines.clear()
-            self.session.over()
+            carry_out(self.session.over(self.reason or "closed", self.now), self)
             if self.capture is not None:
                 self.capture.end(self.now, self.reason or "")

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from klamm.captures.streams import kept
 from klamm.captures.streams.framing import Stream
-from klamm.proxy.session import requests, response_bodies, responses, rule_orders
+from klamm.proxy.session import requests, response_bodies, responses, rule_orders, unanswered
 from klamm.proxy.session.connection import Connection
 from klamm.proxy.session.effects import Effect, Send, sends
 from klamm.proxy.session.line import Line, Until
@@ -212,6 +212,10 @@ def heard_if_whole(good: Callable[..., Any]) -> Callable[..., Any]:
     return pick
 
 
+def told_to_nobody(good: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda connection, reason, now: None
+
+
 def swallows_nothing(good: Callable[..., Any]) -> Callable[..., Any]:
     def response(self: RuleOrders, memory: Any, run: Any, *rest: Any) -> Any:
         if run.answer_orders is not None and run.answer_orders.swallow:
@@ -266,6 +270,7 @@ FAULTS = (
     Planted("the log tells bodies that do not decode", Undecodable, "__str__", with_the_body),
     Planted("nobody hears of unknown versions", RequestBodies, "_pick_listeners", heard_by_nobody),
     Planted("nobody hears of requests that are not held", RequestBodies, "_pick_listeners", heard_if_whole),
+    Planted("nobody hears of requests that get no answer", unanswered, "tell_due", told_to_nobody),
     Planted(
         "an answer that no client waits for goes to the client", RuleOrders, "response", swallows_nothing
     ),

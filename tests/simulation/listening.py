@@ -23,11 +23,20 @@ class Heard:
         self.count += count
 
     def judge(self, pairs: Iterable[Pair]) -> None:
-        """It heard of each request that has its answer, and of each with acks=0 that the broker has."""
-        asked = [each for pair in pairs for each in pair.client.asked if _begun(each, pair)]
-        least = sum(each.answered or (each.arrived and not each.awaited) for each in asked)
-        if not least <= self.count <= len(asked):
-            raise Broken("a listener hears of each exchange", f"{self.count}, not {least} to {len(asked)}")
+        """It heard of each request that has its answer, and of each that the broker has and whose answer is
+        not due: acks=0, or a connection that is over.
+        """
+        least = most = 0
+        for pair in pairs:
+            begun = [each for each in pair.client.asked if _begun(each, pair)]
+            least += sum(_is_over(each, pair) for each in begun)
+            most += len(begun)
+        if not least <= self.count <= most:
+            raise Broken("a listener hears of each exchange", f"{self.count}, not {least} to {most}")
+
+
+def _is_over(asked: Asked, pair: Pair) -> bool:
+    return asked.answered or (asked.arrived and (pair.over or not asked.awaited))
 
 
 def _begun(asked: Asked, pair: Pair) -> bool:

@@ -142,11 +142,11 @@ class World:
         for pair in self.all:
             settled(pair)
         totals(self.all, self.context.stats, self.wishes.metering == "full")
-        for wish in self.wishes.listeners:
-            wish.sink.judge(self.all)
+        self._heard()
         for pair in self.all:
             pair.client.ended = True
         self._settle()
+        self._heard()
         for pair in self.all:
             if not pair.over and not stalls(pair):
                 raise Broken("an end of both sides ends the connection", f"reason {pair.edge.reason}")
@@ -155,6 +155,10 @@ class World:
         self.look()
         if self.context.held.now and all(pair.over for pair in self.all):
             raise Broken("nothing is held at the end", f"{self.context.held.now} bytes")
+
+    def _heard(self) -> None:
+        for wish in self.wishes.listeners:
+            wish.sink.judge(self.all)
 
     def _settle(self) -> None:
         for _ in range(MOST_ROUNDS):

@@ -53,7 +53,7 @@ def told(key: str, one: Exchange) -> Told:
         raise Unread("its request was not seen")
     request = _values(one, "request", one.request)
     response = None if one.response is None else _values(one, "response", one.response)
-    return Told(key, one, one.time - (one.latency_ms or 0.0) / 1000, one.time, request, response)
+    return Told(key, one, one.time - (one.latency_ms or one.waited_ms) / 1000, one.time, request, response)
 
 
 def named_error(code: int) -> str:

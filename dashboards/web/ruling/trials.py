@@ -86,7 +86,7 @@ def _captured(one: Exchange, number: int) -> Iterator[Captured]:
     if api is None:
         return
     answered = round(one.time * 1e9)
-    came = answered - round((one.latency_ms or 0) * 1e6)
+    came = answered - round((one.latency_ms or one.waited_ms) * 1e6)
     yield _row(one, api, of, "request", number, came, one.request)
     if one.response_bytes is not None:
         row = _row(one, api, of, "response", number, answered, one.response)
@@ -101,7 +101,7 @@ def _connection(one: Exchange) -> CapturedConnection:
 def _row(
     one: Exchange, api: Api, of: CapturedConnection, side: Side, number: int, time_ns: int, body: Body | None
 ) -> Captured:
-    frame = None
+    frame, awaits = None, one.response_bytes is not None or one.unanswered != ""
     if body is not None and body.raw is not None:
         data = b64decode(body.raw)
         if side == "request":
@@ -110,5 +110,5 @@ def _row(
             frame = response_frame(api, one.version, 0, data)[4:]
     return Captured(
         time_ns, "frame", of, side, api.key, one.version, 0, one.client_id, number,
-        0 if frame is None else len(frame), frame, awaits=one.response_bytes is not None,
+        0 if frame is None else len(frame), frame, awaits=awaits,
     )  # fmt: skip

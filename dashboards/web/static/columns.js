@@ -1,6 +1,6 @@
 // The columns of the list: klamm's own, and fields of bodies. The link of the page keeps them.
 
-import { fates } from "./fates.js";
+import { fates, lasted, unanswered } from "./fates.js";
 import { ask, clock, el, named, size, told } from "./page.js";
 
 const errors = (row) =>
@@ -10,7 +10,7 @@ const errors = (row) =>
   ].join(" ");
 
 /** The names of the errors come first: a narrow column cuts the end. */
-const outcome = (row) => [errors(row), row.origin === "klamm" ? "by klamm" : "", ...fates(row)].filter(Boolean).join(" ");
+const outcome = (row) => [errors(row), unanswered(row), row.origin === "klamm" ? "by klamm" : "", ...fates(row)].filter(Boolean).join(" ");
 
 /** By name: `least` width in rem, `grow` its share of the room that is left. */
 export const OWN = {
@@ -26,7 +26,7 @@ export const OWN = {
   group: { least: 6, grow: 1, text: (row) => row.group ?? "" },
   request: { least: 5, align: "number", text: (row) => (row.request_bytes ? size(row.request_bytes) : "none") },
   answer: { least: 5, align: "number", text: (row) => size(row.response_bytes) || "none" },
-  ms: { least: 4.6, align: "number", text: (row) => row.latency_ms?.toFixed(1) ?? "" },
+  ms: { least: 4.6, align: "number", text: (row) => lasted(row)?.toFixed(1) ?? "" },
   error: { least: 6, grow: 1.2, text: outcome },
   rule: { least: 6, grow: 1, text: (row) => (row.rules ?? []).join(", ") },
 };

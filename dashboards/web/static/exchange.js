@@ -1,7 +1,7 @@
 // One exchange: what is known of it, its bodies, and what can be done from there.
 
 import { copying } from "./copying.js";
-import { fates } from "./fates.js";
+import { fates, lasted, unanswered } from "./fates.js";
 import { ask, clock, el, named, told } from "./page.js";
 import { side } from "./side.js";
 import { waterfall } from "./waterfall.js";
@@ -94,8 +94,9 @@ function facts({ exchange, meanings }, errorsOf) {
     connection: String(exchange.connection_id ?? ""),
     topics: topics.join(", "),
     group: exchange.group,
-    took: exchange.latency_ms === null || exchange.latency_ms === undefined ? null : `${exchange.latency_ms.toFixed(3)} ms`,
-    "answered by": exchange.changed ? "broker, changed by klamm" : exchange.origin,
+    [exchange.unanswered ? "waited" : "took"]: lasted(exchange) === undefined ? null : `${lasted(exchange).toFixed(3)} ms`,
+    "answered by": exchange.unanswered ? null : exchange.changed ? "broker, changed by klamm" : exchange.origin,
+    "no answer": exchange.unanswered,
     klamm: fates(exchange).join(", "),
     rules: (exchange.rules ?? []).join(", "),
     errors: errors.flatMap((one, index) => (index ? [", ", one] : [one])),

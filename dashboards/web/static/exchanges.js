@@ -25,6 +25,9 @@ function outcome(row) {
   if (row.origin === "klamm" || fates(row).length) {
     return "by-klamm";
   }
+  if (row.unanswered) {
+    return "unanswered";
+  }
   return Object.keys({ ...row.errors, ...row.undecodable }).length ? "failed" : "";
 }
 

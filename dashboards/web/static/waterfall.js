@@ -1,5 +1,6 @@
 // The times of an exchange: when its request came, went on, was answered, and when the answer went on.
 
+import { lasted, unanswered } from "./fates.js";
 import { clock, el } from "./page.js";
 
 const LEAST = 0.4; // percent of the width that a bar takes at least
@@ -10,20 +11,21 @@ const isOwn = ({ origin, changed }) => origin === "klamm" && !changed;
 /** The phases of an exchange, in seconds since 1970. What is not known is left out. */
 export function phases(exchange) {
   const answered = exchange.time;
-  const took = (exchange.latency_ms ?? 0) / 1000;
+  const took = (lasted(exchange) ?? 0) / 1000;
   const came = answered - took;
   const held = Math.min((exchange.request_delay_ms ?? 0) / 1000, took);
   const late = (exchange.response_delay_ms ?? 0) / 1000;
-  const known = exchange.latency_ms !== null && exchange.latency_ms !== undefined;
   const found = [];
-  if (!known) {
+  if (lasted(exchange) === undefined) {
     const title = exchange.request_bytes ? "the request came; no answer is known" : "the answer came; its request was not seen";
     return [{ name: "request", title, from: came, to: came }];
   }
   if (held) {
     found.push({ name: "held", title: "a rule held the request", from: came, to: came + held });
   }
-  if (isOwn(exchange)) {
+  if (exchange.unanswered) {
+    found.push({ name: "vain", title: unanswered(exchange), from: came + held, to: answered });
+  } else if (isOwn(exchange)) {
     found.push({ name: "own", title: "klamm answered by itself", from: came + held, to: answered });
   } else {
     found.push({ name: "broker", title: "the broker, and the way to it and back", from: came + held, to: answered });
@@ -90,6 +92,8 @@ function steps(exchange, own) {
       found.push([after(to), "it went on to the broker: a rule had held it"]);
     } else if (name === "broker") {
       found.push([after(to), "the answer came from the broker"]);
+    } else if (name === "vain") {
+      found.push([after(to), unanswered(exchange)]);
     } else if (name === "own") {
       found.push([after(to), "klamm answered by itself"]);
     } else if (name === "late") {

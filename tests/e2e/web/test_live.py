@@ -1,18 +1,21 @@
 """Every view of the inspector over a running klamm, in front of a real cluster, with real clients."""
 
 import re
+import socket
+import struct
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 from confluent_kafka.admin import AdminClient
 from playwright.sync_api import Browser, Locator, Page, Route, expect
 
 from klamm.client import Klamm as Client
-from klamm.decoders import ERRORS
+from klamm.decoders import API, ERRORS, encode
+from klamm.decoders.headers import request_frame
 from tests.brokers.kraft import Cluster
 from tests.brokers.processes import wait_for
-from tests.e2e.conversation import ask
+from tests.e2e.conversation import Conversation, ask
 from tests.e2e.klamm_process import Klamm
 from tests.e2e.light_traffic import (
     BILLING,
@@ -48,6 +51,14 @@ class Ground(NamedTuple):
     shop: Shop
     address: str
     browser: Browser
+
+    @property
+    def leader(self) -> tuple[str, int]:
+        """Where klamm stands for the leader of the shop's partition."""
+        asked = {"topics": [{"name": self.shop.topic}]}
+        brokers = ask(self.klamm.address, "Metadata", 8, asked)["brokers"]
+        [found] = [(each["host"], each["port"]) for each in brokers if each["node_id"] == LEADER]
+        return found
 
 
 @pytest.fixture(scope="module")
@@ -460,6 +471,31 @@ def test_lanes_stay_where_they_came_first_and_tell_their_hosts(ground: Ground) -
         expect(names).to_have_text([f"▾ {BILLING}", f"▾ {asked['group_id']}"])
         expect(page.locator(".timeline .name.group .sums").last).to_have_text(re.compile("^1 ✕"))
         expect(host.nth(1)).to_have_attribute("title", re.compile(r"^127\.0\.0\.1\nmember id: "))
+
+
+def counted(ground: Ground) -> set[tuple[str, str]]:
+    """The APIs that klamm has counted requests of, each with the client."""
+    return {(each["api"], each["client_id"]) for each in ground.klamm.counters()["requests"]}
+
+
+def test_a_request_that_gets_no_answer_says_why(page: Page, ground: Ground) -> None:
+    part = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1 << 20}
+    asked: dict[str, Any] = {"max_wait_ms": 60_000, "min_bytes": 1 << 30, "max_bytes": 1 << 30}
+    asked |= {"topics": [{"topic": ground.shop.topic, "partitions": [part]}]}
+    row, of_metadata = page.locator(of("by-hand", "Fetch")), page.locator(of("by-hand", "Metadata"))
+    filtered(page, 'client_id == "by-hand"')
+    wait_for(lambda: ground.leader and of_metadata.count(), "the filter is in force")
+    with Conversation(ground.leader) as leaving:
+        body = encode(asked, "Fetch", 11, "request")
+        leaving.socket.sendall(request_frame(API["Fetch"], 11, 1, "by-hand", body))
+        wait_for(lambda: ("Fetch", "by-hand") in counted(ground), "the request")
+        leaving.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # RST
+    expect(row.locator('[data-column="error"]')).to_have_text("no answer: reset by client")
+    expect(row.locator('[data-column="answer"]')).to_have_text("none")
+    expect(row.locator('[data-column="ms"]')).to_have_text(re.compile(r"^\d+\.\d$"))
+    row.click()
+    expect(page.locator(".facts dt", has_text="waited")).to_be_visible()
+    expect(page.locator(".phases")).to_contain_text("no answer: reset by client")
 
 
 def test_a_phone_can_show_an_exchange(ground: Ground) -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from base64 import b64encode
+from typing import Literal
 from unittest.mock import Mock
 
 import pytest
 
 from klamm.client import Refused
+from klamm.client.sightings import line as line_of
 from klamm.client.types import Line
 from klamm.decoders import encode
 from klamm.proxy.admin.api.live import WAITING, Reader
@@ -17,6 +19,7 @@ from klamm.proxy.control.exchange import Seen
 from klamm.proxy.control.listeners import Ring
 from klamm.proxy.control.recorder import Recorder
 from klamm.rules.plan import Wishes
+from tests.fakes.broker import Waiting
 from tests.fakes.waiting import eventually, on_uvloop
 from tests.proxy.admin.admin_api import Api, api
 
@@ -58,6 +61,48 @@ async def test_exchanges_are_told_while_somebody_listens_and_cost_nothing_after(
         await eventually(lambda: quiet(it))
         await client.ask("Heartbeat", 3, BEAT)
         assert it.log.exchanges == []
+
+
+@pytest.mark.parametrize("where", [None, 'api == Heartbeat and group_id == "g"'])
+@pytest.mark.parametrize("bodies", ["none", "values"])
+@on_uvloop
+async def test_a_request_whose_client_leaves_before_the_answer_is_told(
+    where: str | None, bodies: Literal["none", "values"]
+) -> None:
+    async with api() as it:
+        waiting = Waiting(it.brokers[0])
+        client = await it.edge.client()
+        async with it.klamm.live(where, bodies) as lines:
+            client.send("Heartbeat", 3, BEAT)
+            await waiting.came()
+            client.close()
+            one = (await next_of(lines)).exchange
+        assert one is not None
+        assert (one.api, one.client_id, one.group) == ("Heartbeat", "app", "g")
+        assert (one.response_bytes, one.latency_ms, one.unanswered) == (None, None, "closed by client")
+        assert one.waited_ms > 0
+        assert (one.request is not None) == (bodies == "values")
+        assert "  ok  " not in line_of(one)
+        assert f"no answer in {one.waited_ms:.1f} ms: closed by client" in line_of(one)
+
+
+@on_uvloop
+async def test_a_filter_on_the_answer_leaves_out_requests_that_get_none() -> None:
+    async with api() as it:
+        waiting = Waiting(it.brokers[0])
+        first, second = await it.edge.client(), await it.edge.client()
+        async with it.klamm.live("api == Heartbeat and error_code == 27") as lines:
+            first.send("Heartbeat", 3, BEAT)
+            await waiting.came()
+            first.close()
+            await eventually(lambda: len(it.edge.proxied.links) == 1)
+            waiting.asked.clear()
+            second.send("Heartbeat", 3, BEAT)
+            await waiting.came()
+            waiting.answer(27)
+            one = (await next_of(lines)).exchange
+        assert one is not None
+        assert one.errors == {"REBALANCE_IN_PROGRESS": 1}
 
 
 @on_uvloop

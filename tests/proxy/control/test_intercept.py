@@ -135,6 +135,22 @@ async def test_a_listener_hears_of_each_request_that_a_person_refuses_whatever_c
 
 
 @on_uvloop
+async def test_a_listener_hears_of_a_request_that_a_person_drops() -> None:
+    async with api() as it:
+        client = await it.edge.client(1)
+        await it.klamm.add_rule(PAUSE)
+        async with it.klamm.live() as lines:
+            client.send("Heartbeat", 4, BEAT)
+            [one] = await paused(it, 1)
+            await it.klamm.resolve(one.id, "drop")
+            told = (await next_of(lines)).exchange
+            client.close()
+        assert told is not None
+        assert (told.group, told.response_bytes, told.unanswered) == ("g", None, "")
+        assert told.fates == {"request": "withheld"}
+
+
+@on_uvloop
 async def test_an_answer_can_be_dropped_and_can_become_an_error() -> None:
     async with api() as it:
         first, second = await it.edge.client(1), await it.edge.client(1)

@@ -99,6 +99,13 @@ def test_an_answer_of_klamms_own_has_no_span_of_the_broker_and_no_answer_has_non
     assert one_way.status.status_code.name == "UNSET"
 
 
+def test_a_request_that_got_no_answer_lasts_until_its_connection_ended_and_says_why() -> None:
+    why = {"unanswered": "closed by client", "waited_ns": 20 * MS}
+    [span] = of(response_bytes=None, latency_ns=None, **why)
+    assert (span.start_time, span.end_time) == (NOW - 20 * MS, NOW)
+    assert span.attributes["klamm.unanswered"] == "closed by client"
+
+
 def test_an_error_that_klamm_put_into_an_answer_is_not_the_brokers() -> None:
     inner, outer = of(origin="klamm", errors=[(None, 6)])
     assert (inner.status.status_code.name, outer.status.status_code.name) == ("UNSET", "ERROR")
