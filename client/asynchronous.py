@@ -7,12 +7,12 @@ from contextlib import asynccontextmanager
 from typing import Any, Literal, TypeVar
 
 import aiohttp
-import msgspec
 
 from klamm.client import calls
 from klamm.client.address import target, why
 from klamm.client.calls import Call, Written, refusal
 from klamm.client.failures import NoAnswer, stream_ended
+from klamm.client.reading import reader
 from klamm.client.sync import ADMIN, TIMEOUT_S, headers
 from klamm.client.types import (
     Capture,
@@ -216,7 +216,7 @@ class AsyncKlamm:
             yield piece
 
     async def _lines(self, answer: aiohttp.ClientResponse) -> AsyncIterator[Line]:
-        decode = msgspec.json.Decoder(Line).decode
+        decode = reader(Line).decode
         pending = b""
         try:
             async for piece in self._pieces(answer):

@@ -9,6 +9,7 @@ from urllib.parse import quote, urlencode
 import msgspec
 
 from klamm.client.failures import Mistaken, Refused
+from klamm.client.reading import reader
 from klamm.client.types import (
     Capture,
     CaptureWish,
@@ -46,14 +47,14 @@ class Call(NamedTuple, Generic[T]):
         """Decodes the answer. Raises Refused."""
         if status >= 400:
             raise refusal(status, body)
-        found: T = msgspec.json.decode(body, type=self.gives) if self.gives is not None else None  # type: ignore[assignment]
+        found: T = reader(self.gives).decode(body) if self.gives is not None else None  # type: ignore[assignment]
         return found
 
 
 def refusal(status: int, body: bytes) -> Refused:
     """The reason for which klamm refused."""
     try:
-        problem = msgspec.json.decode(body, type=Problem)
+        problem = reader(Problem).decode(body)
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return Refused(status, f"status {status}: {body[:200].decode('utf-8', 'replace')}")
     kind = Mistaken if status == UNPROCESSABLE else Refused

@@ -19,5 +19,5 @@ def fate_words(fates: Mapping[str, str]) -> Iterable[str]:
 
 
 def unanswered_words(reason: str, waited_ms: float) -> str:
-    """`reason`: why the connection ended before the answer came."""
-    return f"no answer in {waited_ms:,.1f} ms: {reason}"
+    """`reason`: why the connection ended before the answer came, "" where it came, or none was due."""
+    return f"no answer in {waited_ms:,.1f} ms: {reason}" if reason else ""

@@ -74,8 +74,6 @@ def line(exchange: Exchange) -> str:
     topics = ",".join(f"{name}{indexes or ''}" for name, indexes in exchange.topics.items())
     errors = ",".join(f"{name} x{count}" for name, count in exchange.errors.items())
     latency = "no answer" if exchange.latency_ms is None else f"{exchange.latency_ms:.1f} ms"
-    if exchange.unanswered:
-        latency = unanswered_words(exchange.unanswered, exchange.waited_ms)
     clock = f"{time.strftime('%H:%M:%S', time.localtime(exchange.time))}.{int(exchange.time % 1 * 1000):03}"
     parts = [
         clock,
@@ -85,7 +83,7 @@ def line(exchange: Exchange) -> str:
         exchange.group and f"group {exchange.group}",
         exchange.transactional_id and f"transactional id {exchange.transactional_id}",
         errors or (not exchange.unanswered and "ok"),
-        latency,
+        unanswered_words(exchange.unanswered, exchange.waited_ms) or latency,
         exchange.origin == "klamm" and f"{'changed' if exchange.changed else 'answered'} by klamm",
         *fate_words(exchange.fates),
     ]

@@ -7,12 +7,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Literal, TypeVar
 
-import msgspec
-
 from klamm.client import calls
 from klamm.client.address import target, why
 from klamm.client.calls import Call, Written, refusal
 from klamm.client.failures import NoAnswer, Unusable, stream_ended
+from klamm.client.reading import reader
 from klamm.client.types import (
     Capture,
     CaptureWish,
@@ -231,7 +230,7 @@ class Klamm:
             yield piece
 
     def _lines(self, answer: http.client.HTTPResponse) -> Iterator[Line]:
-        decode = msgspec.json.Decoder(Line).decode
+        decode = reader(Line).decode
         while True:
             try:
                 line = answer.readline()

@@ -51,13 +51,13 @@ class Answer(NamedTuple):
 class OnAnswer(NamedTuple):
     """When the answer to this request comes, this function gives the orders for it. Without `needs_request`
     the answer may have no `request`: then its bytes are not kept until the answer comes. `never` is called
-    where no answer comes: with the reason for which the connection ended, and how long the request had waited
-    (ns); with "" and 0 where rules see to it.
+    where no answer comes: with the reason for which the connection ended (None: it had so many requests that
+    this one is only counted), and how long the request had waited (ns); with "" and 0 where rules see to it.
     """
 
     act: Callable[[Frame], Iterable[Order]]
     needs_request: bool = True
-    never: Callable[[str, int], None] | None = None
+    never: Callable[[str | None, int], None] | None = None
 
 
 class Afterwards(NamedTuple):

@@ -169,7 +169,7 @@ def _exchange(key: str, data: Data) -> RenderableType:
 
 
 def _response(one: Exchange) -> str:
-    return one.unanswered or "none" if one.response_bytes is None else f"{one.response_bytes:,} bytes"
+    return "none" if one.response_bytes is None else f"{one.response_bytes:,} bytes"
 
 
 def _answered_by(one: Exchange) -> str:

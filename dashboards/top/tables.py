@@ -217,10 +217,10 @@ def _exchange(seen: Seen) -> Item:
 
 
 def outcome(one: Exchange) -> str:
-    """Its errors, whether klamm made or changed the answer, and what else it did."""
+    """Its errors, why it has no answer, whether klamm made or changed the answer, and what else it did."""
     said = ", ".join(f"{times} {name}" if times > 1 else name for name, times in one.errors.items())
     by_klamm = ["(by klamm)"] if one.origin == "klamm" else []
-    missing = unanswered_words(one.unanswered, one.waited_ms) if one.unanswered else ""
+    missing = unanswered_words(one.unanswered, one.waited_ms)
     return " ".join(filter(None, [said, missing, *by_klamm, *fate_words(one.fates)]))
 
 

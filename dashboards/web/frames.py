@@ -30,8 +30,7 @@ def frames_of(one: Exchange, peer: Peer | None = None) -> Frames:
     told with the exchange.
     """
     own = peer or Peer(one.cluster, one.broker, one.connection, "", one.connection_id, None, one.principal)
-    answered = round(one.time * 1e9)
-    came = answered - round((one.latency_ms or one.waited_ms) * 1e6)
+    came, answered = times_of(one)
     request = _frame(one, one.request, "request", own, came)
     response = _frame(one, one.response, "response", own, answered, request)
     if response is not None and one.response is not None and one.response.sent is not None:
@@ -48,6 +47,12 @@ def frames_of(one: Exchange, peer: Peer | None = None) -> Frames:
     for frame in frames:
         frame.names = name
     return Frames(request, response)
+
+
+def times_of(one: Exchange) -> tuple[int, int]:
+    """When its request came; and when its answer did, or the connection ended without one (ns since 1970)."""
+    ended = round(one.time * 1e9)
+    return ended - round((one.latency_ms or one.waited_ms) * 1e6), ended
 
 
 def topic_names(one: Exchange) -> dict[bytes, str]:

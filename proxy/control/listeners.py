@@ -66,9 +66,11 @@ class ShowTo:
 
             return (Afterwards(changed),)
 
-        def never(reason: str, waited_ns: int) -> None:
-            if wanted:
-                self.listener.take(seen(request, None, reason, waited_ns))
+        def never(reason: str | None, waited_ns: int) -> None:
+            if wanted and reason is None:
+                self.listener.missed(1)
+            elif wanted:
+                self.listener.take(seen(request, None, reason or "", waited_ns))
 
         return (OnAnswer(answered, never=never),)
 
@@ -139,7 +141,9 @@ class Exchanges:
             now = time.time()
             one, bodied = Seen(now, fields), Seen(now, fields, *frames)
             for listener in listeners:
-                if not listener.full:  # a full one has counted it with `missed`
+                if listener.full:
+                    listener.missed(1)
+                else:
                     listener.take(bodied if listener.bodies else one)
 
     def open(self, listener: Listener, where: Expression | None, chance: float | None = None) -> None:
@@ -218,7 +222,7 @@ class Ring:
                 )
 
     def missed(self, count: int) -> None:
-        """Never called: a ring is never full."""
+        """It is never full: these are those of a connection that were too many to be told when it ended."""
 
     def of(self, number: int) -> Seen | None:
         """The exchange with this number, if it is still there."""

@@ -149,8 +149,8 @@ def _exchange_words(fields: Mapping[str, Any], paint: Callable[[str, str], str])
     yield " ".join([size(asked)] * bool(asked) + ([] if answer is None else ["->", size(answer)]))
     if fields.get("latency_ms") is not None:
         yield duration(fields["latency_ms"])
-    if fields.get("unanswered"):
-        yield paint(unanswered_words(fields["unanswered"], fields["waited_ms"]), YELLOW)
+    if words := unanswered_words(fields.get("unanswered", ""), fields.get("waited_ms", 0.0)):
+        yield paint(words, YELLOW)
     for name, count in fields.get("errors", {}).items():
         yield paint(name if count == 1 else f"{name} x{count}", RED)
     for side, reason in fields.get("undecodable", {}).items():

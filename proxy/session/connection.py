@@ -191,9 +191,6 @@ class Connection:
         memory.counters.own_answers += 1
         codes = error_codes(*_answer(memory.plan), values)
         memory.counters.own_errors.update(codes)
-        for listener in run.summary.listeners:
-            if listener.full:
-                listener.missed(1)
         if memory.plan.logged or run.summary.listeners:
             summary = ResponseSummary([(None, code) for code in codes])
             self.exchange(memory, run, run.first, summary, length, 0, "klamm", frame)
@@ -244,7 +241,7 @@ class Connection:
         """Is a SASL token of the broker due before klamm's own answers?"""
         return self.tokens is not None and self.tokens.awaited > 0
 
-    def due(self, run: PendingRequests) -> list[Effect]:
+    def in_turn(self, run: PendingRequests) -> list[Effect]:
         """The effects that send an answer of klamm's own; none where it has to wait for its turn."""
         if self.pending.oldest is not None or not self.clean or self.awaits_token():
             self.pending.append(run)

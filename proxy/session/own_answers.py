@@ -24,4 +24,4 @@ def refusal(connection: Connection, plan: Plan, correlation: int, size: int) -> 
         return []
     body = unsupported()
     answer = SIZE.pack(4 + len(body)) + SIZE.pack(correlation) + body
-    return connection.due(PendingRequests(None, EMPTY, 0, correlation, 0, (answer,)))
+    return connection.in_turn(PendingRequests(None, EMPTY, 0, correlation, 0, (answer,)))

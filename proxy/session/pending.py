@@ -86,6 +86,11 @@ class PendingRequests:
         return size
 
     @property
+    def told_at_once(self) -> bool:
+        """Was it told when it went on? The client awaits no answer; a rule awaits that of the broker."""
+        return self.answer_orders is not None and not self.summary.answered
+
+    @property
     def ids(self) -> Sequence[int]:
         """The correlation ids, in order."""
         return [self.first] if self.many is None else self.many

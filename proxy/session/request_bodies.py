@@ -9,7 +9,7 @@ from klamm.decoders import API
 from klamm.decoders.compile import UNREADABLE
 from klamm.proxy.session.connection import Connection
 from klamm.proxy.session.memory import NO_LENGTH, ApiMemory
-from klamm.proxy.session.observing.listeners import have_room, listeners_of
+from klamm.proxy.session.observing.listeners import have_room, listeners_of, missed
 from klamm.proxy.session.observing.summaries import EMPTY, NO_ERRORS, RequestSummary
 from klamm.proxy.session.pending import PendingRequests
 from klamm.proxy.session.steps import COUNT, MORE, PASSED, Step
@@ -126,11 +126,14 @@ class RequestBodies:
 
 
 def goes_on(connection: Connection, memory: ApiMemory, request: PendingRequests) -> None:
-    """Its answer is due; where it gets none, its exchange is over, and is told to listeners with room."""
-    if request.summary.answered:
+    """Its answer is awaited. Where it gets none its exchange is over, and the log and listeners get it."""
+    summary = request.summary
+    if summary.answered:
         connection.pending.append(request)
-    elif have_room(request.summary.listeners):
+    elif memory.plan.logged or have_room(summary.listeners):
         connection.exchange(memory, request, request.first, NO_ERRORS, None, None)
+    else:
+        missed(summary.listeners, 1)
 
 
 def count(memory: ApiMemory, times: int, size: int) -> None:
@@ -142,6 +145,3 @@ def count(memory: ApiMemory, times: int, size: int) -> None:
         topic.requests += times
     if not summary.answered:
         counters.one_way += times
-        for listener in summary.listeners:
-            if listener.full:
-                listener.missed(times)

@@ -195,7 +195,7 @@ class Requests:
             and not one_by_one
         ):
             connection.pending.also(correlation)
-        elif summary.answered or one_by_one:
+        elif summary.answered or summary.listeners or memory.plan.logged:
             request = PendingRequests(memory, summary, now, correlation, length, frame=frame)
             goes_on(connection, memory, request)
 
@@ -356,7 +356,7 @@ class Requests:
         count_requests(memory, 1, size)
         for requests in awaited:
             if requests.memory is None:
-                self.instead += connection.due(requests)
+                self.instead += connection.in_turn(requests)
             else:
                 connection.pending.append(requests)
                 connection.sent(memory.plan, now)

@@ -10,7 +10,7 @@ from klamm.proxy.session.effects import Effect, Piece, ReadClient, Turn, part, s
 from klamm.proxy.session.large_responses import LargeResponses
 from klamm.proxy.session.listener_frames import must_wait, response_frame
 from klamm.proxy.session.memory import MOST, NO_PATTERN, ApiMemory, equal_responses, int32
-from klamm.proxy.session.observing.listeners import have_room
+from klamm.proxy.session.observing.listeners import have_room, missed
 from klamm.proxy.session.observing.summaries import ResponseSummary
 from klamm.proxy.session.pending import REQUEST, PendingRequests
 from klamm.proxy.session.response_bodies import Met, ResponseBodies
@@ -117,6 +117,8 @@ class Responses:
                 return False
         pending.remove_oldest()
         self._count(memory, run, pattern.summary, count, size, now - run.arrived)
+        if summary.listeners:
+            missed(summary.listeners, count)
         return True
 
     def _ruled(
@@ -264,13 +266,15 @@ class Responses:
         """
         memory, passing = run.memory, self.passing
         assert memory is not None
-        logged = memory.plan.logged and (run.answer_orders is None or run.summary.answered)  # else at once
+        logged = memory.plan.logged and not run.told_at_once
         one_by_one = logged or (run.summary.listeners and have_room(run.summary.listeners))
         if not one_by_one and run.answer_orders is None and memory.answer.matches(data, pos, length):
             if run.many is not None:
                 equal_responses(memory, length + 4)
             self.turns.left -= KNOWN
             self._count(memory, run, memory.answer.summary, 1, length + 4, now - run.arrived)
+            if run.summary.listeners:
+                missed(run.summary.listeners, 1)
             return PASSED
         size, there = length + 4, len(data) - pos
         takes_body = one_by_one and run.frame is not None
@@ -293,12 +297,14 @@ class Responses:
         if replaced is not None or arrived != now:
             memory.counters.own.add(now - arrived)
         self._count(memory, run, summary, 1, length + 4, arrived - run.arrived)
-        if one_by_one and passing.walk is None:
+        if not one_by_one:
+            missed(run.summary.listeners, 1)
+        elif passing.walk is None:
             read, origin = self._logged(summary)
             correlation = run.ids[self.connection.turn]
             elapsed = arrived - run.arrived
             self.connection.exchange(memory, run, correlation, read, length, elapsed, origin, self.shown)
-        elif one_by_one:
+        else:
             passing.logged = (run, run.ids[self.connection.turn], length, arrived - run.arrived)
         if replaced is None:
             return PASSED
@@ -371,8 +377,5 @@ class Responses:
         counters.latency.add(elapsed, times)
         for topic in run.summary.topics:
             topic.latency.add(elapsed, times)
-        for listener in run.summary.listeners:
-            if listener.full:
-                listener.missed(times)
         if summary.errors:
             self.connection.count_errors(memory, summary, times)

@@ -109,8 +109,7 @@ class Session:
         """The pending requests, oldest first, and how many of each, without those whose answer klamm makes
         or drops.
         """
-        found = unanswered.due(self.connection)
-        return [(run.memory, len(ids)) for run, ids in found if run.memory is not None]
+        return [(memory, len(ids)) for memory, _, ids in unanswered.awaiting(self.connection)]
 
     def client_closed(self) -> list[Effect]:
         """The client has sent its last byte. A request that is cut short goes on as far as it came."""
@@ -131,7 +130,7 @@ class Session:
         connection = self.connection
         connection.holds(-connection.held)
         self.responses.passing.cut()
-        unanswered.tell_due(connection, reason, now)
+        unanswered.tell_over(connection, reason, now)
         connection.pending = PendingQueue()
         effects, connection.effects = connection.effects, []
         return effects

@@ -7,6 +7,7 @@ from typing import Any
 
 from klamm.proxy.session.connection import Connection
 from klamm.proxy.session.memory import ApiMemory
+from klamm.proxy.session.observing.listeners import have_room, missed
 from klamm.proxy.session.observing.summaries import NO_ERRORS
 from klamm.proxy.session.pending import PendingRequests
 from klamm.proxy.session.rewriting.api_versions import range_of
@@ -38,7 +39,7 @@ REFUSED = "Kafka does so where it refuses the credentials of a client that begin
 MOST_TOLD = 1000  # of a connection: the others have to wait meanwhile
 
 
-def due(connection: Connection) -> Iterator[tuple[PendingRequests, Sequence[int]]]:
+def awaiting(connection: Connection) -> Iterator[tuple[ApiMemory, PendingRequests, Sequence[int]]]:
     """The pending requests, oldest first, and the correlation ids of each that have no answer yet, without
     those whose answer klamm makes or drops.
     """
@@ -46,7 +47,7 @@ def due(connection: Connection) -> Iterator[tuple[PendingRequests, Sequence[int]
     for run in connection.pending:
         dropped = run.answer_orders is not None and run.answer_orders.swallow
         if run.memory is not None and not dropped and len(run.ids) > answered:
-            yield run, run.ids[answered:]
+            yield run.memory, run, run.ids[answered:]
         answered = 0
 
 
@@ -84,27 +85,25 @@ def tell_at_once(connection: Connection, run: PendingRequests, orders: Sequence[
         connection.exchange(memory, run, run.first, NO_ERRORS, None, None)
 
 
-def tell_due(connection: Connection, reason: str, now: int) -> None:
-    """The connection has ended for this reason: give the requests whose answer is due to the log and to
-    listeners, oldest first.
+def tell_over(connection: Connection, reason: str, now: int) -> None:
+    """The connection has ended for this reason: give the requests that await their answers to the log and to
+    listeners, the oldest MOST_TOLD of them.
     """
     left, connection.treatment = MOST_TOLD, None
-    for run, ids in due(connection):
-        memory, orders, waited = run.memory, run.answer_orders, now - run.arrived
-        assert memory is not None
+    for memory, run, ids in awaiting(connection):
+        orders, listeners, waited = run.answer_orders, run.summary.listeners, now - run.arrived
+        told = ids[:left]
+        left -= len(told)
         for act in () if orders is None else orders.acts:
             if act.never is not None:
-                act.never(reason, waited)
-        logged = memory.plan.logged and (orders is None or run.summary.answered)  # else at once
-        if not logged and not run.summary.listeners:
-            continue
-        more = {"unanswered": reason, "waited_ns": waited}
-        for correlation_id in ids[:left]:
-            connection.exchange(memory, run, correlation_id, NO_ERRORS, None, None, more=more)
-        if len(ids) > left:
-            for listener in run.summary.listeners:
-                listener.missed(len(ids) - left)
-        left = max(0, left - len(ids))
+                act.never(reason if told else None, waited)
+        if (memory.plan.logged and not run.told_at_once) or have_room(listeners):
+            more = {"unanswered": reason, "waited_ns": waited}
+            for correlation_id in told:
+                connection.exchange(memory, run, correlation_id, NO_ERRORS, None, None, more=more)
+            missed(listeners, len(ids) - len(told))
+        else:
+            missed(listeners, len(ids))
 
 
 def _outside(connection: Connection, plan: Plan) -> str:

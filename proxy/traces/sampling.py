@@ -84,4 +84,4 @@ class Chosen:
         self.queue.put(one)
 
     def missed(self, count: int) -> None:
-        """Never called: it is never full."""
+        self.queue.drop(count)

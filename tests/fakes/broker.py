@@ -70,6 +70,9 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
         self.broker.connections.append(self)
+        if self.broker.stopped:  # accepted before, and given to the loop after
+            self.reset()
+            return
         if self.broker.on_connect is not None:
             self.broker.on_connect(self)
         self.broker.changed.send()
@@ -146,6 +149,7 @@ class Broker:
         self.on_data: Callable[[Connection, bytes], None] | None = None  # instead of reading requests
         self.stays_half_open = False  # else it closes when the client has sent its last byte
         self.changed = Signal()
+        self.stopped = False
         self.server: asyncio.Server
 
     async def start(
@@ -159,6 +163,7 @@ class Broker:
         before may be one end of another process's connection for a while: it waits for it.
         """
         loop = asyncio.get_running_loop()
+        self.stopped = False
         async with asyncio.timeout(PATIENCE_S):
             while True:
                 try:
@@ -183,6 +188,7 @@ class Broker:
 
     async def stop(self) -> None:
         """Close the listener and reset every connection."""
+        self.stopped = True
         self.server.close()
         for connection in self.connections:
             if not connection.lost:

@@ -16,7 +16,7 @@ API_VERSIONS, FETCH, METADATA, PRODUCE = 18, 1, 3, 0
 CONTROLLERS = 2  # DescribeCluster's endpoint_type
 ERRORS = (0, 0, 0, 3, 6, 16, 29)
 LARGE = 300_000  # bytes that a large answer has in a tagged field
-# What an exchange is told with, and the field of its request that has it.
+# Names in a told exchange, and the fields of its request that they come from.
 NAMES = {"group": "group_id", "transactional_id": "transactional_id"}
 KEPT = 4096  # answers: a broker gives most of them several times
 PASSWORD = "hunter2-of-the-simulation"  # stands in every field that holds a secret

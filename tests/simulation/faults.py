@@ -216,6 +216,10 @@ def told_to_nobody(good: Callable[..., Any]) -> Callable[..., Any]:
     return lambda connection, reason, now: None
 
 
+def not_counted(good: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda listeners, count: None
+
+
 def swallows_nothing(good: Callable[..., Any]) -> Callable[..., Any]:
     def response(self: RuleOrders, memory: Any, run: Any, *rest: Any) -> Any:
         if run.answer_orders is not None and run.answer_orders.swallow:
@@ -261,7 +265,7 @@ FAULTS = (
     Planted("requests that wait for their turn are lost", Requests, "unmute", forgets_unread),
     Planted("bytes that came while a port was bound are lost", Responses, "bound", forgets_blocked),
     Planted("a delay is not kept", Line, "put", forgets_delays),
-    Planted("klamm's own answer does not wait for its turn", Connection, "due", out_of_turn),
+    Planted("klamm's own answer does not wait for its turn", Connection, "in_turn", out_of_turn),
     Planted("a connection that has to end stays open", Connection, "close", stays_open),
     Planted("the beginning of a last request is lost", Session, "client_closed", without_sends),
     Planted("the beginning of a last answer goes on", Session, "broker_closed", rest_to_client),
@@ -270,7 +274,9 @@ FAULTS = (
     Planted("the log tells bodies that do not decode", Undecodable, "__str__", with_the_body),
     Planted("nobody hears of unknown versions", RequestBodies, "_pick_listeners", heard_by_nobody),
     Planted("nobody hears of requests that are not held", RequestBodies, "_pick_listeners", heard_if_whole),
-    Planted("nobody hears of requests that get no answer", unanswered, "tell_due", told_to_nobody),
+    Planted("nobody hears of requests that get no answer", unanswered, "tell_over", told_to_nobody),
+    Planted("a full listener does not learn what it missed", responses, "missed", not_counted),
+    Planted("a full listener does not learn what got no answer", unanswered, "missed", not_counted),
     Planted(
         "an answer that no client waits for goes to the client", RuleOrders, "response", swallows_nothing
     ),

@@ -7,6 +7,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from klamm.client.types import Body, Exchange
+from klamm.dashboards.web.frames import times_of
 from klamm.decoders import API, DecodeError, UnknownApi, layout
 from klamm.decoders.body import decode_prefix
 from klamm.decoders.compile import UNREADABLE, Path, Pick, pick
@@ -25,8 +26,8 @@ class Unread(Exception):
 
 
 class Told(NamedTuple):
-    """`begin` and `end`: seconds since 1970, of the request and its answer; equal where none came. `response`
-    is None then.
+    """`begin` and `end`: seconds since 1970, of the request, and of its answer or of the connection's end.
+    Equal where no answer was due. `response` is None without an answer.
     """
 
     key: str
@@ -53,7 +54,7 @@ def told(key: str, one: Exchange) -> Told:
         raise Unread("its request was not seen")
     request = _values(one, "request", one.request)
     response = None if one.response is None else _values(one, "response", one.response)
-    return Told(key, one, one.time - (one.latency_ms or one.waited_ms) / 1000, one.time, request, response)
+    return Told(key, one, times_of(one)[0] / 1e9, one.time, request, response)
 
 
 def named_error(code: int) -> str:

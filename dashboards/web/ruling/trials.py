@@ -12,7 +12,7 @@ from klamm.captures.captured import Captured, CapturedConnection
 from klamm.captures.summaries.trial import Trial
 from klamm.client.types import Body, Exchange, Mistake
 from klamm.dashboards.orders import Orders
-from klamm.dashboards.web.frames import topic_names
+from klamm.dashboards.web.frames import times_of, topic_names
 from klamm.dashboards.web.ruling.forms import checked, read
 from klamm.decoders import API
 from klamm.decoders.headers import request_frame, response_frame
@@ -85,8 +85,7 @@ def _captured(one: Exchange, number: int) -> Iterator[Captured]:
     api, of = API.get(one.api), _connection(one)
     if api is None:
         return
-    answered = round(one.time * 1e9)
-    came = answered - round((one.latency_ms or one.waited_ms) * 1e6)
+    came, answered = times_of(one)
     yield _row(one, api, of, "request", number, came, one.request)
     if one.response_bytes is not None:
         row = _row(one, api, of, "response", number, answered, one.response)

@@ -56,6 +56,11 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True):
     nodes: list[KeptNode]
 
 
+# msgspec builds what it knows of a type at its first use, which crashes where two threads have it together:
+# here no thread runs yet, and `write` may run in one for each cluster.
+READER = msgspec.json.Decoder(Kept)
+
+
 class Unusable(Exception):
     """The file cannot be used; the text says why."""
 
@@ -94,7 +99,7 @@ def read(file: Path, one_port: bool = False) -> Kept | None:
         written = msgspec.json.decode(data, type=Format).format
         if written != FORMAT:
             raise Unusable(f"its format is {written}, this klamm reads {FORMAT}")
-        kept = msgspec.json.decode(data, type=Kept)
+        kept = READER.decode(data)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:

@@ -12,7 +12,7 @@ from klamm.rules.plan import Plan
 
 class Listener(Protocol):
     """A receiver of exchanges, with `bodies` or without. `take` must return at once. While it is `full`, it
-    gets no exchanges: `missed` gets their number.
+    gets no exchanges: `missed` gets their number, of the session where it makes none for anybody.
     """
 
     full: bool
@@ -28,6 +28,13 @@ Listeners = tuple[Listener, ...]
 def have_room(listeners: Listeners) -> bool:
     """Has any of them room for one more exchange?"""
     return any(not listener.full for listener in listeners)
+
+
+def missed(listeners: Listeners, count: int) -> None:
+    """Nobody gets these exchanges."""
+    if count:
+        for listener in listeners:
+            listener.missed(count)
 
 
 def want_bodies(listeners: Listeners) -> bool:

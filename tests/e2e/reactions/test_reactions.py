@@ -138,10 +138,11 @@ class Bench:
 
 
 def _lines(text: bytes, client: str) -> list[Line]:
-    """The exchanges of a client in a part of klamm's log."""
+    """The exchanges of a client that have their answer, in a part of klamm's log."""
     whole = text[: text.rfind(b"\n") + 1].splitlines()
     exchanges = (json.loads(line) for line in whole if b'"event":"exchange"' in line)
-    return [Line.of(each) for each in exchanges if each["client_id"] == f"{client}-reactions"]
+    own = [each for each in exchanges if each["client_id"] == f"{client}-reactions"]
+    return [Line.of(each) for each in own if "latency_ms" in each]
 
 
 Runs = Mapping[tuple[str, str], "Future[Seen]"]

@@ -179,18 +179,21 @@ async def test_a_wish_for_rules_without_a_name_is_refused(rule: str) -> None:
         assert quiet(it)
 
 
-def test_a_slow_reader_is_told_how_many_it_lost() -> None:
-    async def run() -> None:
+@pytest.mark.parametrize("chosen", ["by the session", "by a rule"])
+@on_uvloop
+async def test_a_slow_reader_is_told_how_many_it_lost(chosen: str) -> None:
+    async with api() as it:
         reader = Reader()
         for _ in range(WAITING + 7):
-            reader.take(Seen(0.0, SAID))
+            if chosen == "by a rule":
+                reader.take(Seen(0.0, SAID))
+            else:
+                it.control.exchanges.show(dict(SAID), (reader,))
         lost, got = 0, 0
         while reader.waiting:
             found, dropped = reader.batch()
             got, lost = got + len(found), lost + dropped
         assert (got, lost, reader.some.is_set()) == (WAITING, 7, False)
-
-    asyncio.run(run())
 
 
 def test_a_reader_that_goes_while_klamm_waits_for_it_is_no_defect(caplog: pytest.LogCaptureFixture) -> None:

@@ -76,8 +76,8 @@ def test_nobody_hears_of_them_where_nobody_listens() -> None:
     assert told(ruled(wishes=Wishes("full", frozenset())), beat(1), beat(2)) == []
 
 
-def test_a_produce_that_wants_no_answer_is_told_once_and_lacks_none() -> None:
-    at, _ = listened()
+@pytest.mark.parametrize("at", [listened()[0], ruled(wishes=LOGGED)], ids=["listener", "log"])
+def test_a_produce_that_wants_no_answer_is_told_once_and_lacks_none(at: ClusterContext) -> None:
     [one] = told(at, produce(9, 1, 0, 100))
     assert (one["response_bytes"], "unanswered" in one) == (None, False)
 
@@ -94,6 +94,21 @@ def test_of_very_many_the_oldest_are_told_and_the_others_count_as_missed() -> No
     requests = [beat(number) for number in range(1, MOST_TOLD + 8)]
     assert [one["correlation_id"] for one in told(at, *requests)] == [*range(1, MOST_TOLD + 1)]
     assert listener.lost == 7
+
+
+def test_of_very_many_for_whom_a_rule_chooses_the_others_count_as_missed_too() -> None:
+    listener: Any = Heard()
+    session = Session(ruled(rule(ShowTo(listener, None), name="watch")), "1", ADVERTISE)
+    for number in range(1, MOST_TOLD + 8):
+        session.from_client(beat(number).request, CAME * number)
+    session.over(WHY, ENDED * MOST_TOLD)
+    assert (listener.count, listener.lost) == (MOST_TOLD, 7)
+
+
+def test_a_full_listener_misses_them() -> None:
+    at, listener = listened(room=0)
+    assert told(at, beat(1), beat(2)) == []
+    assert listener.lost == 2
 
 
 def test_an_answer_that_ends_in_its_middle_is_told_as_far_as_it_was_read() -> None:
