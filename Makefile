@@ -12,6 +12,7 @@ PACKAGES := settings decoders rules captures client proxy replay scenarios pipel
 JARS := $(patsubst tests/brokers/%/pom.xml,.jars/%,$(wildcard tests/brokers/*/pom.xml)) \
 	$(patsubst tests/oracle/%/pom.xml,.jars/oracle-%,$(wildcard tests/oracle/*/pom.xml))
 COMPOSE := github.com/compose-spec/compose-go/v2@v2.16.2
+TOXIPROXY := github.com/Shopify/toxiproxy/v2/cmd/server@v2.12.0
 TEST_PACKAGES := javac=openjdk-17-jdk-headless mvn=maven openssl=openssl setpriv=util-linux \
 	ip=iproute2 iptables=iptables prometheus=prometheus kcat=kcat tshark=tshark tcpdump=tcpdump curl=curl go=golang-go node=nodejs npm=npm chromium=chromium \
 	haproxy=haproxy jq=jq xxd=xxd gcc=gcc python3-config=python3-dev systemd-analyze=systemd strace=strace tmux=tmux \
@@ -65,6 +66,11 @@ bench: .venv/compiled .venv/bench.installed  ## speed and memory, beside HAProxy
 	@.venv/bin/python -m benchmarks show
 	@.venv/bin/python -m benchmarks pipeline
 
+bench-peers: .venv/compiled .venv/bench.installed  ## speed and memory, beside Toxiproxy, HAProxy and pumps that carry bytes
+	@tools/packages.sh haproxy=haproxy go=golang-go gcc=gcc
+	@$(MAKE) .go/toxiproxy/server
+	@.venv/bin/python -m benchmarks peers
+
 bench-hostile: .venv/compiled .venv/bench.installed  ## latency of others, and memory, while one client attacks
 	@.venv/bin/python -m benchmarks hostile
 
@@ -111,6 +117,9 @@ test-packages:
 .go/reactions: $(wildcard tests/clients/go/*)
 	@cd $(<D) && CGO_ENABLED=0 go build -buildvcs=false -o $(CURDIR)/$@
 
+.go/toxiproxy/server: Makefile
+	@GOBIN=$(CURDIR)/$(@D) CGO_ENABLED=0 go install $(TOXIPROXY)
+
 .go/compose-spec.json: Makefile
 	@mkdir -p $(@D)
 	@go mod download -json $(COMPOSE) | jq -r .Dir | xargs -I DIR install -m 644 DIR/schema/compose-spec.json $@
@@ -121,4 +130,4 @@ test-packages:
 	@npm ci --prefix $(@D) --silent --ignore-scripts --no-audit --no-fund
 	@touch $@
 
-.PHONY: help demo test test-long fuzz simulate check format bench bench-hostile wire-check docs pictures lock sbom clean test-packages test-compiled
+.PHONY: help demo test test-long fuzz simulate check format bench bench-peers bench-hostile wire-check docs pictures lock sbom clean test-packages test-compiled

@@ -1,10 +1,10 @@
-"""proxies: klamm beside HAProxy (the default). tls: the same with TLS on both sides, and handshakes.
-connections: many idle ones, and many new ones in a second. decode: the decoders. rules: klamm with
-rules and without. workers: klamm with two workers beside klamm in one process, on one core and on all.
-live: klamm while somebody reads its live stream. web: the page of klamm web in Chromium. capture: while
-it captures. show: captures summed up, beside tshark. pipeline: captures on Spark, beside tshark. end-
-to-end: the latency of a record from a producer to a consumer, through real brokers. hostile: klamm
-under attack. check: are the frames valid?
+"""proxies: klamm beside HAProxy (the default). peers: beside Toxiproxy too, and pumps that only carry bytes.
+tls: proxies with TLS on both sides, and handshakes. connections: many idle ones, and many new ones in a
+second. decode: the decoders. rules: klamm with rules and without. workers: klamm with two workers beside
+klamm in one process, on one core and on all. live: klamm while somebody reads its live stream. web: the
+page of klamm web in Chromium. capture: while it captures. show: captures summed up, beside tshark.
+pipeline: captures on Spark, beside tshark. end-to-end: the latency of a record from a producer to a
+consumer, through real brokers. hostile: klamm under attack. check: are the frames valid?
 """
 
 import argparse
@@ -19,11 +19,12 @@ from typing import Any
 
 from rich.console import Console
 
-from benchmarks import measure, peers, proxies, where
+from benchmarks import measure, page, peers, proxies, where
+from benchmarks.peer import Lost
 from benchmarks.traffic import workloads
 
 KINDS = (
-    "proxies", "tls", "connections", "decode", "rules", "workers", "live", "web", "capture", "show",
+    "proxies", "peers", "tls", "connections", "decode", "rules", "workers", "live", "web", "capture", "show",
     "pipeline", "end-to-end", "hostile", "check",
 )  # fmt: skip
 RESULTS = Path(__file__).parent / "results"
@@ -94,6 +95,9 @@ def main() -> int:
             on = proxies.cpus(pinned)
             result[name], lost = proxies.run(console, list(peers.LED), rows, pace, peers.KLAMM_FULL, on)
             failed = failed or lost
+    elif options.what == "peers":
+        pace = replace(measure.FULL, rounds=options.rounds or measure.FULL.rounds)
+        result, failed = proxies.run(console, list(peers.BESIDE), workloads.prepare(options.rows), pace)
     elif options.what == "tls":
         from benchmarks import tls
 
@@ -120,12 +124,16 @@ def main() -> int:
             pace = replace(pace, rounds=options.rounds)
         try:
             result, failed = proxies.run(console, wanted, workloads.prepare(options.rows), pace)
-        except peers.Lost as error:
+        except Lost as error:
             console.print(error, markup=False, style="red")
             return 1
     out.parent.mkdir(exist_ok=True)
-    out.write_text(json.dumps({"machine": _machine(), **result}, indent=1) + "\n")
+    machine = _machine()
+    out.write_text(json.dumps({"machine": machine, **result}, indent=1) + "\n")
     console.print(f"written to {os.path.relpath(out)}")
+    if options.what == "peers" and not options.rows:
+        page.write(result, machine)
+        console.print(f"written to {os.path.relpath(page.PAGE)}")
     return int(failed)
 
 

@@ -20,6 +20,8 @@ from benchmarks import peers
 from benchmarks.hostile import broker, measuring
 from benchmarks.hostile.attacks import ATTACKS, HOST, At, Attack, connected, frame
 from benchmarks.measure import status_bytes
+from benchmarks.others import start_haproxy
+from benchmarks.peer import Absent
 from benchmarks.traffic import client, frames
 from klamm.proxy.edge.open_files import connections_possible
 
@@ -46,7 +48,7 @@ def run(console: Console, seconds: float) -> dict[str, Any]:
         rows = [_klamm(ports[0], seconds)]
         try:
             rows.append(_haproxy(ports, seconds))
-        except peers.Absent as reason:
+        except Absent as reason:
             console.print(f"not measured: haproxy: {reason}", markup=False)
     console.print(_new_table(rows))
     for row in rows:
@@ -68,9 +70,7 @@ def _haproxy(broker_ports: tuple[int, int], seconds: float) -> dict[str, Any]:
     attack, counts = _new(seconds)
     with tempfile.TemporaryDirectory(prefix="klamm-bench-") as folder:
         every = os.sched_getaffinity(0)
-        peer, (first, other) = peers.start_haproxy(
-            [(HOST, port) for port in broker_ports], Path(folder), every
-        )
+        peer, (first, other) = start_haproxy([(HOST, port) for port in broker_ports], Path(folder), every)
         try:
             peers.wait_for(peer)
             found = []

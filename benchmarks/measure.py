@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.peers import Lost, Peer
+from benchmarks.peer import Lost, Peer
 from benchmarks.traffic import client
 from benchmarks.traffic.client import Slice
 from benchmarks.traffic.workloads import LARGE_BYTES, Workload

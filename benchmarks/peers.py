@@ -1,26 +1,24 @@
-"""Starts each proxy that is measured."""
+"""The proxies that are measured, by name, and how klamm is started."""
 
 import json
-import os
-import shutil
-import socket
-import ssl
 import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+from benchmarks import others
+from benchmarks.others import HAPROXY, HAPROXY_2, HAPROXY_SPLICE, PUMP, SPLICE, TOXIPROXY
+from benchmarks.peer import HOST, Absent, Address, Lost, Peer, free_ports, launch
 from benchmarks.traffic import client, frames, workloads
 from benchmarks.traffic import tls as load_tls
 from benchmarks.traffic.client import Counters
 from benchmarks.traffic.tls import Tls
 
 START_S = 20.0
-DIRECT, SPLICE, HAPROXY, HAPROXY_2 = "direct", "splice", "haproxy", "haproxy-2-threads"
+DIRECT = "direct"
 KLAMM_HEADER, KLAMM_FULL = "klamm-header", "klamm-full"
 COMPILED_HEADER, COMPILED_FULL = "compiled-header", "compiled-full"
 LEVELS = {KLAMM_HEADER: "header", KLAMM_FULL: "full", COMPILED_HEADER: "header", COMPILED_FULL: "full"}
@@ -30,6 +28,10 @@ FEW_WATCHED, ALL_WATCHED, ALL_MATCH = "klamm-tail-few", "klamm-tail", "klamm-tai
 FEW_SHOWN, ALL_SHOWN = "klamm-web-few", "klamm-web"
 KLAMMS = tuple(LEVELS)
 NAMES = (DIRECT, SPLICE, HAPROXY, *KLAMMS)
+BESIDE = (
+    DIRECT, PUMP, HAPROXY_SPLICE, HAPROXY, TOXIPROXY,
+    KLAMM_FULL, COMPILED_HEADER, COMPILED_FULL,
+)  # fmt: skip
 RULED = (DIRECT, KLAMM_FULL, OTHER_RULES, HEADER_RULE)
 WATCHED = (DIRECT, KLAMM_FULL, FEW_WATCHED, ALL_WATCHED, ALL_MATCH, FEW_SHOWN, ALL_SHOWN)
 FILTERS = {  # of `klamm tail`, on two fields of the body
@@ -39,7 +41,6 @@ FILTERS = {  # of `klamm tail`, on two fields of the body
 }
 SHOWN = {FEW_SHOWN: FILTERS[FEW_WATCHED], ALL_SHOWN: []}  # of the page of `klamm web`
 WORKERS = "klamm-workers-2"
-THREADS = {HAPROXY: 1, HAPROXY_2: 2}  # of HAProxy
 LED = (DIRECT, HAPROXY, HAPROXY_2, KLAMM_FULL, WORKERS)
 CAPTURED, CAPTURED_WHOLE = "klamm-capture", "klamm-capture-keep"
 CAPTURES = {CAPTURED: "blank", CAPTURED_WHOLE: "keep"}  # of records
@@ -52,107 +53,9 @@ RULES = {
     HEADER_RULE: "  - {api: [Produce, Fetch], versions: 3+, chance: 0.000000001, delay: 1ms}\n",
 }
 
-Address = tuple[str, int]
-HOST = "127.0.0.1"
-
-
-class Absent(Exception):
-    """A peer that cannot be measured here; the text says why."""
-
-
-class Lost(Exception):
-    """A peer that lost or changed what it was given."""
-
-
-@dataclass(slots=True)
-class Peer:
-    """Where clients connect, and by which TLS; what is charged for it, and what went through it."""
-
-    name: str
-    address: Address
-    process: "subprocess.Popen[bytes] | None" = None
-    tls: ssl.SSLContext | None = None
-    admin: str = ""
-    log: Path | None = None
-    reader: "subprocess.Popen[bytes] | None" = None
-    counters: dict[int, Counters] = field(default_factory=dict)
-
-    @property
-    def pid(self) -> int | None:
-        return self.process.pid if self.process else None
-
-    def log_tail(self) -> str:
-        """The last lines of its log."""
-        return "\n".join(self.log.read_text(errors="replace").strip().splitlines()[-5:]) if self.log else ""
-
-
-def free_ports(count: int) -> int:
-    """The first of `count` adjacent ports that are free now."""
-    while True:
-        with socket.create_server((HOST, 0)) as probe:
-            first: int = probe.getsockname()[1]
-        held = []
-        try:
-            held = [socket.create_server((HOST, port)) for port in range(first, first + count)]
-        except (OSError, OverflowError):
-            continue
-        finally:
-            for sock in held:
-                sock.close()
-        return first
-
 
 def _direct(broker: Address, folder: Path, cpus: set[int], tls: Tls | None) -> Peer:
     return Peer(DIRECT, broker)
-
-
-def _splice(broker: Address, folder: Path, cpus: set[int], tls: Tls | None) -> Peer:
-    port = free_ports(1)
-    command = [sys.executable, "-m", "benchmarks.splice", str(port), str(broker[1])]
-    return _start(SPLICE, (HOST, port), command, folder, cpus)
-
-
-_HAPROXY_CONFIG = """\
-global
-    nbthread {threads}
-defaults
-    mode tcp
-    timeout connect 5s
-    timeout client 1m
-    timeout server 1m
-"""
-_HAPROXY_LISTENER = """\
-listen broker-{port}
-    bind {host}:{port}{bind}
-    server broker {broker[0]}:{broker[1]}{server}
-"""
-
-
-def _haproxy(name: str, broker: Address, folder: Path, cpus: set[int], tls: Tls | None) -> Peer:
-    return start_haproxy([broker], folder, cpus, tls, name)[0]
-
-
-def start_haproxy(
-    brokers: Sequence[Address], folder: Path, cpus: set[int], tls: Tls | None = None, name: str = HAPROXY
-) -> tuple[Peer, list[int]]:
-    """HAProxy with a port for each broker. Raises Absent."""
-    program = shutil.which("haproxy", path=os.environ.get("PATH", "") + ":/usr/sbin")
-    if program is None:
-        raise Absent("haproxy is not installed (Debian package haproxy)")
-    first = free_ports(len(brokers))
-    ports = [*range(first, first + len(brokers))]
-    bind = server = ""
-    if tls is not None:
-        bind = f" ssl crt {tls.identity}"
-    if tls is not None and tls.upstream:  # a full handshake for each connection, as klamm's are
-        server = f" ssl verify required ca-file {tls.authority} verifyhost {load_tls.NAME} no-ssl-reuse"
-    listeners = [
-        _HAPROXY_LISTENER.format(host=HOST, port=port, broker=broker, bind=bind, server=server)
-        for port, broker in zip(ports, brokers, strict=True)
-    ]
-    config = folder / f"{name}.cfg"
-    config.write_text("".join([_HAPROXY_CONFIG.format(threads=THREADS[name]), *listeners]))
-    return _start(name, (HOST, first), [program, "-db", "-f", str(config)], folder, cpus), ports
 
 
 def _klamm(name: str, level: str, broker: Address, folder: Path, cpus: set[int], tls: Tls | None) -> Peer:
@@ -176,7 +79,7 @@ def _klamm(name: str, level: str, broker: Address, folder: Path, cpus: set[int],
     command += ["--upstream-ca", str(tls.authority)] if tls and tls.upstream else []
     if name in CAPTURES:
         command += ["--capture", str(folder / f"{name}-kept"), "--capture-records", CAPTURES[name]]
-    peer = _start(
+    peer = launch(
         name, (HOST, first), command, folder, cpus, {"PYTHONPATH": str(COMPILED)} if compiled else {}
     )
     peer.admin = f"http://{HOST}:{admin}"
@@ -201,8 +104,7 @@ def _tailed(name: str, broker: Address, folder: Path, cpus: set[int], tls: Tls |
 
 _STARTERS: dict[str, Callable[[Address, Path, set[int], Tls | None], Peer]] = {
     DIRECT: _direct,
-    SPLICE: _splice,
-    **{name: partial(_haproxy, name) for name in THREADS},
+    **others.STARTERS,
     **{name: partial(_klamm, name, level) for name, level in LEVELS.items()},
     OTHER_RULES: lambda *where: _klamm(OTHER_RULES, "full", *where),
     WORKERS: partial(_klamm, WORKERS, "full"),
@@ -216,7 +118,9 @@ def start(name: str, broker: Address, folder: Path, cpus: set[int], tls: Tls | N
     """A peer that answers. Raises Absent where it is not installed or does not come up within START_S."""
     peer = _STARTERS[name](broker, folder, cpus, tls)
     peer.tls = load_tls.of_client(tls) if tls else None
+    begun = time.monotonic()
     wait_for(peer)
+    peer.answers_after_s = time.monotonic() - begun
     if peer.admin:
         bootstrap, peer.address = peer.address, client.learn(peer.address, peer.tls)
         if peer.address == broker:
@@ -262,27 +166,6 @@ def differences(peer: Peer) -> list[str]:
         if wanted.requests and versions != {frames.VERSION[key]}:
             found.append(f"{peer.name}: {api} counted at versions {sorted(versions)}")
     return found
-
-
-def _start(
-    name: str,
-    address: Address,
-    command: list[str],
-    folder: Path,
-    cpus: set[int],
-    environment: Mapping[str, str] = {},
-) -> Peer:
-    path = folder / f"{name}.log"
-    with open(path, "wb") as log:
-        process = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            env={**os.environ, **environment},
-            preexec_fn=lambda: os.sched_setaffinity(0, cpus),
-        )
-    return Peer(name, address, process, log=path)
 
 
 def _ready(url: str) -> bool:

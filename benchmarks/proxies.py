@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 from rich.console import Console
 
 from benchmarks import measure, peers, report
+from benchmarks.others import HAPROXY
+from benchmarks.peer import HOST, Absent, Peer
 from benchmarks.traffic import broker, client, workloads
 from benchmarks.traffic import tls as load_tls
 from benchmarks.traffic.tls import BrokerTls, Tls
@@ -26,7 +28,7 @@ class Cpus(NamedTuple):
 class Started(NamedTuple):
     """`absent`: why a peer is not measured. `negotiated`: version and cipher, to proxy and to broker."""
 
-    peers: list[peers.Peer]
+    peers: list[Peer]
     absent: dict[str, str]
     broker_pid: int
     negotiated: dict[str, list[str]]
@@ -49,12 +51,12 @@ def started(
         process, port = stack.enter_context(broker.running(blobs, on.generator, of_broker))
         stack.callback(os.sched_setaffinity, 0, os.sched_getaffinity(0))
         os.sched_setaffinity(0, on.generator)
-        found, absent = list[peers.Peer](), {}
+        found, absent = list[Peer](), {}
         for name in wanted:
             try:
-                found.append(peers.start(name, (peers.HOST, port), folder, on.proxy, tls))
+                found.append(peers.start(name, (HOST, port), folder, on.proxy, tls))
                 stack.callback(peers.stop, found[-1])
-            except peers.Absent as reason:
+            except Absent as reason:
                 absent[name] = str(reason)
                 console.print(f"not measured: {name}: {reason}", markup=False)
         assert process.pid is not None
@@ -67,7 +69,7 @@ def run(
     wanted: list[str],
     rows: list[workloads.Workload],
     pace: measure.Pace,
-    base: str = peers.HAPROXY,
+    base: str = HAPROXY,
     on: Cpus | None = None,
     tls: Tls | None = None,
 ) -> tuple[dict[str, Any], bool]:
@@ -81,7 +83,7 @@ def run(
         slices, memory = measure.run(rows, ground.peers, ground.broker_pid, pace, console.print)
         compared = [peer for peer in ground.peers if peer.admin]
         differences = [line for peer in compared for line in peers.differences(peer)]
-    targets = report.SECURE if tls else None if base == peers.HAPROXY else report.BESIDE_KLAMM
+    targets = report.SECURE if tls else None if base == HAPROXY else report.BESIDE_KLAMM
     found, load = report.rows(slices, base, targets), report.loads(slices)
     if found[0].values:
         console.print(report.cpu_table(found, base))
@@ -100,6 +102,7 @@ def run(
         "absent": ground.absent,
         "rows": [asdict(row) for row in found],
         "memory_bytes": report.memory_rows(memory),
+        "answers_after_s": {peer.name: peer.answers_after_s for peer in ground.peers},
         "load": load,
         "sent": {
             peer.name: {API_NAMES[key]: asdict(sent) for key, sent in peer.counters.items()}
@@ -122,7 +125,7 @@ def one_tls(console: Console, negotiated: dict[str, list[str]]) -> bool:
     return len(found) == 1
 
 
-def _negotiated(peer: peers.Peer, of_broker: BrokerTls | None) -> list[str]:
+def _negotiated(peer: Peer, of_broker: BrokerTls | None) -> list[str]:
     """As a client and the broker of one more connection see it."""
     if of_broker is not None:
         of_broker.last.value = b""

@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from benchmarks.measure import Memory, Slices
+from benchmarks.others import HAPROXY
 from benchmarks.peers import (
     ALL_MATCH,
     ALL_WATCHED,
@@ -17,7 +18,6 @@ from benchmarks.peers import (
     COMPILED_HEADER,
     DIRECT,
     FEW_WATCHED,
-    HAPROXY,
     HEADER_RULE,
     KLAMM_FULL,
     KLAMM_HEADER,

@@ -17,6 +17,8 @@ from rich.table import Table
 from rich.text import Text
 
 from benchmarks import measure, peers, proxies
+from benchmarks.others import HAPROXY
+from benchmarks.peer import Lost, Peer
 from benchmarks.report import Spread
 from benchmarks.traffic import client, workloads
 from benchmarks.traffic import tls as load_tls
@@ -79,7 +81,7 @@ def _taken(
     return taken, comparable
 
 
-def _shaken(peer: peers.Peer, exchange: bool, seconds: float) -> Handshakes:
+def _shaken(peer: Peer, exchange: bool, seconds: float) -> Handshakes:
     """Connections one after the other in each thread, none of which resumes a session."""
     assert peer.pid is not None
     cpu, start = client.cpu_s(peer.pid), time.perf_counter()
@@ -89,18 +91,18 @@ def _shaken(peer: peers.Peer, exchange: bool, seconds: float) -> Handshakes:
     return Handshakes(sum(counts), wall_s, client.cpu_s(peer.pid) - cpu)
 
 
-def _until(deadline: float, peer: peers.Peer, exchange: bool) -> int:
+def _until(deadline: float, peer: Peer, exchange: bool) -> int:
     count = 0
     while time.perf_counter() < deadline:
         try:
             _shake(peer, exchange)
         except OSError as error:
-            raise peers.Lost(f"{peer.name}, handshake {count + 1}: {error}\n{peer.log_tail()}") from error
+            raise Lost(f"{peer.name}, handshake {count + 1}: {error}\n{peer.log_tail()}") from error
         count += 1
     return count
 
 
-def _shake(peer: peers.Peer, exchange: bool) -> None:
+def _shake(peer: Peer, exchange: bool) -> None:
     """Connect, and end when the proxy ends too: what it sends last, as tickets, is read."""
     assert peer.tls is not None
     if exchange:
@@ -115,17 +117,15 @@ def _shake(peer: peers.Peer, exchange: bool) -> None:
 
 
 def _table(way: str, taken: dict[str, list[Handshakes]]) -> Table:
-    table = Table(
-        title=f"Full handshakes, {way}: median, and x {peers.HAPROXY} (least-greatest of the rounds)"
-    )
+    table = Table(title=f"Full handshakes, {way}: median, and x {HAPROXY} (least-greatest of the rounds)")
     for heading in ("proxy", "each CPU second of the proxy", "each second", "proxy busy"):
         table.add_column(heading, justify="left" if heading == "proxy" else "right")
-    base = taken.get(peers.HAPROXY, [])
+    base = taken.get(HAPROXY, [])
     for name, rounds in taken.items():
         cells = [Text(name)]
         for take in (_per_cpu_s, _per_s):
             cell = Text(f"{median(map(take, rounds)):,.0f}")
-            if base and name != peers.HAPROXY:
+            if base and name != HAPROXY:
                 ratio = Spread.of([take(one) / take(of) for one, of in zip(rounds, base, strict=True)])
                 met = ratio.median >= LEAST
                 cell.append(f"  {ratio.median:.2f}x", style="bold")

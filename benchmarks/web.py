@@ -20,10 +20,10 @@ from playwright.sync_api import Browser, Page, sync_playwright
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import peers
 from benchmarks.hostile import broker
 from benchmarks.hostile.attacks import At, Attack, connected, frame
 from benchmarks.hostile.measuring import cpu_seconds, running
+from benchmarks.peer import Absent, free_ports
 
 A_SECOND, EVERY, CONNECTIONS = 5000, 100, 4  # exchanges a second, of which one in EVERY passes the filter
 MINUTES = 10.0
@@ -131,7 +131,7 @@ async def _drained(reader: Any) -> None:
 
 @contextlib.contextmanager
 def _page_of(source: str, folder: Path) -> Iterator[str]:
-    listen = f"127.0.0.1:{peers.free_ports(1)}"
+    listen = f"127.0.0.1:{free_ports(1)}"
     command = [str(Path(sys.executable).with_name("klamm")), "web", source, "--listen", listen]
     with (folder / "web.log").open("wb") as log:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
@@ -151,7 +151,7 @@ def _page_of(source: str, folder: Path) -> Iterator[str]:
 def _chromium() -> Iterator[Browser]:
     program = shutil.which("chromium") or shutil.which("google-chrome")
     if program is None:
-        raise peers.Absent("chromium is not installed (Debian package chromium)")
+        raise Absent("chromium is not installed (Debian package chromium)")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
             executable_path=program, args=["--no-sandbox", "--enable-precise-memory-info"]

@@ -22,7 +22,8 @@ from rich.table import Table
 
 from benchmarks.hostile import broker
 from benchmarks.hostile.attacks import ATTACKS, HOST, At, Attack, frame
-from benchmarks.peers import COMPILED, free_ports
+from benchmarks.peer import free_ports
+from benchmarks.peers import COMPILED
 
 SECONDS = 10.0
 EACH_S = 0.01

@@ -6,19 +6,20 @@ Most responses repeat one before them but for offsets and times, and are not dec
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from struct import Struct
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from klamm.captures.captured import Captured
-from klamm.captures.frames import Framing, columns
+from klamm.captures.captured import Blanks, Captured
+from klamm.captures.frames import RESPONSE_BYTES, Framing, body_of, columns
+from klamm.captures.storage.arrow.decoding import column_values
 from klamm.captures.streams.cutting import filled
 from klamm.decoders import API, layout
-from klamm.decoders.compile import UNREADABLE, Locate, Path, locate
+from klamm.decoders.compile import UNREADABLE, Locate, Path, Pick, locate, pick
 from klamm.decoders.error_codes import error_name
+from klamm.decoders.headers import answered_version
 from klamm.decoders.schema import ERROR, all_fields, marked
-from klamm.rules.frame import Frame
 from klamm.rules.plan import flat
 
 if TYPE_CHECKING:
@@ -26,20 +27,22 @@ if TYPE_CHECKING:
 
 # Beside the columns of Summing.
 WANTED = ("kind", "side", "api_key", "api_version", "frame", "blanks", "forwarded", "forwarded_blanks")
-KINDS, MEMOS = 4096, 4  # of responses whose memos are kept: by API, version and size; and memos of each
+FORMS, KNOWN = 4, 16_384  # forms of responses of one API, version and size; and responses of all forms
 REPEATS = 2048  # bytes; a longer response seldom comes again
 CORRELATION_ID = 4  # bytes at the beginning of a response
+NONE = Counter[str]()  # errors
 
 
 Kind = tuple[int, int]  # API key and version
 
 
-class Memo(NamedTuple):
-    """Bytes that responses of one length share, and the errors that they have then."""
+class Form(NamedTuple):
+    """Takes the bytes out of a response that do not change from one to the next: all but 64-bit numbers and
+    the correlation id. `errors`: by these bytes.
+    """
 
-    unpack: Any
-    constants: tuple[Any, ...]
-    errors: Counter[str]
+    unpack: Callable[[Any, int], tuple[Any, ...]]
+    errors: dict[tuple[Any, ...], Counter[str]]
 
 
 class ErrorCounts:
@@ -48,7 +51,8 @@ class ErrorCounts:
     def __init__(self) -> None:
         self.errors: defaultdict[Kind, Counter[str]] = defaultdict(Counter)
         self.unread = 0
-        self._memos: defaultdict[tuple[Kind, int], list[Memo]] = defaultdict(list)
+        self._forms: defaultdict[tuple[Kind, int], dict[str, Form]] = defaultdict(dict)
+        self._known = 0
         self._framing = Framing()
 
     def add(self, batch: pa.RecordBatch) -> None:
@@ -70,72 +74,88 @@ class ErrorCounts:
         self, batch: pa.RecordBatch, places: pa.Array, frames: str, blanks: str
     ) -> Iterator[tuple[int, Kind, Counter[str]]]:
         """The responses with errors in the rows `places`; their bytes are in the column `frames`."""
-        import pyarrow.compute as pc
-
         if not len(places):
             return
-        blank = pc.list_value_length(batch[blanks].take(places)).to_pylist()
+        hidden = column_values(batch[blanks].take(places))
         kinds = zip(
             *(batch[name].take(places).to_pylist() for name in ("api_key", "api_version")), strict=True
         )
         _, ends, data = batch[frames].buffers()
         offsets = memoryview(ends).cast("B").cast("i")[batch[frames].offset :]
-        memos = self._memos
-        for place, kind, blanked in zip(places.to_pylist(), kinds, blank, strict=True):
+        forms = self._forms
+        for place, kind, blanked in zip(places.to_pylist(), kinds, hidden, strict=True):
             start, size = offsets[place], offsets[place + 1] - offsets[place]
-            for memo in () if blanked else memos.get((kind, size), ()):
-                if memo.unpack(data, start) == memo.constants:
-                    errors = memo.errors
+            errors = None
+            for form in () if blanked or (kind, size) not in forms else forms[kind, size].values():
+                errors = form.errors.get(form.unpack(data, start))
+                if errors is not None:
                     break
-            else:
-                hidden = batch[blanks][place].as_py() if blanked else []
-                errors = self._read(
-                    kind, bytes(data[start : start + size]), [(one["offset"], one["size"]) for one in hidden]
-                )
+            if errors is None:
+                errors = self._read(kind, bytes(data[start : start + size]), blanked)
             if errors:
                 yield place, kind, errors
 
-    def _read(self, kind: Kind, data: bytes, blanks: list[tuple[int, int]]) -> Counter[str]:
+    def _read(self, kind: Kind, data: bytes, blanks: Blanks) -> Counter[str]:
         try:
-            whole = filled(data, tuple(blanks))
+            whole = filled(data, blanks)
         except ValueError:
             self.unread += 1
             return Counter()
-        row = Captured(0, "frame", None, "response", *kind, size=len(whole), frame=whole)
-        frame = self._framing.frame(row)
-        if frame is None:
+        version = answered_version(*kind, whole, RESPONSE_BYTES)
+        body = body_of(whole, kind[0], version, "response") if _is_known(kind[0], version) else None
+        if body is None:
             self.unread += 1
             return Counter()
-        found = Counter(
-            error_name(code)
-            for column in columns(frame, _error_paths(frame.api.key, frame.version))
-            for code in flat(column)
-            if code
-        )
+        codes = self._codes(kind, version, body, whole)
+        found = Counter(map(error_name, codes)) if codes else NONE
         if not blanks and len(data) <= REPEATS:
-            self._remember(kind, data, frame, found)
+            self._remember(kind, version, data, body, found)
         return found
 
-    def _remember(self, kind: Kind, data: bytes, frame: Frame, errors: Counter[str]) -> None:
-        """Keeps the bytes that are equal in all responses with these errors: all but 64-bit numbers and the
-        correlation id.
-        """
-        start = len(data) - len(frame.body)
+    def _codes(self, kind: Kind, version: int, body: bytes, whole: bytes) -> list[int]:
+        """All error codes that are not 0; none where the body cannot be read."""
         try:
-            spans = _changing(frame.api.key, frame.version)(frame.body, 0, len(frame.body))
+            *found, _ = _errors(kind[0], version)(body, 0, len(body))
+        except UNREADABLE:
+            row = Captured(0, "frame", None, "response", *kind, size=len(whole), frame=whole)
+            frame = self._framing.frame(row)
+            found = [] if frame is None else columns(frame, _error_paths(kind[0], version))
+        return [code for column in found for code in flat(column) if code]
+
+    def _remember(self, kind: Kind, version: int, data: bytes, body: bytes, errors: Counter[str]) -> None:
+        """Keeps the bytes that are equal in all responses with these errors."""
+        start = len(data) - len(body)
+        try:
+            spans = _changing(kind[0], version)(body, 0, len(body))
         except UNREADABLE:
             return
-        form, pos = f">{CORRELATION_ID}x", CORRELATION_ID
+        layout_text, pos = f">{CORRELATION_ID}x", CORRELATION_ID
         for _, first, last, _ in spans:
-            form += f"{start + first - pos}s{last - first}x"
+            layout_text += f"{start + first - pos}s{last - first}x"
             pos = start + last
-        unpack = Struct(f"{form}{len(data) - pos}s").unpack_from
-        if len(self._memos) >= KINDS:
-            self._memos.clear()
-        known = self._memos[kind, len(data)]
-        if len(known) >= MEMOS:
-            known.pop()
-        known.insert(0, Memo(unpack, unpack(data), errors))
+        layout_text += f"{len(data) - pos}s"
+        if self._known >= KNOWN:
+            self._forms.clear()
+            self._known = 0
+        forms = self._forms[kind, len(data)]
+        if layout_text not in forms:
+            if len(forms) >= FORMS:
+                self._known -= len(forms.pop(next(iter(forms))).errors)
+            forms[layout_text] = Form(Struct(layout_text).unpack_from, {})
+        form = forms[layout_text]
+        form.errors[form.unpack(data, 0)] = errors
+        self._known += 1
+
+
+@cache
+def _is_known(key: int, version: int) -> bool:
+    api = API.get(key)
+    return api is not None and version in api.versions
+
+
+@cache
+def _errors(key: int, version: int) -> Pick:
+    return pick(layout(key, version, "response"), _error_paths(key, version))
 
 
 @cache

@@ -14,6 +14,7 @@ from records import digest, fingerprint, record
 
 LOG = RecentLog("kafka")
 LATE_S = 5.0  # after the time that an action has: it hangs
+STUCK_S = 5.0  # no rebalance of a test takes longer
 
 
 class Token(AbstractTokenProvider):
@@ -112,22 +113,27 @@ def _consume(bootstrap: str, action: Action) -> dict[str, Any]:
             offsets[partition] = OffsetAndMetadata(batch[-1].offset + 1, "", -1)
     if not enough(action, fingerprints):
         LOG.tell()
-    _commit(consumer, offsets, deadline)
+    _commit(consumer, action["topic"], offsets, deadline)
     consumer.close()
     result = {"count": len(fingerprints), "digest": digest(fingerprints)}
     return result | ({"fingerprints": fingerprints} if action["list"] else {})
 
 
 def _commit(
-    consumer: KafkaConsumer, offsets: dict[TopicPartition, OffsetAndMetadata], deadline: float
+    consumer: KafkaConsumer, topic: str, offsets: dict[TopicPartition, OffsetAndMetadata], deadline: float
 ) -> None:
     """Of records that were read; after the rebalance, where one is under way."""
+    stuck = time.monotonic() + STUCK_S
     while True:
         try:
             consumer.commit(offsets)
         except RebalanceInProgressError:
             if time.monotonic() > deadline:
                 raise
+            if time.monotonic() > stuck:  # it neither is a member nor finds that it has to join
+                consumer.unsubscribe()
+                consumer.subscribe([topic])
+                stuck = time.monotonic() + STUCK_S
             consumer.poll(timeout_ms=500)  # takes part in it; what it reads was read before
         else:
             return

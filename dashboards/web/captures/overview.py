@@ -57,20 +57,32 @@ class Overview(Struct, frozen=True):
     whole: bool = False
 
 
-def overviews(paths: Sequence[str], clock: Callable[[], float] = monotonic) -> Iterator[Overview]:
-    """Ever more of it, until it is whole. Reads the files twice: columns of all rows, then answers."""
-    reading = read(paths)
-    segments = reading.segments()
-    head = _head(segments, reading.problems)
-    yield head
-    if not segments:
-        yield replace(head, counted=True, whole=True)
-        return
-    first_ns, last_ns = min(one.first_ns for one in segments), max(one.last_ns for one in segments)
-    counting = _Counting(head, steps(first_ns, last_ns, MOST_STEPS))
-    yield from _paced(counting.rows(reading), clock)
-    yield from _paced(counting.answers(reading), clock)
-    yield counting.told(whole=True)
+class Overviews:
+    """Of captures. Files that have not changed are read once. Several threads may use it."""
+
+    def __init__(self, paths: Sequence[str], clock: Callable[[], float] = monotonic) -> None:
+        self._paths, self._clock = paths, clock
+        self._last: tuple[Overview, Overview] | None = None  # its beginning, and all of it
+
+    def __iter__(self) -> Iterator[Overview]:
+        """Ever more of it, until it is whole. Reads the files twice: columns of all rows, then answers."""
+        reading = read(self._paths)
+        segments = reading.segments()
+        head = _head(segments, reading.problems)
+        if self._last is not None and self._last[0] == head:
+            yield self._last[1]
+            return
+        yield head
+        if not segments:
+            yield replace(head, counted=True, whole=True)
+            return
+        first_ns, last_ns = min(one.first_ns for one in segments), max(one.last_ns for one in segments)
+        counting = _Counting(head, steps(first_ns, last_ns, MOST_STEPS))
+        yield from _paced(counting.rows(reading), self._clock)
+        yield from _paced(counting.answers(reading), self._clock)
+        whole = counting.told(whole=True)
+        self._last = head, whole
+        yield whole
 
 
 class _Counting:

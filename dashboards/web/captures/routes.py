@@ -18,7 +18,7 @@ from klamm.dashboards.web.captured import Captures
 from klamm.dashboards.web.captures.analysis import Analysis, Running
 from klamm.dashboards.web.captures.exporting import Exporting
 from klamm.dashboards.web.captures.exports import Wanted
-from klamm.dashboards.web.captures.overview import overviews
+from klamm.dashboards.web.captures.overview import Overviews
 from klamm.dashboards.web.live import Live
 from klamm.dashboards.web.noise import Hidden, UnknownNoise
 from klamm.dashboards.web.source import Source
@@ -57,6 +57,7 @@ class _OfCaptures:
     def __init__(self, source: Captures) -> None:
         self.source, self.analysis = source, Analysis(source.paths)
         self.exporting = Exporting(source)
+        self.overviews = Overviews(source.paths)
 
     def add_to(self, app: web.Application) -> None:
         app.router.add_get(OVERVIEW, self.overview)
@@ -76,7 +77,7 @@ class _OfCaptures:
 
     async def overview(self, request: web.Request) -> web.StreamResponse:
         """Streams overviews of the capture, each of more of it."""
-        return await told(request, _in_thread(overviews(self.source.paths)))
+        return await told(request, _in_thread(iter(self.overviews)))
 
     async def findings(self, _: web.Request) -> web.Response:
         """The findings of the last analysis that has ended by itself."""

@@ -236,7 +236,7 @@ export class Timeline {
     if (order && order.revision === marks.revision) {
       return;
     }
-    if (order && at - order.at < ORDER_MS) {
+    if (order && this.rows.length && at - order.at < ORDER_MS) {
       this.later ??= setTimeout(() => this.draw(), ORDER_MS);
       return;
     }

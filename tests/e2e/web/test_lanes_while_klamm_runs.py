@@ -111,6 +111,27 @@ def test_lanes_begin_with_what_the_list_has_got_and_have_it_after_a_reload(
         expect(told).to_have_text(before)
 
 
+# Is anything in the place of lanes, two frames after the number of marks is there?
+EMPTY = """() => new Promise((told) => {
+  const look = () => {
+    if (/^[1-9]/.test(document.querySelector(".bar .count").textContent)) {
+      const empty = document.querySelector(".timeline .nothing");
+      requestAnimationFrame(() => requestAnimationFrame(() => told(!empty.hidden)));
+    } else {
+      requestAnimationFrame(look);
+    }
+  };
+  look();
+})"""
+
+
+def test_the_first_lanes_are_there_with_the_number_of_their_marks(browser: Browser, ground: Ground) -> None:
+    with opened(browser, f"{ground.address}/#groups") as page:
+        filtered(page, "api == Heartbeat")
+        ground.tell(beat("billing", "shop-1"))
+        assert page.evaluate(EMPTY) is False
+
+
 def shade(page: Page) -> str:
     """The colour of the picture near its lower right corner, a second ago or less."""
     drawn(page)

@@ -293,13 +293,14 @@ def test_the_list_is_found_again_where_it_was_left(page: Page) -> None:
     drawn(page)
     page.locator(".detail").evaluate("detail => detail.scrollTo(0, 50)")
     places = "[...document.querySelectorAll('.list, .exchanges .detail')].map((each) => each.scrollTop)"
+    found = f"String({places}) == '247,50'"
+    page.wait_for_function(found)
     for view in ("rules", "traffic"):
         page.get_by_role("link", name=view, exact=True).click()
         expect(page.get_by_role("grid")).to_have_count(0)
         page.get_by_role("link", name="exchanges", exact=True).click()
         expect(row).to_have_class(re.compile("chosen"))
-        drawn(page)
-        assert page.evaluate(places) == [247, 50]
+        page.wait_for_function(found)  # an exchange may still be on its way to the page
     filtered(page, "api == Produce")
     page.locator(of(SHOP, "Produce")).first.wait_for()
     expect(page.get_by_role("button", name="to the newest")).to_be_hidden()  # another list follows

@@ -146,9 +146,8 @@ async def test_the_throttle_time_that_a_request_waits_for_is_in_its_latency_in_c
         told = (await it.klamm.exchanges()).exchanges[-1]
         *_, request, answer = await ended(it, tmp_path)
         assert told.latency_ms is not None
-        assert (
-            answer.time_ns - request.time_ns
-        ) / 1e6 - told.latency_ms >= 49  # uvloop's timers count whole ms
+        took_ms = (answer.time_ns - request.time_ns) / 1e6
+        assert took_ms - told.latency_ms > 45  # uvloop's timers count whole ms of its own, coarser clock
 
 
 @on_uvloop

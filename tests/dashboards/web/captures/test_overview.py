@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from klamm.captures.storage.reading import Reading
 from klamm.captures.storage.segments import Origin
 from klamm.captures.storage.writing import Writer, write_file
 from klamm.dashboards.web.captured import Captures
 from klamm.dashboards.web.captures import overview
-from klamm.dashboards.web.captures.overview import Overview, overviews
+from klamm.dashboards.web.captures.overview import Overview, Overviews
 from klamm.dashboards.web.lines import Row, Rows
 from klamm.dashboards.web.source import Wish
 from tests.captures.random_work import random_work
@@ -32,7 +33,7 @@ def rows(source: Captures, wish: Wish) -> list[Row]:
 
 
 def last(path: Path) -> Overview:
-    found = list(overviews([str(path)]))
+    found = list(Overviews([str(path)]))
     assert [one.whole for one in found] == [False] * (len(found) - 1) + [True]
     return found[-1]
 
@@ -62,7 +63,7 @@ def test_a_step_has_as_many_exchanges_and_errors_as_the_list_of_its_time(
 def test_the_ends_of_segments_tell_the_most_before_anything_is_counted(tmp_path: Path) -> None:
     talk = Talk().opened().metadata().produce().heartbeat(27)
     write_file(tmp_path / "a.arrow", talk.rows, Origin("run", "keep", {"main": "the-id"}))
-    first, *_, whole = overviews([str(tmp_path)], clock=count().__next__)
+    first, *_, whole = Overviews([str(tmp_path)], clock=count().__next__)
     assert (first.frames, first.segments, first.growing, first.cut) == (6, 1, 0, 0)
     assert (first.records, first.clusters) == (["keep"], {"main": "the-id"})
     assert first.bytes == (tmp_path / "a.arrow").stat().st_size
@@ -104,3 +105,16 @@ def test_a_folder_without_a_capture_is_told(tmp_path: Path) -> None:
     found = last(tmp_path)
     assert (found.segments, found.exchanges, found.histogram) == (0, 0, None)
     assert found.problems == [f"{tmp_path}: no capture is in this folder"]
+
+
+def test_files_that_have_not_changed_are_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written(tmp_path / "a.arrow", Talk().opened().heartbeat().rows)
+    found, reads = Overviews([str(tmp_path)]), list[str]()
+    monkeypatch.setattr(
+        Reading, "batches", lambda *of, batches=Reading.batches: reads.append("") or batches(*of)
+    )
+    *_, whole = found
+    assert (list(found), len(reads)) == ([whole], 2)
+    written(tmp_path / "b.arrow", Talk().opened().heartbeat().heartbeat().rows)
+    *_, more = found
+    assert (whole.exchanges, more.exchanges, len(reads)) == (1, 3, 4)
