@@ -44,6 +44,15 @@ def main() -> int:
     parser.add_argument("--out", type=Path, help="where the JSON goes (benchmarks/results/WHAT.json)")
     options = parser.parse_args()
     console = Console(width=None if sys.stdout.isatty() else 200)
+    try:
+        return _measure(parser, options, console)
+    except Lost as error:
+        console.print(error, markup=False, style="red")
+        return 1
+
+
+def _measure(parser: argparse.ArgumentParser, options: argparse.Namespace, console: Console) -> int:
+    """Run what was asked, and write what it has measured. Raises Lost."""
     out: Path = options.out or RESULTS / f"{options.what}.json"
     if options.what == "check":
         from benchmarks import check
@@ -122,11 +131,7 @@ def main() -> int:
         pace = measure.QUICK if options.quick else measure.FULL
         if options.rounds:
             pace = replace(pace, rounds=options.rounds)
-        try:
-            result, failed = proxies.run(console, wanted, workloads.prepare(options.rows), pace)
-        except Lost as error:
-            console.print(error, markup=False, style="red")
-            return 1
+        result, failed = proxies.run(console, wanted, workloads.prepare(options.rows), pace)
     out.parent.mkdir(exist_ok=True)
     machine = _machine()
     out.write_text(json.dumps({"machine": machine, **result}, indent=1) + "\n")

@@ -14,10 +14,10 @@ from benchmarks.traffic import tls as load_tls
 from benchmarks.traffic.tls import Tls
 
 ROOT = Path(__file__).resolve().parent.parent
+COMMAND = "make bench-peers"  # brings what it needs, and measures
 SPLICE, PUMP = "splice", "c-pump"
 HAPROXY, HAPROXY_2, HAPROXY_SPLICE = "haproxy", "haproxy-2-threads", "haproxy-splice"
 TOXIPROXY = "toxiproxy"
-MADE_BY = "make bench-peers"
 
 _HAPROXY_CONFIG = """\
 global
@@ -33,8 +33,11 @@ listen broker-{port}
     bind {host}:{port}{bind}
     server broker {broker[0]}:{broker[1]}{server}
 """
-_THREADS = {HAPROXY_2: 2}
-_MORE = {HAPROXY_SPLICE: "    option splice-request\n    option splice-response\n"}
+_HAPROXIES = {  # threads, and lines of its configuration
+    HAPROXY: (1, ""),
+    HAPROXY_2: (2, ""),
+    HAPROXY_SPLICE: (1, "    option splice-request\n    option splice-response\n"),
+}
 
 
 def start_haproxy(
@@ -49,7 +52,8 @@ def start_haproxy(
         bind = f" ssl crt {tls.identity}"
     if tls is not None and tls.upstream:  # a full handshake for each connection, as klamm's are
         server = f" ssl verify required ca-file {tls.authority} verifyhost {load_tls.NAME} no-ssl-reuse"
-    head = _HAPROXY_CONFIG.format(threads=_THREADS.get(name, 1), more=_MORE.get(name, ""))
+    threads, more = _HAPROXIES[name]
+    head = _HAPROXY_CONFIG.format(threads=threads, more=more)
     listeners = [
         _HAPROXY_LISTENER.format(host=HOST, port=port, broker=broker, bind=bind, server=server)
         for port, broker in zip(ports, brokers, strict=True)
@@ -79,7 +83,7 @@ def _pump(broker: Address, folder: Path, cpus: set[int], tls: Tls | None) -> Pee
 def _toxiproxy(broker: Address, folder: Path, cpus: set[int], tls: Tls | None) -> Peer:
     program = ROOT / ".go" / "toxiproxy" / "server"
     if not program.exists():
-        raise Absent(f"it is not there: {MADE_BY} brings it")
+        raise Absent(f"it is not there: {COMMAND} brings it")
     first = free_ports(2)
     config, listen = folder / f"{TOXIPROXY}.json", f"{HOST}:{first}"
     proxy = {"name": "broker", "listen": listen, "upstream": f"{broker[0]}:{broker[1]}", "enabled": True}
@@ -99,6 +103,6 @@ def _program(name: str, package: str) -> str:
 STARTERS: Mapping[str, Callable[[Address, Path, set[int], Tls | None], Peer]] = {
     SPLICE: _splice,
     PUMP: _pump,
-    **{name: partial(_haproxy, name) for name in (HAPROXY, HAPROXY_2, HAPROXY_SPLICE)},
+    **{name: partial(_haproxy, name) for name in _HAPROXIES},
     TOXIPROXY: _toxiproxy,
 }

@@ -1,22 +1,21 @@
 """Writes docs/peers.md: what `python -m benchmarks peers` has measured."""
 
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
-from benchmarks.others import HAPROXY
+from benchmarks.others import COMMAND, HAPROXY, ROOT
 from benchmarks.peers import BESIDE, DIRECT
 from benchmarks.traffic.workloads import size_text
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "peers.md"
-COMMAND = "make bench-peers"
+PAGE = ROOT / "docs" / "peers.md"
 MIB = 1 << 20
 CPU = ("cpu_per_request", "cpu_per_gib")
 MEASURED = [name for name in BESIDE if name != DIRECT]
 HEAD = f"""\
 # Beside other proxies
 
-What a proxy costs: klamm beside Toxiproxy and HAProxy, and beside pumps that carry bytes and read none.
+This page compares the CPU time, the latency and the memory of klamm and of other proxies: Toxiproxy,
+HAProxy, and pumps, which carry bytes and read none.
 `{COMMAND}` brings what it needs, measures all of them in turns within one run, and writes this page.
 [benchmarks/README.md](../benchmarks/README.md) says what each is, and how CPU and latency are measured.
 

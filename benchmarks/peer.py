@@ -69,6 +69,9 @@ def launch(
     cpus: set[int],
     environment: Mapping[str, str] = {},
 ) -> Peer:
+    """Starts a proxy on these CPUs, with its log in the folder. Whoever calls waits until it answers, and
+    stops it.
+    """
     path = folder / f"{name}.log"
     with open(path, "wb") as log:
         process = subprocess.Popen(

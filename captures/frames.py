@@ -1,15 +1,16 @@
-"""Captured frames in the form that rules take, and the exchanges for which an expression holds."""
+"""Captured frames in the form that rules take."""
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from klamm.captures.captured import Captured, CapturedConnection
 from klamm.captures.exchanges import Exchange
 from klamm.decoders import API, DecodeError, layout
+from klamm.decoders.body import decode_prefix
 from klamm.decoders.compile import UNREADABLE, Path, Pick, pick
 from klamm.decoders.headers import (
     answered_version,
@@ -21,9 +22,6 @@ from klamm.decoders.headers import (
 from klamm.decoders.schema import Side
 from klamm.rules.frame import Frame, Peer
 from klamm.rules.parts import parts
-
-if TYPE_CHECKING:
-    from klamm.rules.expressions import Expression
 
 METADATA, CREATE_TOPICS, DESCRIBE_TOPIC_PARTITIONS = 3, 19, 75
 NAMING = frozenset({METADATA, CREATE_TOPICS, DESCRIBE_TOPIC_PARTITIONS})  # answers with names beside ids
@@ -127,17 +125,18 @@ def _header_bytes(frame: bytes, version: int, side: Side) -> int:
     return (read_request_header if side == "request" else read_response_header)(frame, version).size
 
 
-def columns(frame: Frame, paths: tuple[Path, ...]) -> list[Any]:
-    """The values at these paths; None for all of them where the body cannot be read."""
+def columns(key: int, version: int, side: Side, body: bytes, paths: tuple[Path, ...]) -> list[Any]:
+    """The values at these paths of a body; None for all of them where it cannot be read."""
     if not paths:
         return []
     try:
-        found = _pick(frame.api.key, frame.version, frame.side, paths)(frame.body, 0, len(frame.body))
+        found = _pick(key, version, side, paths)(body, 0, len(body))
         return list(found[: len(paths)])
     except UNREADABLE:
         pass
     try:
-        return [_column(frame.values, path) for path in paths]
+        values, _ = decode_prefix(body, key, version, side)
+        return [_column(values, path) for path in paths]
     except DecodeError:
         return [None] * len(paths)
 
@@ -151,22 +150,3 @@ def _column(values: Any, path: Path) -> Any:
     if isinstance(values, list) and path:
         return [_column(each, path) for each in values]
     return values if values is None or not path else _column(values.get(path[0]), path[1:])
-
-
-def chosen(
-    exchanges: Iterable[Exchange],
-    where: Expression | None = None,
-    topics: Mapping[bytes, str] | None = None,
-) -> Iterator[Framed]:
-    """The exchanges for which `where` holds, as in rules; it never holds where no frame is known. `topics`:
-    names of topic ids that are known before.
-    """
-    framing = Framing(topics)
-    keys = where.apis() if where is not None else frozenset()
-    wanted = keys | NAMING if keys else None
-    for one in exchanges:
-        if wanted is not None and one.first.api_key not in wanted:
-            continue
-        framed = framing.exchange(one)
-        if where is None or where.holds(framed.request, framed.response):
-            yield framed

@@ -24,14 +24,14 @@ class TopicNames:
 
     def __init__(self, paths: Sequence[str]) -> None:
         self._paths, self._lock = paths, Lock()
-        self._read: list[tuple[str, int]] = []
+        self._read: list[tuple[str, int, int]] = []
         self._names: Mapping[bytes, str] = {}
 
     def now(self) -> Mapping[bytes, str]:
         """By id."""
         with self._lock:
             reading = read(self._paths)
-            there = [(str(one.path), one.size_bytes()) for one in reading.segments()]
+            there = [one.as_it_is() for one in reading.segments()]
             if there != self._read:
                 self._names, self._read = topic_names(reading), there
             return self._names

@@ -46,6 +46,14 @@ class Segment(NamedTuple):
         except OSError:
             return 0
 
+    def as_it_is(self) -> tuple[str, int, int]:
+        """Path, bytes and time of the last change: the same while the file has not changed."""
+        try:
+            now = self.path.stat()
+        except OSError:
+            return str(self.path), 0, 0
+        return str(self.path), now.st_size, now.st_mtime_ns
+
 
 class Reading:
     """Rows in the order of time, read as they are wanted; each iteration reads anew, and sees what a growing

@@ -178,7 +178,7 @@ class Scribe:
         self._say("capture_recovered", message)
 
     def _lose(self, frames: int, lost_before: int) -> None:
-        """`told`: they were counted as lost before."""
+        """Frames that no segment will have; `lost_before`: more of them, which are counted already."""
         self._unwritten += frames + lost_before
         self.counters.lost_frames += frames
 

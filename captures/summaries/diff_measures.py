@@ -130,7 +130,8 @@ def measure(rows: Iterable[Captured], together: bool = False) -> Work:
         response = None if one.response is None else framing.frame(one.response)
         if response is not None:
             told = response.told
-            found = columns(told, _marked(told.api.key, told.version, "response", ERROR))
+            key, version = told.api.key, told.version
+            found = columns(key, version, "response", told.body, _marked(key, version, "response", ERROR))
             for code in filter(None, chain.from_iterable(map(flat, found))):
                 use.errors[error_name(code)] += 1
     return work
@@ -157,7 +158,7 @@ def _count(use: ApiUse, one: Exchange) -> None:
 def _settings(client: ClientUse, use: ApiUse, request: Frame) -> None:
     name, key, version = request.api.name, request.api.key, request.version
     there, absent = _setting_paths(key, version)
-    settings = columns(request, there)
+    settings = columns(key, version, "request", request.body, there)
     if use.last_settings.get(version) != settings and (there or absent):
         use.last_settings[version] = settings
         values = [(path, set(flat([column])) or {None}) for path, column in zip(there, settings, strict=True)]
@@ -166,7 +167,8 @@ def _settings(client: ClientUse, use: ApiUse, request: Frame) -> None:
                 _setting_text(name, path, value) for value in some
             } - {""}
     if key == PRODUCE:
-        for records in flat(columns(request, _marked(key, version, "request", RECORDS))):
+        paths = _marked(key, version, "request", RECORDS)
+        for records in flat(columns(key, version, "request", request.body, paths)):
             _batches(client, records)
 
 

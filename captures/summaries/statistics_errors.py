@@ -11,12 +11,12 @@ from functools import cache
 from struct import Struct
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from klamm.captures.captured import Blanks, Captured
-from klamm.captures.frames import RESPONSE_BYTES, Framing, body_of, columns
+from klamm.captures.captured import Blanks
+from klamm.captures.frames import RESPONSE_BYTES, body_of, columns
 from klamm.captures.storage.arrow.decoding import column_values
 from klamm.captures.streams.cutting import filled
 from klamm.decoders import API, layout
-from klamm.decoders.compile import UNREADABLE, Locate, Path, Pick, locate, pick
+from klamm.decoders.compile import UNREADABLE, Locate, Path, locate
 from klamm.decoders.error_codes import error_name
 from klamm.decoders.headers import answered_version
 from klamm.decoders.schema import ERROR, all_fields, marked
@@ -53,7 +53,6 @@ class ErrorCounts:
         self.unread = 0
         self._forms: defaultdict[tuple[Kind, int], dict[str, Form]] = defaultdict(dict)
         self._known = 0
-        self._framing = Framing()
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Rows with the columns WANTED."""
@@ -100,27 +99,18 @@ class ErrorCounts:
             whole = filled(data, blanks)
         except ValueError:
             self.unread += 1
-            return Counter()
+            return NONE
         version = answered_version(*kind, whole, RESPONSE_BYTES)
         body = body_of(whole, kind[0], version, "response") if _is_known(kind[0], version) else None
         if body is None:
             self.unread += 1
-            return Counter()
-        codes = self._codes(kind, version, body, whole)
+            return NONE
+        found_columns = columns(kind[0], version, "response", body, _error_paths(kind[0], version))
+        codes = [code for column in found_columns for code in flat(column) if code]
         found = Counter(map(error_name, codes)) if codes else NONE
         if not blanks and len(data) <= REPEATS:
             self._remember(kind, version, data, body, found)
         return found
-
-    def _codes(self, kind: Kind, version: int, body: bytes, whole: bytes) -> list[int]:
-        """All error codes that are not 0; none where the body cannot be read."""
-        try:
-            *found, _ = _errors(kind[0], version)(body, 0, len(body))
-        except UNREADABLE:
-            row = Captured(0, "frame", None, "response", *kind, size=len(whole), frame=whole)
-            frame = self._framing.frame(row)
-            found = [] if frame is None else columns(frame, _error_paths(kind[0], version))
-        return [code for column in found for code in flat(column) if code]
 
     def _remember(self, kind: Kind, version: int, data: bytes, body: bytes, errors: Counter[str]) -> None:
         """Keeps the bytes that are equal in all responses with these errors."""
@@ -129,20 +119,20 @@ class ErrorCounts:
             spans = _changing(kind[0], version)(body, 0, len(body))
         except UNREADABLE:
             return
-        layout_text, pos = f">{CORRELATION_ID}x", CORRELATION_ID
+        shape, pos = f">{CORRELATION_ID}x", CORRELATION_ID
         for _, first, last, _ in spans:
-            layout_text += f"{start + first - pos}s{last - first}x"
+            shape += f"{start + first - pos}s{last - first}x"
             pos = start + last
-        layout_text += f"{len(data) - pos}s"
+        shape += f"{len(data) - pos}s"
         if self._known >= KNOWN:
             self._forms.clear()
             self._known = 0
         forms = self._forms[kind, len(data)]
-        if layout_text not in forms:
+        if shape not in forms:
             if len(forms) >= FORMS:
                 self._known -= len(forms.pop(next(iter(forms))).errors)
-            forms[layout_text] = Form(Struct(layout_text).unpack_from, {})
-        form = forms[layout_text]
+            forms[shape] = Form(Struct(shape).unpack_from, {})
+        form = forms[shape]
         form.errors[form.unpack(data, 0)] = errors
         self._known += 1
 
@@ -151,11 +141,6 @@ class ErrorCounts:
 def _is_known(key: int, version: int) -> bool:
     api = API.get(key)
     return api is not None and version in api.versions
-
-
-@cache
-def _errors(key: int, version: int) -> Pick:
-    return pick(layout(key, version, "response"), _error_paths(key, version))
 
 
 @cache

@@ -7,8 +7,9 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from klamm.captures.captured import Captured
+from klamm.captures.choosing import chosen
 from klamm.captures.exchanges import Exchange, exchanges
-from klamm.captures.frames import Framed, chosen
+from klamm.captures.frames import Framed
 from klamm.captures.period import Period
 from klamm.cli.captures.capture_files import FINE, LOST
 from klamm.cli.saying import say

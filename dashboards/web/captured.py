@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterator, Sequence
-from itertools import islice
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from time import monotonic
 
 from klamm.captures.captured import Captured
+from klamm.captures.choosing import Choosing, chosen, in_batches
 from klamm.captures.ended import Ended
+from klamm.captures.exchanges import Exchange as Exchanged
 from klamm.captures.exchanges import exchanges
-from klamm.captures.frames import Framed, Framing, chosen
+from klamm.captures.frames import Framed, Framing
 from klamm.captures.period import Period
 from klamm.captures.storage.reading import read
 from klamm.captures.topic_names import TopicNames
@@ -26,14 +28,16 @@ from klamm.rules.expressions.work import OFFLINE
 from klamm.rules.frame import Frame
 
 BATCH = 500
+COUNTED = 2000  # exchanges that the view `traffic` takes at once
+NOTHING = Found()
 READ_ONLY = "a capture is looked at: there is no klamm to ask"
 
 
 class Captures:
     """Exchanges of captures, in the order of their ends. Each page reads the files anew, in a thread."""
 
-    def __init__(self, paths: Sequence[str]) -> None:
-        self.paths, self.topics = paths, TopicNames(paths)
+    def __init__(self, paths: Sequence[str], clock: Callable[[], float] = monotonic) -> None:
+        self.paths, self.topics, self.clock = paths, TopicNames(paths), clock
         self.counted = CapturedTraffic(self._passage)
 
     async def about(self) -> About:
@@ -43,7 +47,8 @@ class Captures:
         found = self._found(wish)
         yield Found(state="reading")
         while (batch := await asyncio.to_thread(next, found, None)) is not None:
-            yield batch
+            if batch != NOTHING:
+                yield batch
 
     async def exchange(self, key: str) -> Exchange:
         return await asyncio.to_thread(self._exchange, key)
@@ -60,8 +65,11 @@ class Captures:
 
     def chosen(self, ended: Ended, wish: Wish, expression: Expression | None) -> Iterator[Framed]:
         """The exchanges for which the expression holds. Names of topics from before the wished time count."""
+        return chosen(ended, expression, self._topics(wish))
+
+    def _topics(self, wish: Wish) -> Mapping[bytes, str] | None:
         is_part = wish.since is not None or wish.until is not None
-        return chosen(ended, expression, self.topics.now() if is_part else None)
+        return self.topics.now() if is_part else None
 
     def _about(self) -> About:
         segments = read(self.paths).segments()
@@ -76,25 +84,30 @@ class Captures:
         since = (about.first or 0.0) if asked.since is None else asked.since
         until = (about.last or 0.0) if asked.until is None else asked.until
         ended = self.ended(wish)
-        return Passage(self.chosen(ended, wish, expression), since, until, ended.problems, expression)
+        found = in_batches(ended, Choosing(expression, self._topics(wish)).framed, COUNTED, self.clock)
+        return Passage(found, since, until, ended.problems, expression)
 
     def _found(self, wish: Wish) -> Iterator[Found]:
+        """Now and then, also where nothing was found; the last one tells whether this was all."""
         expression = None if wish.where is None else parse(wish.where, OFFLINE)
-        ended = self.ended(wish)
+        ended, choosing = self.ended(wish), Choosing(expression, self._topics(wish))
         bodies, hidden = _body if wish.bodies else None, Hidden(wish.hide)
-        chosen = (
-            one for one in self.chosen(ended, wish, expression) if not hidden.hides(one.request, one.response)
-        )
-        found = ((key_of(one), as_exchange(one, bodies)) for one in chosen)
-        for _ in range(ROWS // BATCH):
-            batch = list(islice(found, BATCH))
-            if len(batch) < BATCH:
-                unjudged = 0 if expression is None else expression.unjudged
-                problem, count = "; ".join(ended.problems), hidden.taken()
-                yield Found(batch, problem, unjudged=unjudged, hidden=count, whole=True)
+
+        def choose(each: Exchanged) -> tuple[str, Exchange] | None:
+            one = choosing.framed(each)
+            if one is None or hidden.hides(one.request, one.response):
+                return None
+            return key_of(one), as_exchange(one, bodies)
+
+        left = ROWS
+        for batch in in_batches(ended, choose, BATCH, self.clock):
+            yield Found(batch[:left], hidden=hidden.taken())
+            left -= len(batch)
+            if left <= 0:
+                yield Found(more=True)
                 return
-            yield Found(batch, hidden=hidden.taken())
-        yield Found(more=True)
+        unjudged = 0 if expression is None else expression.unjudged
+        yield Found(problem="; ".join(ended.problems), unjudged=unjudged, whole=True)
 
     def _exchange(self, key: str) -> Exchange:
         try:

@@ -86,7 +86,8 @@ def cells(one: Exchange, wanted: tuple[Column, ...]) -> list[str]:
             continue
         known = _fields_in(frame.api, frame.version, side)
         there = [column for column in own if (field := known.get(column.path)) and field.mark != SECRET]
-        values = picked(frame, tuple(column.path for column in there))
+        paths = tuple(column.path for column in there)
+        values = picked(frame.api.key, frame.version, side, frame.body, paths)
         found |= {
             column: _joined(value, known[column.path]) for column, value in zip(there, values, strict=True)
         }

@@ -28,7 +28,7 @@ class Linked(Protocol):
 
 
 class Lines(dict[To, Line]):
-    """A line for each side whose bytes may not all go at once: from then on all of them go through it."""
+    """A line for each side whose bytes may not all go at once; all go through it while it has some."""
 
     __slots__ = ("link", "size")
 

@@ -132,7 +132,7 @@ class Link:
         self.host.paused(self, to, frame)
 
     def keep(self, correlation_id: int) -> None:
-        """Nothing to do: the tap got it before the bytes (`End.data_received`, `_resumed`)."""
+        """Nothing to do: the tap was told before (`End.data_received`, `_resumed`)."""
 
     def cut(self, to: To, how: How) -> None:
         self.lines.put(to, how)

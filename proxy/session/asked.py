@@ -51,7 +51,7 @@ class Concern(NamedTuple):
     unreadable: CountedRule | None = None
 
 
-def is_answered(orders: list[Order], frame: Frame, answered: bool) -> bool:
+def broker_answers(orders: list[Order], frame: Frame, answered: bool) -> bool:
     """Does the broker answer the request it gets? As the client's (`answered`) unless rules edit acks."""
     if frame.api.key != PRODUCE or not any(isinstance(order, Edit) for order in orders):
         return answered

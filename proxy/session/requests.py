@@ -360,6 +360,9 @@ class Requests:
             else:
                 connection.pending.append(requests)
                 connection.sent(memory.plan, now)
+        if self.instead == [whole]:
+            self.instead = []
+            return PASSED
         return REPLACED
 
     def _remember(self, code: int, plan: Plan, client_id: str | None, long: bool = False) -> ApiMemory:

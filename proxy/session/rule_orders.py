@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from klamm.decoders import API, encode
 from klamm.decoders.framing import SIZE
 from klamm.proxy.session import effects
-from klamm.proxy.session.asked import Acts, AnswerOrders, Asked, Concern, acknowledgement, is_answered
+from klamm.proxy.session.asked import Acts, AnswerOrders, Asked, Concern, acknowledgement, broker_answers
 from klamm.proxy.session.connection import Connection
 from klamm.proxy.session.effects import Effect, Piece, To
 from klamm.proxy.session.framed import body_offset, sized
@@ -233,7 +233,7 @@ class RuleOrders:
         memory, head, body, correlation, acts, needed, now = asked
         whole, answered = sized(head, frame.body), memory.summary.answered
         frame.treatment.changed = frame.body != body
-        awaits, pause, held = is_answered(orders, frame, answered), pause_of(orders), None
+        awaits, pause, held = broker_answers(orders, frame, answered), pause_of(orders), None
         if pause is None:
             pieces += [whole] * times
         else:

@@ -13,9 +13,9 @@ from functools import cache
 import uvloop
 
 from klamm.captures.captured import Captured
+from klamm.captures.choosing import chosen
 from klamm.captures.exchanges import exchanges
 from klamm.captures.exports.exporting import seen_by
-from klamm.captures.frames import chosen
 from klamm.decoders.schema import Api
 from klamm.proxy.config_types import Address
 from klamm.proxy.session.rewriting.addresses import rewrite

@@ -17,7 +17,7 @@ from klamm.rules.expressions.failure import Absent, ExpressionError
 from klamm.rules.expressions.meaning import Fitted, fitted
 from klamm.rules.expressions.syntax import parsed
 from klamm.rules.expressions.tree import Node
-from klamm.rules.expressions.varying import mentions, varies
+from klamm.rules.expressions.varying import HEADER, mentions, mentions_only, varies
 from klamm.rules.expressions.work import OverLimit
 from klamm.rules.frame import Frame
 
@@ -109,6 +109,13 @@ class Expression:
     def reads_records(self) -> bool:
         """Whether it reads the content of records."""
         return mentions(self.tree, {"record"})
+
+    @property
+    def reads_headers_only(self) -> bool:
+        """Whether it is the same for all exchanges of a connection with the same client id, API and version
+        on both sides.
+        """
+        return mentions_only(self.tree, HEADER)
 
     def by_request(self, api: Api) -> bool:
         """Whether the request up to its records decides it, in every version."""

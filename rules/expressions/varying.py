@@ -1,13 +1,17 @@
-"""Words that an expression uses; and of these, which differ between frames that say the same."""
+"""Words that an expression uses: which are of headers, and which differ between frames that say the same."""
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Iterator, Set
 from dataclasses import fields
 from typing import Any
 
 from klamm.rules.expressions.tree import Name, Node
 
+HEADER = {
+    "api", "version", "side", "client_id", "client_instance_id", "client", "client_port", "connection",
+    "broker", "cluster", "principal",
+}  # fmt: skip
 VARYING = {"size", "request_size", "response_size", "latency_ms", "duration", "record"}
 
 
@@ -16,10 +20,22 @@ def varies(tree: Node) -> bool:
     return mentions(tree, VARYING)
 
 
-def mentions(tree: Any, words: Set[str]) -> bool:
+def mentions(tree: Node, words: Set[str]) -> bool:
     """Whether an expression uses one of these words."""
+    return not words.isdisjoint(_words(tree))
+
+
+def mentions_only(tree: Node, words: Set[str]) -> bool:
+    """Whether an expression uses no other words."""
+    return words >= set(_words(tree))
+
+
+def _words(tree: Any) -> Iterator[str]:
     if isinstance(tree, Name):
-        return tree.name in words
-    if isinstance(tree, Node):
-        return any(mentions(getattr(tree, f.name), words) for f in fields(tree))
-    return isinstance(tree, tuple) and any(mentions(each, words) for each in tree)
+        yield tree.name
+    elif isinstance(tree, Node):
+        for each in fields(tree):
+            yield from _words(getattr(tree, each.name))
+    elif isinstance(tree, tuple):
+        for each in tree:
+            yield from _words(each)

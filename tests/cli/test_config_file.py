@@ -101,8 +101,11 @@ def test_no_tls_has_many_words(folder: Path, nothing: str) -> None:
 def test_relative_paths_are_seen_from_the_folder_of_the_file(folder: Path) -> None:
     (folder / "etc").mkdir()
     tls.of_days(folder / "etc", (-1, 2))
-    (folder / "etc" / "klamm.yaml").write_text("clusters: [{bootstrap: a:1, tls: {ca: broker.pem}}]")
-    assert load("etc/klamm.yaml").clusters[0].tls == Tls(ca="etc/broker.pem")
+    text = "clusters: [{bootstrap: a:1, tls: {ca: broker.pem}}]\ncapture: {folder: kept}"
+    (folder / "etc" / "klamm.yaml").write_text(text)
+    found = load("etc/klamm.yaml")
+    assert found.clusters[0].tls == Tls(ca="etc/broker.pem")
+    assert (found.capture and found.capture.folder) == "etc/kept"
 
 
 def test_an_alias_is_read_like_what_it_stands_for(folder: Path) -> None:

@@ -266,7 +266,7 @@ def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     chosen = names() if options.names == ["all"] else options.names
     began = time.monotonic()
-    with turn(), ground(options.out, options.records) as made:
+    with turn(), ground(options.out.resolve(), options.records) as made:
         print(f"up after {time.monotonic() - began:.1f} s", flush=True)
         ended = made.play(chosen, options.seconds, options.healthy, options.roll)
         problems = made.klamms["PLAINTEXT"].problems()

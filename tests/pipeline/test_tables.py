@@ -9,10 +9,10 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from klamm.captures.choosing import chosen
 from klamm.captures.exchanges import exchanges
 from klamm.captures.exports.exchange_rows import row
 from klamm.captures.exports.exchange_schema import COLUMNS
-from klamm.captures.frames import chosen
 from klamm.captures.storage.reading import read
 from klamm.pipeline.bodies.swept_frames import LEAST
 from klamm.pipeline.reading.parts import Part

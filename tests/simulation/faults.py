@@ -280,7 +280,9 @@ FAULTS = (
     Planted(
         "an answer that no client waits for goes to the client", RuleOrders, "response", swallows_nothing
     ),
-    Planted("acks that a rule takes away are not made up for", rule_orders, "is_answered", never_made_up_for),
+    Planted(
+        "acks that a rule takes away are not made up for", rule_orders, "broker_answers", never_made_up_for
+    ),
     Planted("an answer is as before if its length is", ResponsePattern, "matches", same_length),
     Planted("a capture loses the last byte of a long read", Stream, "feed", loses_a_chunk),
 )

@@ -62,16 +62,17 @@ class Overviews:
 
     def __init__(self, paths: Sequence[str], clock: Callable[[], float] = monotonic) -> None:
         self._paths, self._clock = paths, clock
-        self._last: tuple[Overview, Overview] | None = None  # its beginning, and all of it
+        self._last: tuple[list[tuple[str, int, int]], Overview] | None = None  # of these files
 
     def __iter__(self) -> Iterator[Overview]:
         """Ever more of it, until it is whole. Reads the files twice: columns of all rows, then answers."""
         reading = read(self._paths)
         segments = reading.segments()
-        head = _head(segments, reading.problems)
-        if self._last is not None and self._last[0] == head:
+        files = [one.as_it_is() for one in segments]
+        if self._last is not None and self._last[0] == files:
             yield self._last[1]
             return
+        head = _head(segments, reading.problems)
         yield head
         if not segments:
             yield replace(head, counted=True, whole=True)
@@ -81,7 +82,7 @@ class Overviews:
         yield from _paced(counting.rows(reading), self._clock)
         yield from _paced(counting.answers(reading), self._clock)
         whole = counting.told(whole=True)
-        self._last = head, whole
+        self._last = files, whole
         yield whole
 
 

@@ -6,7 +6,6 @@ import asyncio
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
 from typing import NamedTuple
 
 from klamm.captures.frames import Framed
@@ -17,7 +16,6 @@ from klamm.dashboards.web.traffic.rows import Tables
 from klamm.dashboards.web.traffic.tally import MOST_OPENED, Tally
 from klamm.rules.expressions import Expression
 
-BATCH = 2000  # exchanges
 MOST_READINGS = 3  # that are kept: the oldest ends
 UNSEEN_S = 30.0  # nobody asked for so long: reading stops
 SOON_S = 0.5  # an answer waits so long for the end of the reading
@@ -33,11 +31,12 @@ UNJUDGED = "{:,} frames are left out: the filter takes too much work on them."
 
 
 class Passage(NamedTuple):
-    """One way through the captures: the exchanges of a page's wish, and the period, in seconds since 1970.
+    """One way through the captures: the exchanges of a page's wish, in batches, and the period, in seconds
+    since 1970.
     `problems` has what could not be read, once all was.
     """
 
-    found: Iterator[Framed]
+    found: Iterator[list[Framed]]
     since: float
     until: float
     problems: Sequence[str]
@@ -103,10 +102,10 @@ class Reading:
     def _take(self) -> None:
         if self.passage is None:
             self.passage = self.begin(self.asked)
-        batch = list(islice(self.passage.found, BATCH))
-        for one in batch:
+        batch = next(self.passage.found, None)
+        for one in batch or ():
             self.tally.add(one)
-        self.is_whole = len(batch) < BATCH
+        self.is_whole = batch is None
 
     def _answer(self, asked: Asked) -> Traffic:
         tables = self._sums()

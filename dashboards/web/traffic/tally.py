@@ -199,7 +199,7 @@ def record_bytes(frame: Frame) -> Iterable[tuple[str, int]]:
     paths = _of_records(frame.api.key, frame.version, frame.side)
     if not paths:
         return ()
-    *topics, records = columns(frame, paths)
+    *topics, records = columns(frame.api.key, frame.version, frame.side, frame.body, paths)
     named_ = next((column for column in topics if column is not None), None)
     if not isinstance(named_, list) or not isinstance(records, list):
         return ()

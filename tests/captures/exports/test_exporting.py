@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from klamm.captures.captured import Captured
+from klamm.captures.choosing import chosen
 from klamm.captures.exchanges import exchanges
 from klamm.captures.exports.exporting import Selection, seen_by
-from klamm.captures.frames import chosen
 from klamm.rules.expressions import parse
 from tests.captures.rows import Talk, connection, in_time, lost
 

@@ -11,11 +11,11 @@ import pytest
 from pyarrow import parquet
 
 from klamm.captures.captured import Captured
+from klamm.captures.choosing import chosen
 from klamm.captures.exchanges import exchanges
 from klamm.captures.exports import parquet as written
 from klamm.captures.exports.exchange_schema import COLUMNS, schema
 from klamm.captures.exports.parquet import write
-from klamm.captures.frames import chosen
 from tests.captures.rows import START_NS, Talk, connection
 
 GUIDE = Path(__file__).resolve().parents[3] / "docs" / "export.md"

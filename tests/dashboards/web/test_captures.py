@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Iterator
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -82,6 +83,14 @@ def test_more_than_a_page_shows_is_told(captures: Captures, monkeypatch: pytest.
     monkeypatch.setattr("klamm.dashboards.web.captured.BATCH", 2)
     some = found(captures)
     assert (len(rows(some)), some[-1].more, some[-1].whole) == (2, True, False)
+
+
+def test_a_row_is_told_soon_though_few_are_found(captures: Captures) -> None:
+    ticks = count()
+    captures.clock = lambda: next(ticks) * 0.25
+    everything = found(captures, Wish("api == Produce"))
+    assert [len(each.exchanges) for each in everything] == [0, 1, 0]
+    assert (everything[0].state, everything[-1].whole) == ("reading", True)
 
 
 def test_a_row_leads_to_the_bytes_and_their_fields(captures: Captures) -> None:

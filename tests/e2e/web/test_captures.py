@@ -12,8 +12,8 @@ from urllib.parse import parse_qs
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
+from klamm.captures.choosing import chosen
 from klamm.captures.exchanges import Exchange, exchanges
-from klamm.captures.frames import chosen
 from klamm.captures.storage.reading import read
 from klamm.client import Klamm as Client
 from klamm.dashboards.captured import as_exchange

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from klamm.captures.choosing import chosen
 from klamm.captures.exchanges import exchanges
-from klamm.captures.frames import chosen
 from klamm.captures.storage.reading import read
 from klamm.decoders import API, encode
 from klamm.decoders.headers import request_frame

@@ -69,6 +69,20 @@ def test_an_edit_of_the_request_has_its_length_and_keeps_its_place(cut: Any) -> 
     assert sent[0][4:18] == one.request[4:18]
 
 
+def test_a_request_that_a_rule_leaves_as_it_is_goes_on_as_the_same_object() -> None:
+    """Else a capture would get its bytes twice."""
+    at = ruled(rule(act("error", 6), api="Fetch", topic=Glob("orders")))
+    talk, one = Talk(at), fetch(12, 1)
+    many = one.request + fetch(12, 2).request
+    assert talk.session.from_client(one.request, 0) is one.request
+    assert talk.session.from_client(many, 0) is many
+    answers = talk.broker(one, fetch(12, 1), fetch(12, 2)).client
+    assert ids(answers) == [1, 1, 2]
+    for frame in frames(answers):
+        (topic,) = decode(frame[9:], 1, 12, "response")["responses"]
+        assert [part["error_code"] for part in topic["partitions"]] == [6]
+
+
 @cuts
 def test_a_topic_is_known_by_its_id(cut: Any) -> None:
     talk = Talk(ruled(rule(act("error", 6), api="Produce", topic=Glob("orders"))))

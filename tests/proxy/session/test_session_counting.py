@@ -17,8 +17,10 @@ from klamm.proxy.session.observing.counters import Stats
 from klamm.rules.plan import Wishes
 from tests.proxy.traffic import (
     TOPIC_ID,
+    Cutting,
     Exchanged,
     api_versions,
+    byte_by_byte,
     exchange,
     ground,
     metadata,
@@ -28,7 +30,8 @@ from tests.proxy.traffic import (
 )
 
 
-def test_errors_topics_and_latency_are_counted_per_lane() -> None:
+@pytest.mark.parametrize("cut", [whole, byte_by_byte])
+def test_errors_topics_and_latency_are_counted_per_lane(cut: Cutting) -> None:
     at = ground()
     play(
         [
@@ -37,7 +40,7 @@ def test_errors_topics_and_latency_are_counted_per_lane() -> None:
             produce(13, 3, endpoints=True),
             produce(9, 4, acks=0),
         ],
-        whole,
+        cut,
         at,
     )
     each = at.stats.requests["test", "1", "app", "Produce", 9]

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from klamm.captures.choosing import chosen
 from klamm.captures.exchanges import exchanges
-from klamm.captures.frames import chosen
 from klamm.dashboards.web.captures.findings import Finding, findings
 from klamm.rules.expressions import parse
 from tests.captures.rows import Talk

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from klamm.captures.choosing import chosen as framed
 from klamm.captures.exchanges import exchanges
-from klamm.captures.frames import chosen as framed
 from klamm.dashboards.web.captured import Captures
 from klamm.dashboards.web.traffic.answers import Asked, Chosen, Traffic
 from klamm.dashboards.web.traffic.chosen import chosen
@@ -240,7 +240,7 @@ def test_a_page_that_asks_again_reads_no_more_and_another_page_reads_anew(
 def test_a_reading_that_nobody_wants_ends_and_begins_again(
     capture: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("klamm.dashboards.web.traffic.captured.BATCH", 2)
+    monkeypatch.setattr("klamm.dashboards.web.captured.COUNTED", 2)
     monkeypatch.setattr("klamm.dashboards.web.traffic.captured.UNSEEN_S", -1.0)
 
     async def ask() -> Traffic:
@@ -269,7 +269,7 @@ def test_only_a_few_readings_are_kept(capture: list[str]) -> None:
 def test_what_is_read_so_far_is_told_with_its_time(
     capture: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("klamm.dashboards.web.traffic.captured.BATCH", 1)
+    monkeypatch.setattr("klamm.dashboards.web.captured.COUNTED", 1)
     monkeypatch.setattr("klamm.dashboards.web.traffic.captured.SOON_S", 0.0)
     monkeypatch.setattr("klamm.dashboards.web.traffic.captured.REST", -1)  # sums up anew each time
 

@@ -1,0 +1,81 @@
+"""The exchanges of a capture for which an expression holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from time import monotonic
+from typing import TYPE_CHECKING, TypeVar
+
+from klamm.captures.captured import CapturedConnection
+from klamm.captures.exchanges import Exchange
+from klamm.captures.frames import NAMING, Framed, Framing
+from klamm.rules.plan import API_VERSIONS
+
+if TYPE_CHECKING:
+    from klamm.rules.expressions import Expression
+
+T = TypeVar("T")
+TELL_S = 0.25
+Header = tuple[CapturedConnection | None, str | None, int, int]  # connection, client id, API key and version
+
+
+class Choosing:
+    """Chooses exchanges of one capture, in their order: those for which `where` holds, as in rules. It never
+    holds where no frame is known. `topics`: names of topic ids that are known before.
+    """
+
+    def __init__(self, where: Expression | None = None, topics: Mapping[bytes, str] | None = None) -> None:
+        self.where, self.framing = where, Framing(topics)
+        self.keys = where.apis() if where is not None else frozenset()
+        self.read_anyway = NAMING | {API_VERSIONS}  # its answer has the version in its body
+        self.by_header = where is not None and where.reads_headers_only
+        self.never: set[Header] = set()  # it does not hold for exchanges with this header
+
+    def framed(self, one: Exchange) -> Framed | None:
+        """The exchange with its frames; None where it is not chosen."""
+        first = one.first
+        key = first.api_key
+        if self.keys and key not in self.keys and key not in NAMING:
+            return None
+        header = None
+        if self.by_header and key not in self.read_anyway:
+            header = first.connection, first.client_id, key, first.api_version
+            if header in self.never:
+                return None
+        framed = self.framing.exchange(one)
+        if self.where is None or self.where.holds(framed.request, framed.response):
+            return framed
+        if header is not None and framed.request is not None and framed.response is not None:
+            self.never.add(header)
+        return None
+
+
+def chosen(
+    exchanges: Iterable[Exchange],
+    where: Expression | None = None,
+    topics: Mapping[bytes, str] | None = None,
+) -> Iterator[Framed]:
+    """The exchanges that `Choosing` chooses."""
+    choosing = Choosing(where, topics)
+    for one in exchanges:
+        framed = choosing.framed(one)
+        if framed is not None:
+            yield framed
+
+
+def in_batches(
+    exchanges: Iterable[Exchange],
+    choose: Callable[[Exchange], T | None],
+    most: int,
+    clock: Callable[[], float] = monotonic,
+) -> Iterator[list[T]]:
+    """What `choose` gives for them, `most` at a time; fewer, or none, where these take longer than TELL_S."""
+    batch, told_s = list[T](), clock()
+    for each in exchanges:
+        one = choose(each)
+        if one is not None:
+            batch.append(one)
+        if len(batch) == most or clock() - told_s >= TELL_S:
+            yield batch
+            batch, told_s = [], clock()
+    yield batch
