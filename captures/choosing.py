@@ -6,17 +6,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from time import monotonic
 from typing import TYPE_CHECKING, TypeVar
 
-from klamm.captures.captured import CapturedConnection
 from klamm.captures.exchanges import Exchange
-from klamm.captures.frames import NAMING, Framed, Framing
-from klamm.rules.plan import API_VERSIONS
+from klamm.captures.frames import Framed, Framing
+from klamm.captures.headers import Headers
 
 if TYPE_CHECKING:
     from klamm.rules.expressions import Expression
 
 T = TypeVar("T")
 TELL_S = 0.25
-Header = tuple[CapturedConnection | None, str | None, int, int]  # connection, client id, API key and version
 
 
 class Choosing:
@@ -26,28 +24,14 @@ class Choosing:
 
     def __init__(self, where: Expression | None = None, topics: Mapping[bytes, str] | None = None) -> None:
         self.where, self.framing = where, Framing(topics)
-        self.keys = where.apis() if where is not None else frozenset()
-        self.read_anyway = NAMING | {API_VERSIONS}  # its answer has the version in its body
-        self.by_header = where is not None and where.reads_headers_only
-        self.never: set[Header] = set()  # it does not hold for exchanges with this header
+        self.headers = None if where is None else Headers(where)
 
     def framed(self, one: Exchange) -> Framed | None:
         """The exchange with its frames; None where it is not chosen."""
-        first = one.first
-        key = first.api_key
-        if self.keys and key not in self.keys and key not in NAMING:
+        if self.headers is not None and not self.headers.may_choose(one.first):
             return None
-        header = None
-        if self.by_header and key not in self.read_anyway:
-            header = first.connection, first.client_id, key, first.api_version
-            if header in self.never:
-                return None
         framed = self.framing.exchange(one)
-        if self.where is None or self.where.holds(framed.request, framed.response):
-            return framed
-        if header is not None and framed.request is not None and framed.response is not None:
-            self.never.add(header)
-        return None
+        return framed if self.where is None or self.where.holds(framed.request, framed.response) else None
 
 
 def chosen(

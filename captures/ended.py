@@ -16,7 +16,7 @@ from klamm.captures.summaries.columns import Keys, Name, Texts, frames, numbered
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from klamm.captures.storage.reading import Reading
+    from klamm.captures.storage.reading import Keep, Reading
 
 WANTED = ("time_ns", "kind", "capture", "connection", "side", "exchange", "awaits")
 LOOK_NS, FURTHER = 1_000_000_000, 4  # beyond a border so far, then so many times as far
@@ -25,13 +25,14 @@ NEAR_NS = 50_000_000  # requests that are no further apart are read together
 
 class Ended:
     """The exchanges of a capture that ended in a period, in the order of their ends; of those without an
-    answer, the ones that began in it. Each iteration reads anew. `problems` is that of a Reading.
+    answer, the ones that began in it. Each iteration reads anew. `keep` and `problems` are those of a
+    Reading.
     """
 
-    def __init__(self, paths: Sequence[str], period: Period) -> None:
-        self._paths, self._period = paths, period
+    def __init__(self, paths: Sequence[str], period: Period, keep: Keep | None = None) -> None:
+        self._paths, self._period, self._keep = paths, period, keep
         self._keys = Keys()
-        self._inside = read(paths, since_ns=period.since_ns, until_ns=period.until_ns)
+        self._inside = self._reading(period)
 
     @property
     def problems(self) -> list[str]:
@@ -120,7 +121,7 @@ class Ended:
                 yield table.append_column("key", self._keys.of(table, texts)), texts
 
     def _reading(self, period: Period) -> Reading:
-        return read(self._paths, since_ns=period.since_ns, until_ns=period.until_ns)
+        return read(self._paths, since_ns=period.since_ns, until_ns=period.until_ns, keep=self._keep)
 
 
 def _asking(table: pa.Table, texts: Texts) -> Any:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from operator import attrgetter
 from typing import NamedTuple
 
 from klamm.captures.captured import Captured, CapturedConnection
+
+TIME: Callable[[Captured], int] = attrgetter("time_ns")
 
 
 class Exchange(NamedTuple):
@@ -38,7 +41,7 @@ class Exchange(NamedTuple):
 
 def exchanges(captured: Iterable[Captured]) -> Iterator[Exchange]:
     """Gives exchanges in the order in which they end: with the response, else with the connection or the
-    capture.
+    capture; those that end together in that of their requests.
     """
     waiting: defaultdict[CapturedConnection, dict[int, Captured]] = defaultdict(dict)
     for one in captured:
@@ -54,6 +57,6 @@ def exchanges(captured: Iterable[Captured]) -> Iterator[Exchange]:
             waiting[connection][one.exchange] = one
         elif one.kind == "frame":
             yield Exchange(waiting[connection].pop(one.exchange, None), one)
-    for requests in waiting.values():
-        for request in requests.values():
-            yield Exchange(request, None)
+    left = (request for requests in waiting.values() for request in requests.values())
+    for request in sorted(left, key=TIME):
+        yield Exchange(request, None)

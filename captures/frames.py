@@ -78,10 +78,7 @@ class Framing:
         of = one.connection or NOWHERE
         peer = self.peers.get(of)
         if peer is None:
-            key = f"{of.cluster}/{of.broker}/{of.client}/{of.number}"
-            peer = self.peers[of] = Peer(
-                of.cluster, of.broker, of.client, key, of.number, principal=of.principal
-            )
+            peer = self.peers[of] = peer_of(of)
         return peer
 
     def learn(self, response: Frame) -> None:
@@ -93,6 +90,12 @@ class Framing:
                     self.topics[part["topic_id"]] = part["topic"]
         except DecodeError:
             pass
+
+
+def peer_of(connection: CapturedConnection) -> Peer:
+    of = connection
+    key = f"{of.cluster}/{of.broker}/{of.client}/{of.number}"
+    return Peer(of.cluster, of.broker, of.client, key, of.number, principal=of.principal)
 
 
 def body_of(frame: bytes, key: int, version: int, side: Side) -> bytes | None:

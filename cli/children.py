@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import signal
 import sys
+from collections.abc import Callable
 
 SET_PARENT_DEATH_SIGNAL = 1  # of prctl(2)
 
 
-def end_with_parent() -> None:
-    """In a child, before its program starts: the kernel sends it SIGTERM once its parent is gone (Linux)."""
-    if sys.platform == "linux":
+def ending_with_parent() -> Callable[[], None]:
+    """What a child of this process has to do before its program starts: the kernel then sends it SIGTERM once
+    its parent is gone (Linux).
+    """
+    parent = os.getpid()
+
+    def end_with_parent() -> None:
+        if sys.platform != "linux":
+            return
         ctypes.CDLL(None).prctl(SET_PARENT_DEATH_SIGNAL, signal.SIGTERM)
+        if os.getppid() != parent:  # it went before the kernel was told
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    return end_with_parent

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -26,6 +26,7 @@ from klamm.captures.storage.segments import (
 )
 from klamm.captures.storage.stored import whole
 
+Keep = Callable[[Batch], Batch]
 ONE = ("time_ns",)  # Arrow takes none for all
 HEADERS = tuple(column for column in COLUMNS if column not in BODIES)
 
@@ -63,10 +64,15 @@ class Reading:
     """
 
     def __init__(
-        self, paths: Iterable[str | Path], bodies: bool, since_ns: int | None, until_ns: int | None
+        self,
+        paths: Iterable[str | Path],
+        bodies: bool,
+        since_ns: int | None,
+        until_ns: int | None,
+        keep: Keep | None = None,
     ) -> None:
         self.problems: list[str] = []
-        self._paths, self._bodies = [Path(path) for path in paths], bodies
+        self._paths, self._bodies, self._keep = [Path(path) for path in paths], bodies, keep
         self._since_ns = -END if since_ns is None else since_ns
         self._until_ns = END if until_ns is None else until_ns
 
@@ -161,7 +167,9 @@ class Reading:
 
     def _rows(self, span: Span, place: int, pace: _Pace) -> Found:
         batch = pace.batch(place)
-        found = [] if batch is None else rows(batch)
+        if batch is not None and self._keep is not None:
+            batch = self._keep(batch)
+        found = rows(batch) if batch is not None and batch.num_rows else []
         if span.first_ns >= self._since_ns and span.last_ns < self._until_ns:
             return [], found
         return [], [row for row in found if self._since_ns <= row.time_ns < self._until_ns]
@@ -196,12 +204,14 @@ def read(
     bodies: bool = True,
     since_ns: int | None = None,
     until_ns: int | None = None,
+    keep: Keep | None = None,
 ) -> Reading:
-    """Segments, and folders of them, as one capture: rows from `since_ns` up to before `until_ns`.
+    """Segments, and folders of them, as one capture: rows from `since_ns` up to before `until_ns`. `keep`
+    gives the part of a batch of which rows are made; `batches` has all.
 
     Without `bodies` no byte of a frame is read: `frame` and `forwarded` are None. Raises ModuleNotFoundError
     without pyarrow; what is wrong with paths is among the problems.
     """
     schema()
     named = [paths] if isinstance(paths, str | Path) else paths
-    return Reading(named, bodies, since_ns, until_ns)
+    return Reading(named, bodies, since_ns, until_ns, keep)

@@ -20,6 +20,8 @@ def typed(value: Any, kind: Any) -> Any:
             int(key) if keys is int else key: typed(each, values) for key, each in _a(value, dict).items()
         }
     if of is list:
+        if inner[0] is int and set(map(type, _a(value, list))) <= {int}:
+            return value
         return [typed(each, inner[0]) for each in _a(value, list)]
     if of is tuple:
         return tuple(typed(each, one) for each, one in zip(_a(value, list), inner, strict=True))

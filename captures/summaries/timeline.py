@@ -6,10 +6,12 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from klamm.captures.summaries.columns import Keys, Texts, code, frames, numbered
+from klamm.captures.summaries.columns import Keys, Texts, code, frames, numbered, together
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from klamm.captures.storage.reading import Reading
 
 # The columns of a segment that are read.
 WANTED = (
@@ -18,6 +20,7 @@ WANTED = (
 SIZE = 4  # bytes of the size field, which frames are kept without
 US, S = 1_000, 1_000_000_000  # ns
 DAY_S = 86_400
+END_NS = 1 << 62  # after all times
 STEPS_NS = (
     *(US * 10**power * each for power in range(6) for each in (1, 2, 5)),
     *(S * each for each in (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800)),
@@ -46,6 +49,15 @@ def steps(first_ns: int, last_ns: int, most: int) -> Steps:
         if count <= most:
             break
     return Steps(begin, step_ns, count)
+
+
+def exchanges_in(reading: Reading) -> int:
+    """How many exchanges a capture has. Reads columns without bodies."""
+    counted = Timeline(Steps(0, END_NS, 1))
+    for some in together(reading.batches(WANTED)):
+        counted.add(some)
+    counted.end()
+    return counted.exchanges[0]
 
 
 class Timeline:

@@ -100,11 +100,12 @@ def captures(paths: Iterable[str]) -> list[str]:
     return found
 
 
-def reading(paths: list[str]) -> Reading:
-    """Raises ModuleNotFoundError without pyarrow."""
+def reading(paths: list[str], where: Expression | None = None) -> Reading:
+    """Without the frames that `where` cannot choose. Raises ModuleNotFoundError without pyarrow."""
+    from klamm.captures.headers import keeping
     from klamm.captures.storage.reading import read
 
-    return read(paths)
+    return read(paths, keep=keeping(where))
 
 
 def report_problems(found: Reading | Following) -> int:

@@ -36,6 +36,7 @@ the rest is written.
 FORMS = ("pcapng", "jsonl", "parquet")
 SUFFIXES = {f".{form}": form for form in FORMS}
 STANDARD_OUTPUT = "-"
+ROWS_PER_MOVE = 1000  # of the bar
 
 
 def add_parser(subparsers: Any) -> None:
@@ -63,7 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
     form = _form(arguments)
     paths, text = words(arguments.words)
     search = Search(expression(text))
-    found = reading(paths)
+    found = reading(paths, search.where)
     with _written(arguments.output) as file:
         summary = WRITERS[form](lambda: _with_progress(found, arguments.output), search, file, arguments)
     if arguments.output != STANDARD_OUTPUT:
@@ -156,13 +157,19 @@ def _written(path: str) -> Iterator[IO[bytes]]:
 
 
 def _with_progress(found: Reading, output: str) -> Iterator[Captured]:
-    """Its rows, with a bar on a terminal that says how far it is."""
+    """Its rows, with a bar on a terminal that says how much of the time of the capture is read."""
     if not sys.stderr.isatty() or (output == STANDARD_OUTPUT and sys.stdout.isatty()):
         yield from found
         return
     from rich.console import Console
-    from rich.progress import track
+    from rich.progress import Progress
 
-    statistics = [segment.statistics for segment in found.segments()]
-    total = sum(one.rows for one in statistics if one is not None) if all(statistics) else None
-    yield from track(found, "reading", total, console=Console(stderr=True), transient=True)
+    segments = found.segments()
+    first_ns = min((one.first_ns for one in segments), default=0)
+    last_ns = max((one.last_ns for one in segments), default=1)
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("reading", total=last_ns - first_ns)
+        for number, row in enumerate(found):
+            if not number % ROWS_PER_MOVE:
+                bar.update(task, completed=row.time_ns - first_ns)
+            yield row

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 from klamm.captures.captured import Captured
 from klamm.captures.choosing import chosen
-from klamm.captures.exchanges import Exchange, exchanges
+from klamm.captures.exchanges import exchanges
 from klamm.captures.frames import Framed
 from klamm.captures.period import Period
+from klamm.captures.summaries.timeline import exchanges_in
 from klamm.cli.captures.capture_files import FINE, LOST
 from klamm.cli.saying import say
 from klamm.rules.expressions import Expression
@@ -27,26 +28,27 @@ KEPT = {
 
 
 class Search:
-    """Finds the exchanges of a period for which `where` holds, and counts how many it has seen and found."""
+    """Finds the exchanges of a period for which `where` holds, and counts them."""
 
     def __init__(self, where: Expression | None = None, period: Period | None = None) -> None:
         self.where, self.period = where, period or Period()
-        self.seen = self.found = 0
+        self.found = 0
 
     def of(self, rows: Iterable[Captured]) -> Iterator[Framed]:
         """The exchanges in the order of their ends."""
-        self.seen = self.found = 0
-        for one in self.period.of(chosen(self._counted(exchanges(rows)), self.where)):
+        self.found = 0
+        for one in self.period.of(chosen(exchanges(rows), self.where)):
             self.found += 1
             yield one
 
     def say_nothing_found(self, captures: Reading) -> None:
-        """If so, and why, as far as that is known. Reads the captures' heads, after they were read whole."""
+        """If so, and why, as far as that is known. Reads the captures once more, but no bodies."""
         if self.found or (self.where is None and self.period == Period()):
             return
         segments = captures.segments()
         matched = "matched" if self.where is not None else "lie in that time"
-        say(f"0 of {self.seen:,} exchange{'s' * (self.seen != 1)} {matched}", 0)
+        seen = exchanges_in(captures)
+        say(f"0 of {seen:,} exchange{'s' * (seen != 1)} {matched}", 0)
         if self.period != Period() and segments:
             times = (min(one.first_ns for one in segments), max(one.last_ns for one in segments))
             begin, end = (f"{datetime.fromtimestamp(ns / 1e9):%Y-%m-%d %H:%M:%S.%f}"[:-3] for ns in times)
@@ -62,8 +64,3 @@ class Search:
             return FINE
         frames = f"{count:,} frame{'s' * (count != 1)}"
         return say(f"left out: {frames} on which the expression takes more than {OFFLINE:,} steps", LOST)
-
-    def _counted(self, found: Iterable[Exchange]) -> Iterator[Exchange]:
-        for one in found:
-            self.seen += 1
-            yield one

@@ -82,7 +82,7 @@ def run(arguments: argparse.Namespace) -> int:
         search = Search(where)
         _list(following, search, arguments)
         return max(report_problems(following), search.say_unjudged())
-    found = reading(paths)
+    found = reading(paths, where)
     search = Search(where, _period(found, arguments))
     if arguments.stats:
         from klamm.cli.captures.show_statistics import sum_up

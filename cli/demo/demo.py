@@ -17,7 +17,7 @@ from typing import IO, Any, NamedTuple
 
 from rich.console import Console
 
-from klamm.cli.children import end_with_parent
+from klamm.cli.children import ending_with_parent
 from klamm.cli.running.scalars import address
 from klamm.dashboards.terminal.summary import line, summary
 from klamm.dashboards.terminal.watch import NoAnswer, ask, watch
@@ -278,7 +278,7 @@ def _children() -> Iterator[Start]:
             stderr=errors,
             text=True,
             start_new_session=True,  # Ctrl-C is for the demo, which ends them in order
-            preexec_fn=end_with_parent,  # even a killed demo leaves nothing behind
+            preexec_fn=ending_with_parent(),  # even a killed demo leaves nothing behind
         )
         started.append(Child(name, process, errors))
         return started[-1]

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from klamm.cli.children import end_with_parent
+from klamm.cli.children import ending_with_parent
 from klamm.proxy.config import Admin, Config
 from klamm.proxy.config_types import Address
 
@@ -69,7 +69,7 @@ def web_page(admin: Admin | None, listen: str | None = None) -> Iterator[None]:
         stdin=subprocess.DEVNULL,
         env={**os.environ, **environment},
         start_new_session=True,  # Ctrl-C is for klamm, which drains while the page is still there
-        preexec_fn=end_with_parent,
+        preexec_fn=ending_with_parent(),
     )
     try:
         yield

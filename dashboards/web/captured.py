@@ -12,6 +12,7 @@ from klamm.captures.ended import Ended
 from klamm.captures.exchanges import Exchange as Exchanged
 from klamm.captures.exchanges import exchanges
 from klamm.captures.frames import Framed, Framing
+from klamm.captures.headers import keeping
 from klamm.captures.period import Period
 from klamm.captures.storage.reading import read
 from klamm.captures.topic_names import TopicNames
@@ -59,9 +60,11 @@ class Captures:
     async def traffic(self, asked: Asked) -> Traffic:
         return await self.counted.traffic(asked)
 
-    def ended(self, wish: Wish) -> Ended:
-        """The exchanges of the wished time. Not for the loop: reading waits for the disk."""
-        return Ended(self.paths, Period(_ns(wish.since), _ns(wish.until)))
+    def ended(self, wish: Wish, expression: Expression | None) -> Ended:
+        """The exchanges of the wished time, those that `expression` cannot choose left out. Not for the loop:
+        reading waits for the disk.
+        """
+        return Ended(self.paths, Period(_ns(wish.since), _ns(wish.until)), keeping(expression))
 
     def chosen(self, ended: Ended, wish: Wish, expression: Expression | None) -> Iterator[Framed]:
         """The exchanges for which the expression holds. Names of topics from before the wished time count."""
@@ -83,14 +86,14 @@ class Captures:
         wish, about = Wish(asked.where or None, since=asked.since, until=asked.until), self._about()
         since = (about.first or 0.0) if asked.since is None else asked.since
         until = (about.last or 0.0) if asked.until is None else asked.until
-        ended = self.ended(wish)
+        ended = self.ended(wish, expression)
         found = in_batches(ended, Choosing(expression, self._topics(wish)).framed, COUNTED, self.clock)
         return Passage(found, since, until, ended.problems, expression)
 
     def _found(self, wish: Wish) -> Iterator[Found]:
         """Now and then, also where nothing was found; the last one tells whether this was all."""
         expression = None if wish.where is None else parse(wish.where, OFFLINE)
-        ended, choosing = self.ended(wish), Choosing(expression, self._topics(wish))
+        ended, choosing = self.ended(wish, expression), Choosing(expression, self._topics(wish))
         bodies, hidden = _body if wish.bodies else None, Hidden(wish.hide)
 
         def choose(each: Exchanged) -> tuple[str, Exchange] | None:

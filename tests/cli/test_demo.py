@@ -97,7 +97,7 @@ def test_without_a_terminal_it_prints_lines_and_a_summary_and_leaves_nothing_beh
     passed = re.search(r"klamm passed on ([\d,]+) requests of 9 clients on 5 topics", demo.stdout)
     assert passed
     assert int(passed[1].replace(",", "")) > 100
-    assert re.search(r"^Produce +[\d,]+ .*kB", demo.stdout, re.MULTILINE)
+    assert re.search(r"^Produce +[\d,]+ +[\d.,]+ [kM]?B ", demo.stdout, re.MULTILINE), demo.stdout
     assert re.search(MOCKED, demo.stdout)
     assert len(addresses(demo.stdout)) == 6  # three brokers, klamm, its metrics, and the page
     assert not [address for address in addresses(demo.stdout) if listens(address)]

@@ -8,6 +8,7 @@ import pytest
 
 from klamm.captures.storage.scribe import STEADY_S
 from klamm.cli.demo.demo import LINE_EVERY_S, WITHOUT_TERMINAL_S
+from klamm.dashboards.web.captures.counting import LARGE
 from klamm.dashboards.web.columns import VALUES
 from klamm.decoders import API
 from klamm.pipeline.detectors.registry import DETECTORS
@@ -50,6 +51,7 @@ NEWEST = ".".join(VERSION.split(".")[:2])
 AT_START_KEYS = [f"`{key}`" for key in AT_START]
 FOUND_THERE = 6  # detectors that have findings in the capture of docs/analyze.md
 FIGURES = [
+    ("docs/web.md", f"beyond {LARGE >> 20} MiB in a process of its own"),
     (
         "README.md",
         f"prints a line every {WORDS[LINE_EVERY_S]}, and ends by itself after {WITHOUT_TERMINAL_S:g} s",

@@ -80,7 +80,7 @@ class _Chosen:
         wish = Wish(wanted.where, since=wanted.since, until=wanted.until, hide=wanted.hide)
         self.where: Expression | None = None if wanted.where is None else parse(wanted.where, OFFLINE)
         self.exchanges = self.bytes = 0
-        self.ended: Ended = source.ended(wish)
+        self.ended: Ended = source.ended(wish, self.where)
         self._source, self._wish, self._tell = source, wish, tell
         self._first_ns: int | None = None
         self._last_ns = 0

@@ -34,7 +34,7 @@ class Histogram(Struct, frozen=True):
 class Overview(Struct, frozen=True):
     """`bytes`: of the files; `growing`: segments that are not sealed; `records`: how they were kept. `frames`
     and what comes after them is as far as it was counted, and all where `whole`; `lost` are frames that are
-    missing, by the reason. `problems`: parts that cannot be read.
+    missing, by the reason. `problems`: parts that cannot be read; `problem`: why the rest was not counted.
     """
 
     first: float
@@ -53,37 +53,42 @@ class Overview(Struct, frozen=True):
     connections: int = 0
     lost: dict[str, int] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
+    problem: str = ""
     counted: bool = False
     whole: bool = False
 
 
-class Overviews:
-    """Of captures. Files that have not changed are read once. Several threads may use it."""
+def overviews(paths: Sequence[str], clock: Callable[[], float] = monotonic) -> Iterator[Overview]:
+    """Ever more of it, until it is whole. Reads the files twice: columns of all rows, then answers."""
+    reading = read(paths)
+    segments = reading.segments()
+    head = head_of(segments, reading.problems)
+    yield head
+    if not segments:
+        yield replace(head, counted=True, whole=True)
+        return
+    first_ns, last_ns = min(one.first_ns for one in segments), max(one.last_ns for one in segments)
+    counting = _Counting(head, steps(first_ns, last_ns, MOST_STEPS))
+    yield from _paced(counting.rows(reading), clock)
+    yield from _paced(counting.answers(reading), clock)
+    yield counting.told(whole=True)
 
-    def __init__(self, paths: Sequence[str], clock: Callable[[], float] = monotonic) -> None:
-        self._paths, self._clock = paths, clock
-        self._last: tuple[list[tuple[str, int, int]], Overview] | None = None  # of these files
 
-    def __iter__(self) -> Iterator[Overview]:
-        """Ever more of it, until it is whole. Reads the files twice: columns of all rows, then answers."""
-        reading = read(self._paths)
-        segments = reading.segments()
-        files = [one.as_it_is() for one in segments]
-        if self._last is not None and self._last[0] == files:
-            yield self._last[1]
-            return
-        head = _head(segments, reading.problems)
-        yield head
-        if not segments:
-            yield replace(head, counted=True, whole=True)
-            return
-        first_ns, last_ns = min(one.first_ns for one in segments), max(one.last_ns for one in segments)
-        counting = _Counting(head, steps(first_ns, last_ns, MOST_STEPS))
-        yield from _paced(counting.rows(reading), self._clock)
-        yield from _paced(counting.answers(reading), self._clock)
-        whole = counting.told(whole=True)
-        self._last = files, whole
-        yield whole
+def head_of(segments: Sequence[Segment], problems: Iterable[str]) -> Overview:
+    """What the ends of the segments tell."""
+    sealed = [one.statistics for one in segments if one.statistics is not None]
+    return Overview(
+        min((one.first_ns for one in segments), default=0) / 1e9,
+        max((one.last_ns for one in segments), default=0) / 1e9,
+        len(segments),
+        len(segments) - len(sealed),
+        sum(one.cut for one in sealed),
+        sum(one.size_bytes() for one in segments),
+        sorted({one.origin.records for one in segments}),
+        {name: of for one in segments for name, of in one.origin.clusters.items()},
+        frames=sum(sum(one.frames.values()) for one in sealed),
+        problems=list(problems),
+    )
 
 
 class _Counting:
@@ -132,22 +137,6 @@ class _Counting:
 
     def _read(self, reading: Reading) -> None:
         self.problems |= dict.fromkeys(reading.problems)
-
-
-def _head(segments: Sequence[Segment], problems: Iterable[str]) -> Overview:
-    sealed = [one.statistics for one in segments if one.statistics is not None]
-    return Overview(
-        min((one.first_ns for one in segments), default=0) / 1e9,
-        max((one.last_ns for one in segments), default=0) / 1e9,
-        len(segments),
-        len(segments) - len(sealed),
-        sum(one.cut for one in sealed),
-        sum(one.size_bytes() for one in segments),
-        sorted({one.origin.records for one in segments}),
-        {name: of for one in segments for name, of in one.origin.clusters.items()},
-        frames=sum(sum(one.frames.values()) for one in sealed),
-        problems=list(problems),
-    )
 
 
 def _paced(found: Iterator[Overview], clock: Callable[[], float]) -> Iterator[Overview]:

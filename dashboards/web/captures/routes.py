@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable
 from contextlib import aclosing, suppress
 from importlib.util import find_spec
 from typing import Any
@@ -16,9 +16,9 @@ from klamm.client.failures import Refused as RefusedByKlamm
 from klamm.client.types import Mistake
 from klamm.dashboards.web.captured import Captures
 from klamm.dashboards.web.captures.analysis import Analysis, Running
+from klamm.dashboards.web.captures.counting import Overviews
 from klamm.dashboards.web.captures.exporting import Exporting
 from klamm.dashboards.web.captures.exports import Wanted
-from klamm.dashboards.web.captures.overview import Overviews
 from klamm.dashboards.web.live import Live
 from klamm.dashboards.web.noise import Hidden, UnknownNoise
 from klamm.dashboards.web.source import Source
@@ -77,7 +77,7 @@ class _OfCaptures:
 
     async def overview(self, request: web.Request) -> web.StreamResponse:
         """Streams overviews of the capture, each of more of it."""
-        return await told(request, _in_thread(iter(self.overviews)))
+        return await told(request, self.overviews.told())
 
     async def findings(self, _: web.Request) -> web.Response:
         """The findings of the last analysis that has ended by itself."""
@@ -185,11 +185,6 @@ async def told(request: web.Request, found: AsyncGenerator[Any, None]) -> web.St
             async for each in lines:
                 await response.write(encoded(each) + b"\n")
     return response
-
-
-async def _in_thread(found: Iterator[Any]) -> AsyncGenerator[Any, None]:
-    while (each := await asyncio.to_thread(next, found, None)) is not None:
-        yield each
 
 
 def _attached(name: str, media: str) -> dict[str, str]:

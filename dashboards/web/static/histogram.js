@@ -77,7 +77,7 @@ export class Histogram {
   }
 
   _show({ histogram, counted, whole, problem }) {
-    this.state = problem ?? (whole ? "" : counted ? "looking for errors" : "counting");
+    this.state = problem || (whole ? "" : counted ? "looking for errors" : "counting");
     if (histogram) {
       this.found = histogram;
     }

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import sys
 from itertools import count
 from pathlib import Path
 
+import msgspec
 import pytest
+from msgspec.structs import replace
 
-from klamm.captures.storage.reading import Reading
 from klamm.captures.storage.segments import Origin
 from klamm.captures.storage.writing import Writer, write_file
 from klamm.dashboards.web.captured import Captures
 from klamm.dashboards.web.captures import overview
-from klamm.dashboards.web.captures.overview import Overview, Overviews
+from klamm.dashboards.web.captures.counting import Overviews
+from klamm.dashboards.web.captures.overview import Overview, overviews
 from klamm.dashboards.web.lines import Row, Rows
 from klamm.dashboards.web.source import Wish
 from tests.captures.random_work import random_work
@@ -33,7 +37,7 @@ def rows(source: Captures, wish: Wish) -> list[Row]:
 
 
 def last(path: Path) -> Overview:
-    found = list(Overviews([str(path)]))
+    found = list(overviews([str(path)]))
     assert [one.whole for one in found] == [False] * (len(found) - 1) + [True]
     return found[-1]
 
@@ -63,7 +67,7 @@ def test_a_step_has_as_many_exchanges_and_errors_as_the_list_of_its_time(
 def test_the_ends_of_segments_tell_the_most_before_anything_is_counted(tmp_path: Path) -> None:
     talk = Talk().opened().metadata().produce().heartbeat(27)
     write_file(tmp_path / "a.arrow", talk.rows, Origin("run", "keep", {"main": "the-id"}))
-    first, *_, whole = Overviews([str(tmp_path)], clock=count().__next__)
+    first, *_, whole = overviews([str(tmp_path)], clock=count().__next__)
     assert (first.frames, first.segments, first.growing, first.cut) == (6, 1, 0, 0)
     assert (first.records, first.clusters) == (["keep"], {"main": "the-id"})
     assert first.bytes == (tmp_path / "a.arrow").stat().st_size
@@ -107,14 +111,51 @@ def test_a_folder_without_a_capture_is_told(tmp_path: Path) -> None:
     assert found.problems == [f"{tmp_path}: no capture is in this folder"]
 
 
-def test_files_that_have_not_changed_are_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def told(found: Overviews) -> list[Overview]:
+    async def read() -> list[Overview]:
+        return [each async for each in found.told()]
+
+    return asyncio.run(read())
+
+
+@pytest.mark.parametrize("large", [0, 1 << 30], ids=["in a process", "in a thread"])
+def test_files_that_have_not_changed_are_read_once(large: int, tmp_path: Path) -> None:
     written(tmp_path / "a.arrow", Talk().opened().heartbeat().rows)
-    found, reads = Overviews([str(tmp_path)]), list[str]()
-    monkeypatch.setattr(
-        Reading, "batches", lambda *of, batches=Reading.batches: reads.append("") or batches(*of)
-    )
-    *_, whole = found
-    assert (list(found), len(reads)) == ([whole], 2)
+    found = Overviews([str(tmp_path)], large)
+    head, *_, whole = told(found)
+    assert (head.frames, head.counted, whole) == (2, False, last(tmp_path))
+    assert told(found) == [whole]
     written(tmp_path / "b.arrow", Talk().opened().heartbeat().heartbeat().rows)
-    *_, more = found
-    assert (whole.exchanges, more.exchanges, len(reads)) == (1, 3, 4)
+    *_, more = told(found)
+    assert (whole.exchanges, more.exchanges, more.whole) == (1, 3, True)
+
+
+def test_a_count_that_does_not_come_to_its_end_tells_why_and_is_not_remembered(tmp_path: Path) -> None:
+    written(tmp_path / "a.arrow", Talk().opened().heartbeat().rows)
+    for words, problem in (
+        (("raise MemoryError('no more')",), "not all is counted: MemoryError: no more"),
+        (("import sys; sys.exit(3)",), "not all is counted: exit 3"),
+    ):
+        found = Overviews([str(tmp_path)], 0, (sys.executable, "-c", *words))
+        for _ in range(2):
+            *_, end = told(found)
+            assert (end.whole, end.problem, end.frames) == (False, problem, 2)
+
+
+def test_the_process_of_a_page_that_goes_away_ends(tmp_path: Path) -> None:
+    written(tmp_path / "a.arrow", Talk().opened().heartbeat().rows)
+    script = (
+        "import json, os, sys, time; one = json.loads(sys.argv[1]); one['frames'] = os.getpid(); "
+        "print(json.dumps(one), flush=True); time.sleep(600)"
+    )
+    a_part = msgspec.json.encode(replace(last(tmp_path), whole=False)).decode()
+
+    async def leave() -> int:
+        found = Overviews([str(tmp_path)], 0, (sys.executable, "-c", script, a_part)).told()
+        await anext(found)
+        part = await anext(found)
+        await found.aclose()
+        return part.frames
+
+    with pytest.raises(ProcessLookupError):
+        os.kill(asyncio.run(leave()), 0)
