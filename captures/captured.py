@@ -14,6 +14,8 @@ connections.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from operator import attrgetter
 from typing import Literal, NamedTuple
 
 from klamm.decoders import API
@@ -79,3 +81,6 @@ class Captured(NamedTuple):
     awaits: bool = True  # a request: an answer is due (not with acks=0)
     lost: int = 0  # frames that are missing here, as far as that is known
     text: str = ""  # why a connection ended, which bytes are missing and why, or more about a fate
+
+
+TIME: Callable[[Captured], int] = attrgetter("time_ns")

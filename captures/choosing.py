@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from klamm.rules.expressions import Expression
 
 T = TypeVar("T")
-TELL_S = 0.25
+TELL_S = 0.25  # seconds between two results of a long reading
 
 
 class Choosing:
@@ -53,7 +53,9 @@ def in_batches(
     most: int,
     clock: Callable[[], float] = monotonic,
 ) -> Iterator[list[T]]:
-    """What `choose` gives for them, `most` at a time; fewer, or none, where these take longer than TELL_S."""
+    """What `choose` finds, in lists of at most `most`. Each TELL_S a list is given in any case, also an empty
+    one, and one at the end.
+    """
     batch, told_s = list[T](), clock()
     for each in exchanges:
         one = choose(each)

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
-from operator import attrgetter
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from klamm.captures.captured import Captured, CapturedConnection
-
-TIME: Callable[[Captured], int] = attrgetter("time_ns")
+from klamm.captures.captured import TIME, Captured, CapturedConnection
 
 
 class Exchange(NamedTuple):

@@ -1,4 +1,6 @@
-"""What the header of an exchange tells of whether an expression can choose it; rows that need not be made."""
+"""Judges by its header alone whether an expression can choose an exchange, and leaves out the rows of those
+that it cannot.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ Header = tuple[str | None, int | None, str | None, int, int]  # of these; that o
 
 
 class Headers:
-    """Of exchanges that `where` may choose."""
+    """The headers of exchanges that `where` may choose."""
 
     def __init__(self, where: Expression) -> None:
         self._where = where

@@ -12,8 +12,8 @@ SET_PARENT_DEATH_SIGNAL = 1  # of prctl(2)
 
 
 def ending_with_parent() -> Callable[[], None]:
-    """What a child of this process has to do before its program starts: the kernel then sends it SIGTERM once
-    its parent is gone (Linux).
+    """Gives a function for `preexec_fn` of subprocess. It asks the kernel to send the child SIGTERM when this
+    process has ended; on Linux.
     """
     parent = os.getpid()
 

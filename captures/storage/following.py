@@ -6,9 +6,8 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from klamm.captures.captured import Captured
+from klamm.captures.captured import TIME, Captured
 from klamm.captures.storage.arrow.decoding import rows
-from klamm.captures.storage.merging import TIME
 from klamm.captures.storage.opening import Foreign, open_segment
 from klamm.captures.storage.segments import Damaged, Newer, sealed_path
 from klamm.captures.storage.stored import whole

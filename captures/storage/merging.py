@@ -6,15 +6,14 @@ import heapq
 from bisect import bisect_left, insort
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
-from operator import attrgetter, itemgetter
+from operator import itemgetter
 from typing import NamedTuple
 
-from klamm.captures.captured import Captured
+from klamm.captures.captured import TIME, Captured
 
 Place = tuple[int, ...]
 
 END = 1 << 63
-TIME: Callable[[Captured], int] = attrgetter("time_ns")
 PLACE: Callable[[tuple[Place, list[Captured]]], Place] = itemgetter(0)
 
 

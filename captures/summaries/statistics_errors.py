@@ -105,12 +105,12 @@ class ErrorCounts:
         if body is None:
             self.unread += 1
             return NONE
-        found_columns = columns(kind[0], version, "response", body, _error_paths(kind[0], version))
-        codes = [code for column in found_columns for code in flat(column) if code]
-        found = Counter(map(error_name, codes)) if codes else NONE
+        found = columns(kind[0], version, "response", body, _error_paths(kind[0], version))
+        codes = [code for column in found for code in flat(column) if code]
+        errors = Counter(map(error_name, codes)) if codes else NONE
         if not blanks and len(data) <= REPEATS:
-            self._remember(kind, version, data, body, found)
-        return found
+            self._remember(kind, version, data, body, errors)
+        return errors
 
     def _remember(self, kind: Kind, version: int, data: bytes, body: bytes, errors: Counter[str]) -> None:
         """Keeps the bytes that are equal in all responses with these errors."""

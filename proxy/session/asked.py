@@ -16,16 +16,13 @@ Acts = tuple[OnAnswer, ...]
 
 
 class Asked(NamedTuple):
-    """A request that rules act on. `head`: its bytes before the body; `acts`: actions on its answer, which
-    may need the request (`needed`).
-    """
+    """A request that rules act on. `whole`: all its bytes, the `head` and the `body`."""
 
     memory: ApiMemory
+    whole: bytes
     head: bytes
     body: bytes
     correlation_id: int
-    acts: Acts
-    needed: bool
     now: int
 
 

@@ -348,7 +348,7 @@ class Requests:
             rules.passed("request")
             return step
         whole = data[pos:end]
-        orders = rules.request(memory, whole[: body - pos], whole[body - pos :], correlation, now)
+        orders = rules.request(memory, whole, body - pos, correlation, now)
         if orders is None:
             return CLOSED if connection.broker_over else step
         self.instead, awaited = orders

@@ -155,17 +155,18 @@ class RuleOrders:
         self.look[side] = None
 
     def request(
-        self, memory: ApiMemory, head: bytes, body: bytes, correlation: int, now: int
+        self, memory: ApiMemory, whole: bytes, start: int, correlation: int, now: int
     ) -> tuple[list[Piece | Effect], list[PendingRequests]] | None:
-        """The pieces that go to the broker instead of a request, and its pending requests; None: the request
-        goes on itself. `head`: its bytes before the body.
+        """The pieces that go to the broker instead of a request, and its pending requests; `whole` itself is
+        one of them where it goes on unchanged. None: no rule acts on it. Its body begins at `start`.
         """
         look, self.look["request"] = self.look["request"], None
+        head, body = whole[:start], whole[start:]
         if memory.plan.too_many(body):
             self.connection.work += len(body)
-            self.connection.unruled(memory.plan, "request", len(head) + len(body), MOST_RULED)
+            self.connection.unruled(memory.plan, "request", len(whole), MOST_RULED)
             return None
-        frame = self.frame(memory, "request", len(head), body, now)
+        frame = self.frame(memory, "request", start, body, now)
         self.gate.unjudged = ""
         orders = self.gate.orders(frame, look or (), now)
         if self.gate.unjudged and self.connection.unjudged(memory.plan, "request", self.gate.unjudged):
@@ -175,35 +176,26 @@ class RuleOrders:
             return None
         self.shown = frame.copy(body) if memory.summary.bodies else None
         self._mute_channel(orders, now)
-        pieces, runs, heard = self._carry_out(orders, memory, frame, head, body, correlation, now)
+        asked = Asked(memory, whole, head, body, correlation, now)
+        pieces, runs, heard = self._carry_out(orders, frame, asked)
         if not heard:
-            summary, size = memory.summary.treated(frame.treatment), len(head) - 4 + len(body)
-            run = PendingRequests(memory, summary, now, correlation, size, frame=self.shown)
+            summary = memory.summary.treated(frame.treatment)
+            run = PendingRequests(memory, summary, now, correlation, len(whole) - 4, frame=self.shown)
             tell_at_once(self.connection, run, orders)
         return pieces, runs
 
     def _carry_out(
-        self,
-        orders: list[Order],
-        memory: ApiMemory,
-        frame: Frame,
-        head: bytes,
-        body: bytes,
-        correlation: int,
-        now: int,
+        self, orders: list[Order], frame: Frame, asked: Asked
     ) -> tuple[list[Piece | Effect], list[PendingRequests], bool]:
         """As `request`, and whether the client gets an answer of the broker's or of klamm's."""
+        memory, correlation, now = asked.memory, asked.correlation_id, asked.now
         answered, pieces = memory.summary.answered, list[Piece | Effect]()
         acts: list[OnAnswer] = []
         runs: list[PendingRequests] = []
-        times, needed = 1, memory.concerns[1] is not None
         for order in orders:
             match order:
                 case OnAnswer():
                     acts.append(order)
-                    needed = needed or order.needs_request
-                case Twice():
-                    times = 2
                 case Keep():
                     pieces.append(effects.Keep(correlation))
                 case Answer(values):
@@ -219,20 +211,23 @@ class RuleOrders:
                         runs.append(PendingRequests(None, memory.summary, now, correlation, 0, never))
                     return pieces, runs, False
                 case _:
-                    done = self._carry(order, pieces, "request", head, frame)
+                    done = self._carry(order, pieces, "request", asked.head, frame)
                     if done:
                         return pieces, runs, False
-        asked = Asked(memory, head, body, correlation, tuple(acts), needed, now)
-        pieces, runs = self._send(asked, frame, orders, times, pieces)
-        return pieces, runs, answered
+        return pieces, self._send(orders, frame, asked, tuple(acts), pieces), answered
 
     def _send(
-        self, asked: Asked, frame: Frame, orders: list[Order], times: int, pieces: list[Piece | Effect]
-    ) -> tuple[list[Piece | Effect], list[PendingRequests]]:
-        """Send a request as the orders have changed it: once or twice, now or after a person's decision."""
-        memory, head, body, correlation, acts, needed, now = asked
-        whole, answered = sized(head, frame.body), memory.summary.answered
-        frame.treatment.changed = frame.body != body
+        self, orders: list[Order], frame: Frame, asked: Asked, acts: Acts, pieces: list[Piece | Effect]
+    ) -> list[PendingRequests]:
+        """Send a request as the orders have changed it, once or twice, now or after a person's decision: adds
+        to `pieces`, and gives its pending requests.
+        """
+        memory, whole, head, body, correlation, now = asked
+        times = 1 + any(isinstance(order, Twice) for order in orders)
+        needed = memory.concerns[1] is not None or any(act.needs_request for act in acts)
+        answered, frame.treatment.changed = memory.summary.answered, frame.body != body
+        if frame.treatment.changed:
+            whole = sized(head, frame.body)
         awaits, pause, held = broker_answers(orders, frame, answered), pause_of(orders), None
         if pause is None:
             pieces += [whole] * times
@@ -242,9 +237,9 @@ class RuleOrders:
             pieces.append(effects.Pause("broker", held))
         if answered and not awaits:
             values = acknowledgement(frame.version, body)
-            return pieces, [self.made(memory, memory.summary, values, correlation, acts, frame, now)]
+            return [self.made(memory, memory.summary, values, correlation, acts, frame, now)]
         if not awaits:
-            return pieces, []
+            return []
         first = AnswerOrders(frame if needed or held else None, acts) if acts or held else None
         second = AnswerOrders(None, (), True)
         decided = [first if answered else second] + [second] * (times - 1)
@@ -257,7 +252,7 @@ class RuleOrders:
         ]
         if held is not None:
             held.pending = runs
-        return pieces, runs
+        return runs
 
     def response(
         self, memory: ApiMemory, run: PendingRequests, data: bytes, now: int, came: bytes | None = None
@@ -314,7 +309,7 @@ class RuleOrders:
     ) -> bool:
         """Carry out an order that means the same on both sides. True if no order after it counts."""
         match order:
-            case Edit() | Raw() | Pause() | MuteChannel():
+            case Edit() | Raw() | Pause() | MuteChannel() | Twice():
                 return False  # done already in the frame, or by the caller
             case Afterwards(see):
                 before = frame.work

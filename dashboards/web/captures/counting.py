@@ -30,7 +30,7 @@ class Overviews:
         self._last: tuple[Files, Overview] | None = None
 
     async def told(self) -> AsyncGenerator[Overview, None]:
-        """Ever more of it, until it is whole."""
+        """Ever more of it, until it is whole. Two pages that ask at once count each for itself."""
         files, head = await asyncio.to_thread(self._begin)
         if self._last is not None and self._last[0] == files:
             yield self._last[1]

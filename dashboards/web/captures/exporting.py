@@ -11,11 +11,11 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
+from klamm.captures.choosing import TELL_S
 from klamm.dashboards.web.captured import Captures
 from klamm.dashboards.web.captures.exports import Form, Made, TooLarge, Wanted, export
 
 KEPT = 3  # files
-TELL_S = 0.25
 MEDIA: dict[Form, str] = {
     "jsonl": "application/jsonl",
     "pcapng": "application/x-pcapng",

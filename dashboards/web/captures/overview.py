@@ -8,6 +8,7 @@ from time import monotonic
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from klamm.captures.choosing import TELL_S
 from klamm.captures.storage.reading import Reading, Segment, read
 from klamm.captures.summaries import statistics_errors, timeline
 from klamm.captures.summaries.columns import together
@@ -15,7 +16,6 @@ from klamm.captures.summaries.statistics_errors import ErrorCounts
 from klamm.captures.summaries.timeline import Steps, Timeline, steps
 
 MOST_STEPS = 180
-TELL_S = 0.25  # between two that are told
 ERRORS = ("time_ns", *statistics_errors.WANTED)
 
 
@@ -75,7 +75,7 @@ def overviews(paths: Sequence[str], clock: Callable[[], float] = monotonic) -> I
 
 
 def head_of(segments: Sequence[Segment], problems: Iterable[str]) -> Overview:
-    """What the ends of the segments tell."""
+    """The overview before anything is counted: what the ends of the segments tell."""
     sealed = [one.statistics for one in segments if one.statistics is not None]
     return Overview(
         min((one.first_ns for one in segments), default=0) / 1e9,

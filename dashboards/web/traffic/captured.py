@@ -32,8 +32,7 @@ UNJUDGED = "{:,} frames are left out: the filter takes too much work on them."
 
 class Passage(NamedTuple):
     """One way through the captures: the exchanges of a page's wish, in batches, and the period, in seconds
-    since 1970.
-    `problems` has what could not be read, once all was.
+    since 1970. `problems` has what could not be read, once all was.
     """
 
     found: Iterator[list[Framed]]
