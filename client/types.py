@@ -298,10 +298,12 @@ class Exchanges(Struct, frozen=True):
 
 
 class Line(Struct, frozen=True):
-    """One line of the stream: an exchange; or the number of exchanges that a slow reader lost, or of frames
-    for which `where` takes too much work.
+    """One line of the stream: an exchange; or the number of exchanges that a slow reader lost here, which
+    ended from `since` to `until`; or the number of frames for which `where` takes too much work.
     """
 
     exchange: Exchange | None = None
     dropped: int = 0
     unjudged: int = 0
+    since: float = 0.0
+    until: float = 0.0

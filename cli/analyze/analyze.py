@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from klamm.cli.analyze.progress import progress, without_chatter
+from klamm.cli.analyze.tables import check_tables, told, write_tables
 from klamm.cli.analyze.window import window_s
 from klamm.cli.captures.capture_files import captures, expression, telling, words
 from klamm.cli.saying import WrongWord, say
@@ -41,6 +42,7 @@ EXAMPLES = """\
 examples:
   klamm analyze capture/
   klamm analyze capture/ --html report.html
+  klamm analyze capture/ --tables tables/
   klamm analyze capture/ 'client_id == "billing"' --only rebalance_storm,slow_polling
   klamm analyze s3a://captures/monday --spark spark://master:7077 --json
 
@@ -71,6 +73,8 @@ def add_parser(subparsers: Any) -> None:
     text = "compare with the findings of this one, such as from before a change"
     parser.add_argument("--before", metavar="CAPTURE", help=text)
     parser.add_argument("--html", metavar="FILE", help="write a page with plots too")
+    text = "write the tables too, as Parquet; again, what is new"
+    parser.add_argument("--tables", metavar="DIR", help=text)
     parser.add_argument("--json", action="store_true", help="one object with all of it instead")
     text = "tell the progress on the standard error, as one object a line"
     parser.add_argument("--progress", action="store_true", help=text)
@@ -96,7 +100,7 @@ def add_parser(subparsers: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """0 fine, 1 findings at or above --fail-on or --fail-on-new, or something failed; 2 wrong usage."""
     paths, where = _captures(arguments.words)
-    _check(arguments, where)
+    _check(arguments, paths, where)
     try:
         _need(("pyspark",), "klamm analyze")
         _need(("jinja2", "plotly") if arguments.html is not None else (), "klamm analyze --html")
@@ -128,12 +132,15 @@ def _outcome(
 
     earlier = [] if arguments.before is None else [arguments.before]
     with progress(arguments.progress) as step, _spark(arguments.spark, [*paths, *earlier]) as spark:
+        written = None if arguments.tables is None else write_tables(spark, paths, arguments.tables, step)
         before = reported(spark, earlier, detectors, thresholds, where, False, step) if earlier else None
         asked = () if before is None else {one.client_id for one in before.findings.found if one.client_id}
         with_plots = arguments.html is not None
         report = reported(spark, paths, detectors, thresholds, where, with_plots, step, asked)
     comparison = None if before is None else compared(before, report)
     _print(report, comparison, arguments)
+    if written is not None and not arguments.json:
+        print(f"tables: {arguments.tables}, {told(written)}")
     if where is not None and not report.traffic.exchanges:
         say(f"0 exchanges matched: {where}", FINE)
     reports = [report] if before is None else [before, report]
@@ -170,8 +177,8 @@ def _detectors(text: str | None) -> Sequence[Detector]:
     return [by_name[name] for name in names]
 
 
-def _check(arguments: argparse.Namespace, where: Expression | None) -> None:
-    """Raises WrongWord for options that do not go together, OSError for a page that cannot be written."""
+def _check(arguments: argparse.Namespace, paths: Sequence[str], where: Expression | None) -> None:
+    """Raises WrongWord for options that do not go together, OSError for what cannot be written."""
     if where is not None:
         try:
             sql(where, {})
@@ -195,6 +202,10 @@ def _check(arguments: argparse.Namespace, where: Expression | None) -> None:
     for option in ("window", "checkpoint"):
         if getattr(arguments, option) is not None and not arguments.follow:
             raise WrongWord(f"--{option} is of --follow: say both")
+    if arguments.follow and arguments.tables is not None:
+        raise WrongWord("--follow writes no tables: leave out --tables")
+    if where is not None and arguments.tables is not None:
+        raise WrongWord("--tables writes all exchanges: leave out EXPR, or run it for each of both")
     window_s(arguments.window)
     before = arguments.before
     if before is not None and not REMOTE.match(before) and not os.path.exists(before):
@@ -202,6 +213,8 @@ def _check(arguments: argparse.Namespace, where: Expression | None) -> None:
     if arguments.html is not None:
         with open(arguments.html, "ab"):
             pass
+    if arguments.tables is not None:
+        check_tables(paths, arguments.tables)
 
 
 def _thresholds(file: str | None) -> Thresholds:

@@ -23,7 +23,7 @@ from klamm.dashboards.web.kept import Kept
 from klamm.dashboards.web.lists import Lists
 from klamm.dashboards.web.noise import Hidden
 from klamm.dashboards.web.past import AT_ONCE, Keyed, Past
-from klamm.dashboards.web.source import About, Found, Hole, Wish
+from klamm.dashboards.web.source import About, Found, Hole, Part, Wish
 from klamm.dashboards.web.spans import LATE_S, Spans, Wanted
 from klamm.dashboards.web.traffic.answers import Asked, Traffic
 from klamm.dashboards.web.traffic.running import RunningTraffic
@@ -99,12 +99,16 @@ class Live:
                     async with self.klamm.live(wish.where, "raw") as lines:
                         began = await self._began() if wish.of_list else 0.0
                         with self.spans.reading(Wanted(wish.where, wish.hide)) as span:
-                            yield Found(state="live")
+                            yield Found(state="reading")
                             async for again in before:
                                 yield again
+                            yield Found(state="live")
                             async for gathered in _gathered(lines):
                                 found = self._found(gathered, hidden, self.kept.add)
-                                self.spans.heard(span, found.dropped)
+                                if found.exchanges:
+                                    self.spans.heard(span, found.exchanges[-1][1].time)
+                                if found.lost is not None:
+                                    self.spans.lost(span, found.lost)
                                 keys.extend(key for key, _ in found.exchanges)
                                 yield replace(found, began=began)
                 except NoAnswer as problem:
@@ -192,7 +196,8 @@ class Live:
         shown = [one for one in told if not (hidden.expressions and hidden.hides(*frames_of(one)))]
         exchanges = [(add(one), one) for one in shown]
         dropped, unjudged = (sum(getattr(line, name) for line in lines) for name in ("dropped", "unjudged"))
-        return Found(exchanges, dropped=dropped, unjudged=unjudged, hidden=hidden.taken())
+        lost = Part(lines[-1].since, lines[-1].until) if lines[-1].dropped else None
+        return Found(exchanges, dropped=dropped, unjudged=unjudged, hidden=hidden.taken(), lost=lost)
 
 
 def _chosen(kept: list[tuple[str, Exchange]], where: str | None, hidden: Hidden) -> Found:
@@ -213,7 +218,9 @@ def _matching(where: str | None, hidden: Hidden, kept: Keyed) -> Keyed:
 
 
 async def _gathered(lines: AsyncIterator[Line]) -> AsyncIterator[list[Line]]:
-    """Lines that come shortly after each other, together. Raises NoAnswer where klamm ends."""
+    """Lines that come shortly after each other, together; one about lost exchanges is the last of its list.
+    Raises NoAnswer where klamm ends.
+    """
     waiting: list[Line] = []
     some = asyncio.Event()
 
@@ -231,8 +238,12 @@ async def _gathered(lines: AsyncIterator[Line]) -> AsyncIterator[list[Line]]:
             await asyncio.sleep(GATHER_S)
             found = waiting.copy()
             waiting.clear()
-            if found:
-                yield found
+            first = 0
+            for end in [number for number, line in enumerate(found, 1) if line.dropped]:
+                yield found[first:end]
+                first = end
+            if found[first:]:
+                yield found[first:]
             if reading.done():
                 reading.result()
     finally:

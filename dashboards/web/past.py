@@ -32,19 +32,25 @@ class Past:
         self.got: set[str] = set()
         self.settled: list[Part] = []
         self.missing: list[Part] = []
+        self.own: Span | None = None
 
     @contextmanager
     def reading(self) -> Iterator[Span]:
         """While klamm tells exchanges to this page."""
         try:
             with self.spans.reading(self.wanted) as span:
+                self.own = span
                 yield span
         finally:
+            self.own = None
             self._lost(span.until)
 
     def live(self, span: Span, found: Found) -> Found:
         """What klamm has told, without what the page has got already."""
-        self._lost(self.spans.heard(span, found.dropped))
+        if found.exchanges:
+            self.spans.heard(span, found.exchanges[-1][1].time)
+        if found.lost is not None:
+            self._lost(self.spans.lost(span, found.lost))
         new = [
             (key, replace(one, time=self.kept.kept.get(key, one).time))  # that which later pages get
             for key, one in found.exchanges
@@ -60,7 +66,7 @@ class Past:
         kept = [(key, one) for key, one in self.kept.distinct(self.next) if key not in self.got]
         self.next = self.kept.next
         self.got.clear()
-        parts = self.spans.missing(self.wanted, self.since, self.kept.since)
+        parts = self.spans.missing(self.wanted, self.since, self.kept.since, self.own)
         exchanges = await asyncio.to_thread(self.chosen, kept)
         missing = [*self.settled, *parts][-MOST:]
         if missing == self.missing and not exchanges:

@@ -65,12 +65,13 @@ class Hole(Struct, frozen=True):
 class Found(Struct, frozen=True):
     """Exchanges that came together, each with the key by which the source finds it again for as long as it
     has it. `state`: the task of the source now, and `problem`: the reason why nothing comes, for people;
-    `dropped`: exchanges that came too fast; `unjudged`: frames on which the filter takes too much work;
-    `hidden`: exchanges of kinds that are left out; `whole`: all of a capture was looked at; `more`: it has
-    more than a page shows; `again`: the list has got them before; `hole`: what it lacks at this place;
-    `began`: the klamm from which they are, by the time of its start, 0 where that is not known.
-    `missing`: all parts that are missing now, empty where they are as before; `cut`: a part begins
-    or ends before these exchanges; `now`: the time by klamm's clock, 0 where it is of no use.
+    `dropped`: exchanges that came too fast, behind these, and `lost`: the time in which they ended;
+    `unjudged`: frames on which the filter takes too much work; `hidden`: exchanges of kinds that are left
+    out; `whole`: all of a capture was looked at; `more`: it has more than a page shows; `again`: the list has
+    got them before; `hole`: what it lacks at this place; `began`: the klamm from which they are, by the time
+    of its start, 0 where that is not known. `missing`: all parts that are missing now, empty where they are
+    as before; `cut`: a part begins or ends before these exchanges; `now`: the time by klamm's clock, 0 where
+    it is of no use.
     """
 
     exchanges: list[tuple[str, Exchange]] = field(default_factory=list)
@@ -86,6 +87,7 @@ class Found(Struct, frozen=True):
     began: float = 0.0
     missing: list[Part] = field(default_factory=list)
     cut: Cut | None = None
+    lost: Part | None = None
     now: float = 0.0
 
 

@@ -16,6 +16,8 @@ from klamm.dashboards.web.source import Part
 
 MOST = 1000  # spans that are over; the oldest are forgotten first
 LATE_S = 0.25  # from the end of an exchange until a reader has it, at most
+BEHIND_S = 1.0  # from the end of an exchange until a reader has it: then klamm tells more than it can take
+AROUND_S = 0.001  # exchanges that ended with lost ones may be told or lost
 
 
 class Wanted(NamedTuple):
@@ -26,14 +28,19 @@ class Wanted(NamedTuple):
 
 
 class Span(Struct, eq=False):
-    """klamm told all exchanges of a filter from `since` to `until`, which is None while it goes on. `heard`:
-    when it told some last. In seconds since 1970, by klamm's clock.
+    """klamm told all exchanges of a filter from `since` to `until`, which is None while it goes on. `newest`:
+    the end of the last one, where its reader is behind. In seconds since 1970, by klamm's clock.
     """
 
     wanted: Wanted
     since: float
-    heard: float
     until: float | None = None
+    newest: float | None = None
+
+    @property
+    def got(self) -> float | None:
+        """Its reader has got all that ended before; None: up to now."""
+        return self.newest if self.until is None else self.until
 
 
 class Spans:
@@ -47,39 +54,43 @@ class Spans:
     @contextmanager
     def reading(self, wanted: Wanted) -> Iterator[Span]:
         """A span for as long as klamm is read. What ends just before it goes away does not come."""
-        now = self.now()
-        span = Span(wanted, now, now)
+        span = Span(wanted, self.now())
         self.open.append(span)
         try:
             yield span
         finally:
             self.open.remove(span)
-            span.until = max(span.since, self.now() - LATE_S)
+            span.until = max(span.since, self.now() - LATE_S if span.newest is None else span.newest)
             self.over.append(span)
 
-    def heard(self, span: Span, dropped: int) -> float | None:
-        """klamm told something. Where it dropped exchanges another span begins; the end of the one before."""
-        now, until = self.now(), None
-        if dropped:
-            until = max(span.since, span.heard - LATE_S)
-            self.over.append(Span(span.wanted, span.since, until, until))
-            span.since = now
-        span.heard = now
+    def heard(self, span: Span, ended: float) -> None:
+        """klamm has told an exchange that ended then."""
+        span.newest = ended if self.now() - ended > BEHIND_S else None
+
+    def lost(self, span: Span, part: Part) -> float:
+        """klamm has not told the exchanges that ended in this part: another span begins behind it. The end of
+        the one before.
+        """
+        assert part.until is not None
+        until = max(span.since, part.since - AROUND_S)
+        self.over.append(Span(span.wanted, span.since, until))
+        span.since = max(until, part.until + AROUND_S)
         return until
 
-    def missing(self, wanted: Wanted, since: float, kept: float) -> list[Part]:
+    def missing(self, wanted: Wanted, since: float, kept: float, own: Span | None = None) -> list[Part]:
         """The parts of the time from `since` on in which not all exchanges of this filter were read; what was
-        read before `kept` is not there any more. The oldest comes first.
+        read before `kept` is not there any more, and what readers of other spans than `own` have not got yet
+        does not count. The oldest comes first.
         """
         read = [span for span in (*self.over, *self.open) if passes(*span.wanted, *wanted)]
         found, at = list[Part](), since
         for span in sorted(read, key=lambda span: span.since):
-            begin = max(span.since, kept)
-            if span.until is not None and span.until <= max(at, kept):
+            begin, until = max(span.since, kept), None if span is own else span.got
+            if until is not None and until <= max(at, kept):
                 continue
             if begin > at:
                 found.append(Part(at, begin))
-            if span.until is None:
+            if until is None:
                 return found
-            at = span.until
+            at = until
         return [*found, Part(at)]

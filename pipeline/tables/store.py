@@ -94,11 +94,12 @@ def write(
     *,
     bodies: str = "variant",
     wait_s: float = WAIT_S,
+    on_table: Callable[[int, int], None] = lambda done, of: None,
 ) -> dict[str, int]:
     """Writes the new rows of the captures; gives their number for each table. `directory` is any that Spark
-    can write to. `bodies`: "variant", or "json" for readers without such a type. Raises ValueError for tables
-    that are not written, for other tables or bodies than a directory has, and for captures that are not in a
-    folder.
+    can write to. `bodies`: "variant", or "json" for readers without such a type. `on_table` is told how many
+    tables are written, and of how many. Raises ValueError for tables that are not written, for other tables
+    or bodies than a directory has, and for captures that are not in a folder.
     """
     paths = [capture_paths] if isinstance(capture_paths, str) else [str(path) for path in capture_paths]
     before = _ledger(spark, directory)
@@ -117,10 +118,10 @@ def write(
     source = _Since(spark, new, before)
     after = _looked(source, before, horizon_ns)._replace(segments=segments, tables=tables, bodies=bodies)
     source.left = source.keys(after.open)
-    made, run = _Made(spark, source, after.names), before.run + 1
-    counts = {
-        name: _put(made.rows(name, before), name, f"{directory}/{name}/run={run}", bodies) for name in tables
-    }
+    made, run, counts = _Made(spark, source, after.names), before.run + 1, dict[str, int]()
+    for name in tables:
+        on_table(len(counts), len(tables))
+        counts[name] = _put(made.rows(name, before), name, f"{directory}/{name}/run={run}", bodies)
     _commit(spark, directory, after._replace(run=run))
     return counts
 

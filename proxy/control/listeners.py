@@ -55,16 +55,18 @@ class ShowTo:
             return ()
 
         def answered(answer: Frame) -> Iterable[Order]:
-            if wanted or (on_answer is not None and holds(on_answer, answer)):
-                self.listener.take(seen(request, answer.copy(answer.body, request)))
-                return ()
-            came = answer.body
+            came, holds_as_it_came = answer.body, on_answer is not None and holds(on_answer, answer)
 
-            def changed(sent: Frame) -> None:
-                if on_answer is not None and sent.body != came and holds(on_answer, sent):
+            def goes_on(sent: Frame) -> None:
+                changed = sent.body != came
+                if (
+                    wanted
+                    or holds_as_it_came
+                    or (on_answer is not None and changed and holds(on_answer, sent))
+                ):
                     self.listener.take(seen(request, sent.copy(came, request)))
 
-            return (Afterwards(changed),)
+            return (Afterwards(goes_on),)
 
         def never(reason: str | None, waited_ns: int) -> None:
             if wanted and reason is None:

@@ -27,6 +27,7 @@ from klamm.proxy.session.observing.summaries import (
     response_summary,
     topics_named,
 )
+from klamm.proxy.session.paused import Paused
 from klamm.proxy.session.pending import PendingQueue, PendingRequests
 from klamm.proxy.session.rewriting.topology import Kind, Topology, Unbindable, is_address
 from klamm.proxy.session.turns import Crowd
@@ -128,6 +129,7 @@ class Connection:
     muted_until: int = 0  # ns: no request is read before; 0: the connection is not muted
     crowded: bool = False  # too many requests wait for answers: the client is not read
     held: int = 0  # bytes of frames that are kept until they are whole
+    undecided: list[Paused] = field(default_factory=list)  # answers that are paused
     work: int = 0  # of metering and of rules on the last frame, in steps of up to 0.1 us
     client_over: bool = False  # rules have cut this side: nothing more goes to it
     broker_over: bool = False  # the same, or no request can be read any more

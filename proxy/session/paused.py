@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 
 from klamm.proxy.session.line import PausedPlace
 from klamm.proxy.session.memory import ApiMemory
+from klamm.proxy.session.observing.summaries import ResponseSummary
 from klamm.rules.frame import Frame
-from klamm.rules.orders import OnAnswer, Pause
+from klamm.rules.orders import Afterwards, OnAnswer, Pause
 
 
 class Resume(NamedTuple):
@@ -35,10 +36,15 @@ class Undecidable(ValueError):
     """This decision cannot be made about this frame; the text says why."""
 
 
+# Of Connection.exchange: memory, pending requests, correlation id, summary, length, ns, origin, answer.
+Exchanged = tuple[ApiMemory, Any, int, ResponseSummary, int, int, str, Frame | None]
+
+
 @dataclass(slots=True, eq=False)
 class Paused:
     """`frame` is the frame as rules have changed it; `head` is its bytes before the body. A request is sent
     `times` times; `pending` are its pending requests; `acts` are applied to the answer that the client gets.
+    Of an answer, `afterwards` see it as it goes on, and its `exchange` is told then, if somebody wants it.
     """
 
     pause: Pause
@@ -51,6 +57,8 @@ class Paused:
     answered: bool = True
     pending: Sequence[Any] = ()  # PendingRequests
     acts: tuple[OnAnswer, ...] = ()
+    afterwards: Sequence[Afterwards] = ()
+    exchange: Exchanged | None = None
 
     @property
     def size(self) -> int:

@@ -6,12 +6,13 @@ from struct import Struct
 
 from klamm.decoders.framing import tls_or_size
 from klamm.proxy.session.connection import Connection
-from klamm.proxy.session.effects import Effect, Piece, ReadClient, Turn, part, sends, span
+from klamm.proxy.session.effects import Effect, Pause, Piece, ReadClient, Turn, part, sends, span
 from klamm.proxy.session.large_responses import LargeResponses
 from klamm.proxy.session.listener_frames import must_wait, response_frame
 from klamm.proxy.session.memory import MOST, NO_PATTERN, ApiMemory, equal_responses, int32
 from klamm.proxy.session.observing.listeners import have_room, missed
 from klamm.proxy.session.observing.summaries import ResponseSummary
+from klamm.proxy.session.paused_answers import tell_later
 from klamm.proxy.session.pending import REQUEST, PendingRequests
 from klamm.proxy.session.response_bodies import Met, ResponseBodies
 from klamm.proxy.session.rule_orders import RuleOrders
@@ -302,8 +303,12 @@ class Responses:
         elif passing.walk is None:
             read, origin = self._logged(summary)
             correlation = run.ids[self.connection.turn]
-            elapsed = arrived - run.arrived
-            self.connection.exchange(memory, run, correlation, read, length, elapsed, origin, self.shown)
+            elapsed, last = arrived - run.arrived, replaced[-1] if replaced else None
+            exchange = memory, run, correlation, read, length, elapsed, origin, self.shown
+            if isinstance(last, Pause):
+                tell_later(self.connection, last.frame, exchange)
+            else:
+                self.connection.exchange(*exchange)
         else:
             passing.logged = (run, run.ids[self.connection.turn], length, arrived - run.arrived)
         if replaced is None:

@@ -15,6 +15,7 @@ from klamm.proxy.session.line import PausedPlace
 from klamm.proxy.session.memory import NO_PATTERN, ApiMemory
 from klamm.proxy.session.observing.summaries import RequestSummary
 from klamm.proxy.session.paused import Paused
+from klamm.proxy.session.paused_answers import see
 from klamm.proxy.session.pending import PendingRequests
 from klamm.proxy.session.unanswered import tell_at_once
 from klamm.rules.engine import Engine, Gate, Look
@@ -280,7 +281,9 @@ class RuleOrders:
         if self.gate.unjudged and self.connection.unjudged(memory.plan, "response", self.gate.unjudged):
             return None
         self.connection.work += frame.work + len(whole) + ACTING * len(look or ())
-        if all(isinstance(order, Afterwards) for order in orders):
+        afterwards = [order for order in orders if isinstance(order, Afterwards)]
+        if len(afterwards) == len(orders):
+            see(self.connection, afterwards, frame)
             return None
         self.connection.treatment = frame.treatment
         frame.treatment.changed = frame.body != whole
@@ -289,19 +292,21 @@ class RuleOrders:
             self.changed_errors = self.connection.edited(memory, before, edited)
         self._mute_channel(orders, now)
         pieces: list[Piece | Effect] = []
-        (correlation,) = SIZE.unpack_from(data, 4)
+        (correlation,), pause = SIZE.unpack_from(data, 4), pause_of(orders)
         for order in orders:
             if isinstance(order, Keep):
                 pieces.append(effects.Keep(correlation))
             elif self._carry(order, pieces, "response", data[:start], frame):
+                see(self.connection, afterwards, frame)
                 return pieces
-        pause = pause_of(orders)
         if pause is None:
+            see(self.connection, afterwards, frame)
             pieces.append(sized(data[:start], frame.body))
         else:
             gap = PausedPlace(start + len(frame.body))
-            paused = Paused(pause, memory, frame, data[:start], correlation, gap)
+            paused = Paused(pause, memory, frame, data[:start], correlation, gap, afterwards=afterwards)
             pieces.append(effects.Pause("client", paused))
+            self.connection.undecided.append(paused)
         return pieces
 
     def _carry(
@@ -309,12 +314,8 @@ class RuleOrders:
     ) -> bool:
         """Carry out an order that means the same on both sides. True if no order after it counts."""
         match order:
-            case Edit() | Raw() | Pause() | MuteChannel() | Twice():
+            case Edit() | Raw() | Pause() | MuteChannel() | Twice() | Afterwards():
                 return False  # done already in the frame, or by the caller
-            case Afterwards(see):
-                before = frame.work
-                see(frame)
-                self.connection.work += frame.work - before
             case Delay(ns):
                 pieces.append(effects.Hold(TO[side], frame.arrived_ns + ns))
                 frame.treatment.delay_ns = max(frame.treatment.delay_ns, ns)
@@ -359,6 +360,7 @@ class RuleOrders:
         frame = self.frame(memory, "response", len(head), body, now, request)
         orders = self.gate.answered(acts, frame)
         self._mute_channel(orders, now)
+        see(self.connection, orders, frame)
         for order in orders:
             if self._carry(order, pieces, "response", head, frame):
                 return PendingRequests(None, summary, now, correlation, 0, tuple(pieces))

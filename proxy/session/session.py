@@ -19,6 +19,7 @@ from klamm.proxy.session.connection import ClusterContext, Connection
 from klamm.proxy.session.effects import Effect, Send
 from klamm.proxy.session.memory import ApiMemory
 from klamm.proxy.session.paused import Decision, Paused
+from klamm.proxy.session.paused_answers import tell_undecided
 from klamm.proxy.session.pending import PendingQueue
 from klamm.proxy.session.requests import Requests
 from klamm.proxy.session.resolving import resolve
@@ -130,6 +131,7 @@ class Session:
         connection = self.connection
         connection.holds(-connection.held)
         self.responses.passing.cut()
+        tell_undecided(connection)
         unanswered.tell_over(connection, reason, now)
         connection.pending = PendingQueue()
         effects, connection.effects = connection.effects, []

@@ -79,13 +79,21 @@ class Part(NamedTuple):
 Groups = list[tuple[Client, str]]  # groups that clients have named
 
 
+class Lost(NamedTuple):
+    """Exchanges that a reader of /v1/live lost: how many, and when the first and the last of them ended."""
+
+    dropped: int
+    since: float
+    until: float
+
+
 class Lines(NamedTuple):
-    """Exchanges for a reader of /v1/live. `dropped` were lost, `unjudged` took too much work to judge;
-    `took_s`: the time of the loop for them.
+    """Exchanges for a reader of /v1/live. `lost` tells of those behind them, `unjudged` frames took too much
+    work to judge; `took_s`: the time of the loop for them.
     """
 
     lines: Sequence[bytes] = ()
-    dropped: int = 0
+    lost: Lost | None = None
     unjudged: int = 0
     took_s: float = 0.0
 

@@ -27,6 +27,8 @@ FIXTURE = HERE + "test_a_program_with_the_fixture_runs"
 # How a program begins, after its page, and the test that runs it.
 PROGRAMS: dict[str, str] = {
     "docs/admin-api.md: from klamm.client": HERE + "test_the_client_of_the_admin_api_runs",
+    "docs/analyze.md: import duckdb": "tests/pipeline/test_tables_command.py"
+    "::test_duckdb_and_pandas_read_the_tables_of_a_capture_and_later_what_is_new",
     "docs/expressions.md: from klamm.pipeline": SPARK,
     "docs/pipeline.md: from pyspark": SPARK,
     "docs/pipeline.md: sent = ": SPARK,

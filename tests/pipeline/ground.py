@@ -263,6 +263,8 @@ def main() -> int:
     parser.add_argument("--records", default="hash", choices=["blank", "keep", "hash"])
     parser.add_argument("names", nargs="*", metavar="NAME")
     options = parser.parse_args()
+    if (options.out / "brokers").exists():
+        parser.error(f"{options.out} has brokers of an earlier run: give --out a new folder")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     chosen = names() if options.names == ["all"] else options.names
     began = time.monotonic()

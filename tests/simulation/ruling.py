@@ -27,6 +27,7 @@ class Fault:
     dropped                     no answer comes, and none to later requests
     cut                         the connection ends
     changed                     the broker gets it with this value of this field (`sets`)
+    none                        nothing happens to this frame
     """
 
     make: Callable[[], Action]

@@ -1,10 +1,14 @@
 // What a list without exchanges says.
 
 /** `asked`: {where, hide, since, until} of the list. Of a running klamm exchanges are shown as they end; of a capture
- * `whole` tells that all of it was read. `refused`: the server found a mistake in what was asked; `frozen`: the list stands still. */
-export function words({ live, asked, whole, refused, frozen }) {
+ * `whole` tells that all of it was read. `refused`: the server found a mistake in what was asked; `frozen`: the list stands still;
+ * `reading`: exchanges that the list has got before come again. */
+export function words({ live, asked, whole, refused, frozen, reading }) {
   if (refused) {
     return "No exchanges are shown until the mistake is mended.";
+  }
+  if (live && reading) {
+    return "The exchanges that this list has got before are being read.";
   }
   if (live) {
     return frozen ? "The list is frozen: “go on” shows what came meanwhile." : waiting(asked);

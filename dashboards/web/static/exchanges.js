@@ -177,6 +177,7 @@ export class Exchanges {
   _take(batch) {
     if (batch.state || batch.problem) {
       this.head(batch);
+      this.reading = batch.state === "reading";
     }
     this.lost.dropped += batch.dropped ?? 0;
     this.lost.unjudged += batch.unjudged ?? 0;
@@ -229,8 +230,8 @@ export class Exchanges {
   }
 
   _sayEmpty() {
-    const { asked, whole, refused, frozen } = this;
-    const text = this.rows.count || !asked ? "" : words({ live: this.about.kind === "live", asked, whole, refused, frozen });
+    const { asked, whole, refused, frozen, reading } = this;
+    const text = this.rows.count || !asked ? "" : words({ live: this.about.kind === "live", asked, whole, refused, frozen, reading });
     this.empty.style.top = `${HEIGHT * (1 + this.rows.notes)}px`; // below the head and the notes
     if (this.empty.textContent !== text) {
       this.empty.textContent = text;
@@ -330,6 +331,7 @@ export class Exchanges {
   }
 
   async show(key) {
+    const before = this.shown;
     this.shown = key;
     this.look = null;
     this._remember();
@@ -347,6 +349,9 @@ export class Exchanges {
     if (this.shown === key) {
       const inside = this.detail.contains(document.activeElement);
       this.detail.replaceChildren(content);
+      if (before !== key) {
+        this.detail.scrollTop = 0;
+      }
       if (inside) {
         this.detail.querySelector("h2, button").focus(); // what had the focus is gone
       }

@@ -111,7 +111,7 @@ export class Lanes {
     this.running?.abort();
     this.running = new AbortController();
     this.lost = { dropped: 0, unjudged: 0 };
-    this.more = this.whole.hidden = false;
+    this.more = this.whole.hidden = this.begun = false;
     timeline.clear();
     timeline.unread = [];
     if (!this.live) {
@@ -158,6 +158,7 @@ export class Lanes {
     if (batch.missing) {
       this.timeline.unread = partsOf(batch.missing);
     }
+    this.begun ||= Boolean(batch.missing || batch.marks?.length || batch.whole || batch.more);
     const items = batch.marks ?? [];
     this.timeline.add(items);
     if (batch.more) {
@@ -202,7 +203,7 @@ export class Lanes {
     }
     this.count.textContent = words.join(" · ");
     this.following.setAttribute("aria-pressed", String(follow === "now"));
-    this.timeline.empty.textContent = this.search.value ? "no lane has this text" : this.view.nothing;
+    this.timeline.empty.textContent = this.search.value ? "no lane has this text" : this.begun ? this.view.nothing : "The exchanges that are there are being read.";
   }
 
   // What is chosen.

@@ -19,5 +19,5 @@ export function inWords(parts) {
     return from ? `from ${tenths(from)} to ${tenths(to)}` : `before ${tenths(to)}`;
   });
   const more = parts.length - newest.length;
-  return [...(more ? [`in ${more.toLocaleString()} earlier part${more === 1 ? "" : "s"}`] : []), ...newest].join(", ");
+  return newest.join(", ") + (more ? `, and in ${more.toLocaleString()} earlier part${more === 1 ? "" : "s"}` : "");
 }

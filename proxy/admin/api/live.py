@@ -20,7 +20,7 @@ from klamm.proxy.admin.routes import Ask, Control, Route
 from klamm.proxy.control.exchange import Bodies, Seen, shown, treatments_of
 from klamm.proxy.control.listeners import Exchanges
 from klamm.proxy.control.rule_book import Refused
-from klamm.proxy.workers.messages import Lines
+from klamm.proxy.workers.messages import Lines, Lost
 from klamm.rules.expressions import Expression
 from klamm.rules.glob import Glob
 from klamm.settings.listing import named
@@ -57,34 +57,47 @@ class Reader:
 
     def __init__(self, bodies: bool = False) -> None:
         self.bodies = bodies
-        self.waiting: deque[Seen] = deque()
-        self.bytes = self.dropped = 0
+        self.waiting: deque[Seen | Lost] = deque()
+        self.bytes = 0
         self.full = False
         self.some = asyncio.Event()
 
     def take(self, one: Seen) -> None:
         if self.full:
-            self.dropped += 1
-        else:
-            self.waiting.append(one)
-            self.bytes += one.size + one.told
-            self.full = len(self.waiting) >= WAITING or self.bytes > WAITING_BYTES
+            self._lose(1, one.time)
+            return
+        self.waiting.append(one)
+        self.bytes += one.size + one.told
+        self.full = len(self.waiting) >= WAITING or self.bytes > WAITING_BYTES
         self.some.set()
 
     def missed(self, count: int) -> None:
-        self.dropped += count
-        self.some.set()
+        self._lose(count, time.time())
 
-    def batch(self) -> tuple[list[Seen], int]:
-        """The exchanges to write next, and the number of those lost after them."""
-        found = [self.waiting.popleft() for _ in range(min(BATCH, len(self.waiting)))]
+    def batch(self) -> tuple[list[Seen], Lost | None]:
+        """The exchanges to write next, and those that were lost between them and the ones behind."""
+        found, lost = list[Seen](), None
+        while self.waiting and len(found) < BATCH and lost is None:
+            one = self.waiting.popleft()
+            if isinstance(one, Lost):
+                lost = one
+            else:
+                found.append(one)
         self.bytes -= sum(one.size + one.told for one in found)
         self.full = len(self.waiting) >= WAITING // 2 if self.full else False
-        dropped = 0
         if not self.waiting:
-            dropped, self.dropped = self.dropped, 0
             self.some.clear()
-        return found, dropped
+        return found, lost
+
+    def _lose(self, count: int, at: float) -> None:
+        """Remembers them at their place."""
+        if count:
+            last = self.waiting[-1] if self.waiting else None
+            if isinstance(last, Lost):
+                self.waiting[-1] = Lost(last.dropped + count, last.since, at)
+            else:
+                self.waiting.append(Lost(count, at, at))
+            self.some.set()
 
 
 class Source(Protocol):
@@ -111,12 +124,12 @@ class Own:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(LOOK_S):
                 await self.reader.some.wait()
-        began = time.perf_counter()
-        found, dropped = self.reader.batch()
+        began = time.thread_time()
+        found, lost = self.reader.batch()
         unjudged = 0 if self.where is None else self.where.unjudged - self.unjudged
         self.unjudged += unjudged
         lines = [line(one, self.bodies) for one in found if self.rule is None or _has_acted(self.rule, one)]
-        return Lines(lines, dropped, unjudged, time.perf_counter() - began)
+        return Lines(lines, lost, unjudged, time.thread_time() - began)
 
     def close(self) -> None:
         self.exchanges.close(self.reader)
@@ -165,9 +178,10 @@ async def _read(control: Control, ask: Ask) -> web.StreamResponse:
 
 def _told(found: Lines) -> Iterator[bytes]:
     """Lines about what is missing."""
-    for name in ("dropped", "unjudged"):
-        if count := getattr(found, name):
-            yield msgspec.json.encode({name: count})
+    if found.lost is not None:
+        yield msgspec.json.encode(found.lost._asdict())
+    if found.unjudged:
+        yield msgspec.json.encode({"unjudged": found.unjudged})
 
 
 def _has_acted(rule: Glob, one: Seen) -> bool:

@@ -65,9 +65,9 @@ class Talking:
             if where is None or parse(where).holds(*frames_of(one)):
                 own.put_nowait(Line(replace(one, time=one.time + number * 1e-5)))
 
-    def drop(self, count: int) -> None:
+    def drop(self, count: int, since: float, until: float) -> None:
         for _, own in self.readers:
-            own.put_nowait(Line(dropped=count))
+            own.put_nowait(Line(dropped=count, since=since, until=until))
 
     def go(self) -> None:
         """It ends."""

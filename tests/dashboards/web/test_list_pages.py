@@ -220,7 +220,7 @@ async def test_a_stream_of_a_list_begins_with_what_it_has_got_that_matches() -> 
         live.lists.open("a").extend(live.kept.add(one) for one in (*ONES.values(), heartbeat()))
         first, second, _ = live.kept.kept
         state, again = await begun(live, Wish(of_list="a"), 2)
-        assert (state.state, again.again) == ("live", True)
+        assert (state.state, again.again) == ("reading", True)
         assert [one.api for _, one in again.exchanges] == ["Produce", "Heartbeat", "Heartbeat"]
         _, again = await begun(
             live, Wish("api == Heartbeat", hide=("heartbeats",), of_list="a", after=int(first)), 2

@@ -9,8 +9,8 @@ import pytest
 
 from klamm.client.types import Body, Exchange
 from klamm.dashboards.web.kept import Kept
-from klamm.dashboards.web.source import Part, Wish
-from klamm.dashboards.web.spans import LATE_S, Span, Spans, Wanted
+from klamm.dashboards.web.source import Cut, Part, Wish
+from klamm.dashboards.web.spans import AROUND_S, LATE_S, Span, Spans, Wanted
 from tests.dashboards.web.exchanges import heartbeat, produce
 from tests.dashboards.web.talking import Page, Talking, member, reading, source
 from tests.fakes.waiting import on_uvloop
@@ -98,7 +98,7 @@ async def test_exchanges_without_their_bodies_are_a_part_and_no_marks() -> None:
     for each in (one, two):
         shared.kept.add(each)
     assert shared.kept.since == one.time
-    shared.spans.over.append(Span(Wanted(None, ()), one.time - 5, two.time, two.time))
+    shared.spans.over.append(Span(Wanted(None, ()), one.time - 5, two.time))
     async with reading(shared, GROUPS) as marks:
         await marks.has("two")
         assert marks.missing[0] == Part(0, one.time)
@@ -142,18 +142,29 @@ async def test_a_page_says_what_is_kept_while_klamm_is_away() -> None:
 
 
 @on_uvloop
-async def test_what_came_too_fast_is_a_part() -> None:
+async def test_what_came_too_fast_is_a_part_at_its_place() -> None:
+    """klamm may tell it seconds later, together with what came before and behind."""
     klamm = Talking()
+    klamm.ahead = 20.0
     shared = source(klamm)
     async with reading(shared, GROUPS) as marks:
         await marks.until(live)
-        klamm.tell(beat("one"))
-        await marks.has("one")
-        klamm.drop(3)
-        await marks.until(lambda page: len(page.missing) == 2)
-        assert sum(found.dropped for found in marks.found) == 3
-        klamm.tell(beat("two"))
-        await marks.has("one", "two")
+        at = klamm.now()
+        klamm.tell(beat("one", klamm.ahead))
+        klamm.drop(3, at + 1, at + 4)
+        klamm.tell(beat("two", klamm.ahead + 5))
+        klamm.drop(2, at + 6, at + 6)
+        klamm.tell(beat("three", klamm.ahead + 7))
+        await marks.has("one", "two", "three")
+        assert sum(found.dropped for found in marks.found) == 5
+        lost = [(at + 1 - AROUND_S, at + 4 + AROUND_S), (at + 6 - AROUND_S, at + 6 + AROUND_S)]
+        assert marks.missing[1:] == [Part(*one) for one in lost]
+        (first, first_end), (second, second_end) = lost
+        told = [[member(one) for _, one in found.exchanges] or found.cut for found in marks.found]
+        assert [each for each in told if each][-7:] == [
+            ["one"], Cut(first, first), Cut(first_end, first),
+            ["two"], Cut(second, second), Cut(second_end, second), ["three"],
+        ]  # fmt: skip
 
 
 @on_uvloop
@@ -165,7 +176,7 @@ async def test_what_another_page_got_while_this_one_lacked_it_comes_too() -> Non
         klamm.tell(beat("one"))
         await marks.has("one")
         shared.kept.add(beat("two"))  # of another page
-        klamm.drop(1)
+        klamm.drop(1, klamm.now(), klamm.now())
         await marks.has("one", "two")
 
 
@@ -216,7 +227,7 @@ def test_values_of_bodies_that_could_have_secrets_are_kept_for_marks_only() -> N
 def spans(*times: tuple[float, float | None, str | None]) -> Spans:
     found = Spans(lambda: 100.0)
     for since, until, where in times:
-        span = Span(Wanted(where, ()), since, since, until)
+        span = Span(Wanted(where, ()), since, until)
         (found.open if until is None else found.over).append(span)
     return found
 
@@ -250,9 +261,24 @@ def test_a_reader_that_goes_has_not_got_what_ended_just_before() -> None:
     with found.reading(ALL) as span:
         now = 20.0
         assert found.open == [span]
-        assert found.heard(span, 0) is None
-        now = 30.0
-        assert found.heard(span, 5) == 20 - LATE_S
+        assert found.lost(span, Part(12, 15)) == 12 - AROUND_S
         now = 40.0
     assert found.open == []
-    assert [(each.since, each.until) for each in found.over] == [(10, 20 - LATE_S), (30, 40 - LATE_S)]
+    times = [(each.since, each.until) for each in found.over]
+    assert times == [(10, 12 - AROUND_S), (15 + AROUND_S, 40 - LATE_S)]
+
+
+def test_a_reader_that_is_behind_has_got_only_what_it_was_told() -> None:
+    found = Spans(lambda: now)
+    now = 10.0
+    with found.reading(ALL) as other:
+        now = 20.0
+        found.heard(other, 12.0)
+        with found.reading(ALL) as own:
+            assert found.missing(ALL, 0, 0, own) == [Part(0, 10), Part(12, 20)]
+            found.heard(own, 14.0)
+            assert found.missing(ALL, 0, 0, own) == [Part(0, 10), Part(12, 20)]
+            found.heard(other, 19.5)
+            assert found.missing(ALL, 0, 0, own) == [Part(0, 10)]
+            found.heard(other, 13.0)
+    assert [each.until for each in found.over] == [20.0, 13.0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from base64 import b64encode
 from typing import Literal
 from unittest.mock import Mock
@@ -18,6 +19,7 @@ from klamm.proxy.config import Limits
 from klamm.proxy.control.exchange import Seen
 from klamm.proxy.control.listeners import Ring
 from klamm.proxy.control.recorder import Recorder
+from klamm.proxy.workers.messages import Lost
 from klamm.rules.plan import Wishes
 from tests.fakes.broker import Waiting
 from tests.fakes.waiting import eventually, on_uvloop
@@ -181,19 +183,41 @@ async def test_a_wish_for_rules_without_a_name_is_refused(rule: str) -> None:
 
 @pytest.mark.parametrize("chosen", ["by the session", "by a rule"])
 @on_uvloop
-async def test_a_slow_reader_is_told_how_many_it_lost(chosen: str) -> None:
+async def test_a_slow_reader_is_told_how_many_it_lost_and_at_which_place(chosen: str) -> None:
     async with api() as it:
         reader = Reader()
-        for _ in range(WAITING + 7):
-            if chosen == "by a rule":
-                reader.take(Seen(0.0, SAID))
-            else:
-                it.control.exchanges.show(dict(SAID), (reader,))
-        lost, got = 0, 0
+
+        def come(count: int, at: float) -> None:
+            for _ in range(count):
+                if chosen == "by a rule":
+                    reader.take(Seen(at, SAID))
+                else:
+                    it.control.exchanges.show(dict(SAID), (reader,))
+
+        begun, read, came = time.time(), 0, WAITING
+        come(WAITING, begun)
+        come(6, begun + 1)
+        come(1, begun + 2)
+        while reader.full:
+            found, lost = reader.batch()
+            assert lost is None
+            read += len(found)
+        while not reader.full:
+            come(1, begun + 3)
+            came += 1
+        come(3, begun + 4)
+        told = list[tuple[int, Lost]]()
         while reader.waiting:
-            found, dropped = reader.batch()
-            got, lost = got + len(found), lost + dropped
-        assert (got, lost, reader.some.is_set()) == (WAITING, 7, False)
+            found, lost = reader.batch()
+            read += len(found)
+            told += [] if lost is None else [(read, lost)]
+        assert [(at, one.dropped) for at, one in told] == [(WAITING, 7), (came, 3)]
+        assert reader.some.is_set() is False
+        times = [(one.since, one.until) for _, one in told]
+        if chosen == "by a rule":
+            assert times == [(begun + 1, begun + 2), (begun + 4, begun + 4)]
+        else:
+            assert all(begun <= since <= until <= time.time() for since, until in times)
 
 
 def test_a_reader_that_goes_while_klamm_waits_for_it_is_no_defect(caplog: pytest.LogCaptureFixture) -> None:

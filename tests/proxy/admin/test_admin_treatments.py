@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from base64 import b64decode
 from contextlib import AsyncExitStack
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from msgspec import to_builtins
@@ -148,18 +148,90 @@ async def test_a_request_that_a_person_has_edited_is_told_as_it_was_sent() -> No
         assert values(found.request.sent, "request")["generation_id"] == 7
 
 
+PAUSED = {"name": "wait", "api": "Heartbeat", "side": "response", "pause": "60s"}
+GONE = {"name": "gone", "api": "Heartbeat", "side": "response", "drop": True}
+Action = Literal["resume", "drop", "error"]
+MOVED = ERRORS["NOT_COORDINATOR"].code
+
+
+async def decided(it: Api, where: str | None, bodies: str, action: Action, **more: Any) -> Exchange:
+    """A heartbeat whose answer waits for this decision, as it is told after that; never before."""
+    await it.klamm.add_rule(PAUSED)
+    client = await it.edge.client()
+    async with it.klamm.live(where, bodies) as lines:
+        client.send("Heartbeat", 3, BEAT)
+        await eventually(lambda: len(it.control.intercept.waiting) == 1)
+        (paused,) = await it.klamm.paused()
+        assert it.edge.log.exchanges == []
+        await it.klamm.resolve(paused.id, action, **more)
+        found = (await next_of(lines)).exchange
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("where", [None, "member_id == 'm'", "throttle_time_ms == 77"])
 @on_uvloop
-async def test_an_answer_that_waits_for_a_person_is_told_before_the_decision() -> None:
+async def test_an_answer_that_a_person_has_edited_is_told_as_it_was_sent(where: str | None) -> None:
     async with api() as it:
-        await it.klamm.add_rule({"name": "wait", "api": "Heartbeat", "side": "response", "pause": "60s"})
+        edited = {"error_code": MOVED, "throttle_time_ms": 77}
+        found = await decided(it, where, "raw", "resume", values=edited)
+        assert found.response is not None
+        assert values(found.response.raw, "response") == {"error_code": 0, "throttle_time_ms": 0}
+        assert values(found.response.sent, "response") == edited
+        assert (found.rules, found.fates, found.errors) == (
+            ["wait"],
+            {"response": "rewritten"},
+            {"NOT_COORDINATOR": 1},
+        )
+        assert found.latency_ms is not None
+        assert found.response_delay_ms > 0
+
+
+@pytest.mark.parametrize("bodies", ["none", "raw"])
+@pytest.mark.parametrize(
+    ("action", "more", "fates", "errors"),
+    [
+        ("resume", {}, {}, {}),
+        ("error", {"code": "NOT_COORDINATOR"}, {"response": "rewritten"}, {"NOT_COORDINATOR": 1}),
+        ("drop", {}, {"response": "withheld"}, {}),
+    ],
+)
+@on_uvloop
+async def test_the_decision_about_an_answer_is_told_with_its_exchange(
+    bodies: str, action: Action, more: dict[str, Any], fates: dict[str, str], errors: dict[str, int]
+) -> None:
+    async with api() as it:
+        found = await decided(it, None, bodies, action, **more)
+        assert (found.rules, found.fates, found.errors) == (["wait"], fates, errors)
+
+
+@pytest.mark.parametrize("where", [None, "throttle_time_ms == 0"])
+@on_uvloop
+async def test_an_answer_that_waits_when_its_connection_ends_is_told_as_withheld(where: str | None) -> None:
+    async with api() as it:
+        await it.klamm.add_rule(PAUSED)
         client = await it.edge.client()
-        async with it.klamm.live(None, "raw") as lines:
+        async with it.klamm.live(where) as lines:
+            client.send("Heartbeat", 3, BEAT)
+            await eventually(lambda: len(it.control.intercept.waiting) == 1)
+            client.reset()
+            found = (await next_of(lines)).exchange
+        assert found is not None
+        assert (found.rules, found.fates, found.unanswered) == (["wait"], {"response": "withheld"}, "")
+
+
+@pytest.mark.parametrize("rules", [(GONE,), (PAUSED, GONE)], ids=["dropped", "paused and dropped"])
+@on_uvloop
+async def test_an_answer_that_a_rule_drops_is_told_as_withheld(rules: tuple[dict[str, Any], ...]) -> None:
+    async with api() as it:
+        for rule in rules:
+            await it.klamm.add_rule(rule)
+        client = await it.edge.client()
+        async with it.klamm.live("throttle_time_ms == 0") as lines:
             client.send("Heartbeat", 3, BEAT)
             found = (await next_of(lines)).exchange
-            await eventually(lambda: len(it.control.intercept.waiting) == 1)
         assert found is not None
-        assert found.response is not None
-        assert (found.rules, found.response.sent) == (["wait"], None)
+        assert found.fates == {"response": "withheld"}
 
 
 @on_uvloop
