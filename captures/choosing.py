@@ -53,8 +53,8 @@ def in_batches(
     most: int,
     clock: Callable[[], float] = monotonic,
 ) -> Iterator[list[T]]:
-    """What `choose` finds, in lists of at most `most`. Each TELL_S a list is given in any case, also an empty
-    one, and one at the end.
+    """The results of `choose` that are not None, in lists of at most `most`. A list comes each TELL_S and at
+    the end, even if it is empty.
     """
     batch, told_s = list[T](), clock()
     for each in exchanges:

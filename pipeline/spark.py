@@ -23,6 +23,7 @@ SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.python.filterPushdown.enabled": "true",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.python.sql.dataFrameDebugging.enabled": "false",  # slow: asks Java for each column
     "spark.sql.adaptive.coalescePartitions.initialPartitionNum": "64",
     "spark.log.level": "ERROR",
 }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
@@ -12,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from klamm.cli.analyze.progress import progress, without_chatter
-from klamm.cli.analyze.tables import check_tables, told, write_tables
+from klamm.cli.analyze.tables import REMOTE, check_captures, make_folder, told, write_tables
 from klamm.cli.analyze.window import window_s
 from klamm.cli.captures.capture_files import captures, expression, telling, words
 from klamm.cli.saying import WrongWord, say
@@ -51,7 +50,6 @@ or above --fail-on-new, and where something could not be read or a detector fail
 """
 
 FINE, FAILED = 0, 1
-REMOTE = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 
 
 class Outcome(NamedTuple):
@@ -214,7 +212,8 @@ def _check(arguments: argparse.Namespace, paths: Sequence[str], where: Expressio
         with open(arguments.html, "ab"):
             pass
     if arguments.tables is not None:
-        check_tables(paths, arguments.tables)
+        check_captures(paths)
+        make_folder(arguments.tables)
 
 
 def _thresholds(file: str | None) -> Thresholds:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -13,15 +14,19 @@ from klamm.cli.saying import WrongWord
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+REMOTE = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)  # Spark reads and writes what begins so
 
-def check_tables(paths: Sequence[str], folder: str) -> None:
-    """Makes the folder, unless it is a URL. Raises WrongWord for captures that klamm cannot read in this
-    process, OSError for a folder that cannot be written to.
-    """
+
+def check_captures(paths: Sequence[str]) -> None:
+    """Raises WrongWord for captures that klamm cannot read in this process."""
     for path in paths:
-        if "://" in path:
+        if REMOTE.match(path):
             raise WrongWord(f"--tables reads captures of this machine, and {path} is Spark's to read")
-    if "://" in folder:
+
+
+def make_folder(folder: str) -> None:
+    """Makes the folder of the tables, unless it is a URL. Raises OSError where it cannot be written to."""
+    if REMOTE.match(folder):
         return
     os.makedirs(folder, exist_ok=True)
     if not os.access(folder, os.W_OK | os.X_OK):
@@ -34,11 +39,14 @@ def write_tables(spark: SparkSession, paths: Sequence[str], folder: str, step: S
     """
     from klamm.pipeline.tables.store import write
 
-    here = [os.path.realpath(path) for path in paths]  # the same segments, whatever the current folder is
+    here = [os.path.realpath(path) for path in paths]  # Spark's current folder may be another
+    there = folder if REMOTE.match(folder) else os.path.abspath(folder)
+
+    def on_table(done: int, of: int) -> None:
+        step("writing tables", done, of)
+
     try:
-        return write(
-            spark, here, folder, bodies="json", on_table=lambda done, of: step("writing tables", done, of)
-        )
+        return write(spark, here, there, bodies="json", on_table=on_table)
     except ValueError as wrong:
         raise WrongWord(f"--tables {folder}: {wrong}") from None
 

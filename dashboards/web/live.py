@@ -105,10 +105,7 @@ class Live:
                             yield Found(state="live")
                             async for gathered in _gathered(lines):
                                 found = self._found(gathered, hidden, self.kept.add)
-                                if found.exchanges:
-                                    self.spans.heard(span, found.exchanges[-1][1].time)
-                                if found.lost is not None:
-                                    self.spans.lost(span, found.lost)
+                                self.spans.told(span, found)
                                 keys.extend(key for key, _ in found.exchanges)
                                 yield replace(found, began=began)
                 except NoAnswer as problem:

@@ -47,10 +47,7 @@ class Past:
 
     def live(self, span: Span, found: Found) -> Found:
         """What klamm has told, without what the page has got already."""
-        if found.exchanges:
-            self.spans.heard(span, found.exchanges[-1][1].time)
-        if found.lost is not None:
-            self._lost(self.spans.lost(span, found.lost))
+        self._lost(self.spans.told(span, found))
         new = [
             (key, replace(one, time=self.kept.kept.get(key, one).time))  # that which later pages get
             for key, one in found.exchanges

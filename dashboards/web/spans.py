@@ -12,7 +12,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from klamm.dashboards.web.history import passes
-from klamm.dashboards.web.source import Part
+from klamm.dashboards.web.source import Found, Part
 
 MOST = 1000  # spans that are over; the oldest are forgotten first
 LATE_S = 0.25  # from the end of an exchange until a reader has it, at most
@@ -63,14 +63,16 @@ class Spans:
             span.until = max(span.since, self.now() - LATE_S if span.newest is None else span.newest)
             self.over.append(span)
 
-    def heard(self, span: Span, ended: float) -> None:
-        """klamm has told an exchange that ended then."""
-        span.newest = ended if self.now() - ended > BEHIND_S else None
-
-    def lost(self, span: Span, part: Part) -> float:
-        """klamm has not told the exchanges that ended in this part: another span begins behind it. The end of
-        the one before.
+    def told(self, span: Span, found: Found) -> float | None:
+        """klamm has told these exchanges. Where it lost some behind them, another span begins behind those;
+        the end of the one before.
         """
+        if found.exchanges:
+            ended = found.exchanges[-1][1].time
+            span.newest = ended if self.now() - ended > BEHIND_S else None
+        return None if found.lost is None else self._lost(span, found.lost)
+
+    def _lost(self, span: Span, part: Part) -> float:
         assert part.until is not None
         until = max(span.since, part.since - AROUND_S)
         self.over.append(Span(span.wanted, span.since, until))

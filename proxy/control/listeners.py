@@ -55,15 +55,11 @@ class ShowTo:
             return ()
 
         def answered(answer: Frame) -> Iterable[Order]:
-            came, holds_as_it_came = answer.body, on_answer is not None and holds(on_answer, answer)
+            came, chosen = answer.body, wanted or (on_answer is not None and holds(on_answer, answer))
 
             def goes_on(sent: Frame) -> None:
                 changed = sent.body != came
-                if (
-                    wanted
-                    or holds_as_it_came
-                    or (on_answer is not None and changed and holds(on_answer, sent))
-                ):
+                if chosen or (on_answer is not None and changed and holds(on_answer, sent)):
                     self.listener.take(seen(request, sent.copy(came, request)))
 
             return (Afterwards(goes_on),)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from klamm.proxy.session.connection import Connection
-from klamm.proxy.session.observing.summaries import ResponseSummary
 from klamm.proxy.session.paused import Exchanged, Paused
 from klamm.rules.frame import Frame
 from klamm.rules.orders import Afterwards, Order
@@ -29,7 +28,7 @@ def tell_decided(connection: Connection, paused: Paused, codes: list[int] | None
     """Give the exchange of an answer that was paused to the log and to listeners: it goes on, or never does.
     `codes`: those of its errors where a decision has changed it.
     """
-    if paused in connection.undecided:
+    if paused.frame.side == "response":
         connection.undecided.remove(paused)
     see(connection, paused.afterwards, paused.frame)
     if paused.exchange is None:
@@ -37,7 +36,7 @@ def tell_decided(connection: Connection, paused: Paused, codes: list[int] | None
     connection.treatment = paused.frame.treatment
     memory, run, correlation, summary, length, elapsed, origin, shown = paused.exchange
     if codes is not None:
-        summary, origin = ResponseSummary([(None, code) for code in codes], summary.shown), "klamm"
+        summary, origin = summary.changed(codes), "klamm"
     connection.exchange(memory, run, correlation, summary, length, elapsed, origin, shown)
 
 

@@ -181,7 +181,7 @@ class Responses:
         if rule_orders is None or rule_orders.changed_errors is None:
             return summary, "broker"
         codes, rule_orders.changed_errors = rule_orders.changed_errors, None
-        return ResponseSummary([(None, code) for code in codes], summary.shown), "klamm"
+        return summary.changed(codes), "klamm"
 
     def _scan(self, data: bytes, offset: int, now: int, arrived: int, pieces: list[Piece | Effect]) -> None:
         """Read the frames in `data`, from an offset on, where the last call ended; add to `pieces` all that

@@ -55,6 +55,10 @@ class ResponseSummary:
         self.errors, self.shown = found, shown
         self.named = True
 
+    def changed(self, codes: list[int]) -> ResponseSummary:
+        """That of an answer whose errors were changed to these."""
+        return ResponseSummary([(None, code) for code in codes], self.shown)
+
 
 EMPTY, NO_ERRORS = RequestSummary(), ResponseSummary([])
 
