@@ -39,26 +39,35 @@ def session(master: str | None = None, **settings: str) -> SparkSession:
     Its captures are read by `spark.read.format("klamm")`. Settings of the caller go before these, and these
     before spark-defaults.conf.
     """
+    made = start(master, **settings)
+    register(made)
+    return made
+
+
+def register(spark: SparkSession) -> None:
+    """Captures can be read by `format("klamm")`. It takes Spark a second."""
+    from klamm.pipeline.reading.source import Klamm
+
+    spark.dataSource.register(Klamm)
+
+
+def start(master: str | None = None, **settings: str) -> SparkSession:
+    """A session that does not know the format "klamm" yet."""
     try:
         from pyspark.sql import SparkSession
     except ModuleNotFoundError:
         raise SparkMissing(f"pyspark is not installed: {installing('spark')}") from None
-    from klamm.pipeline.reading.source import Klamm
 
-    remote = master is not None and master.startswith("sc://")
-    if remote:
-        builder = SparkSession.builder.remote(str(master))
-    else:
-        check_java()
-        url = master or "local[*]"
-        builder = SparkSession.builder.master(url)
-        if url.startswith("local"):
-            os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else it is whatever `python3` is
-        for name, value in {**SETTINGS, **settings}.items():
-            builder = builder.config(name, value)
-    made = builder.getOrCreate()
-    made.dataSource.register(Klamm)
-    return made
+    if master is not None and master.startswith("sc://"):
+        return SparkSession.builder.remote(master).getOrCreate()
+    check_java()
+    url = master or "local[*]"
+    builder = SparkSession.builder.master(url)
+    if url.startswith("local"):
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else it is whatever `python3` is
+    for name, value in {**SETTINGS, **settings}.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
 
 
 def check_java() -> None:

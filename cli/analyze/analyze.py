@@ -240,13 +240,13 @@ def _spark(master: str | None, paths: list[str]) -> Iterator[SparkSession]:
     """A session that ends here, if it began here. Raises SparkMissing if Spark cannot be had."""
     from pyspark.sql import SparkSession
 
-    from klamm.pipeline.spark import session
+    from klamm.pipeline.spark import start
     from klamm.pipeline.tables.quick import jvm
 
     running = SparkSession.getActiveSession()
     local = master is None or master.startswith("local")
     with without_chatter():
-        spark = session(master, **(jvm(paths) if local else {}))
+        spark = start(master, **(jvm(paths) if local else {}))
     try:
         yield spark
     finally:

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 
 from klamm.pipeline.detectors.detector import Detector, Severity
 from klamm.pipeline.detectors.finding import SEVERITIES, Finding, Findings, Thresholds, findings
+from klamm.pipeline.spark import register
 from klamm.pipeline.tables import Tables
 from klamm.pipeline.tables.narrowing import since
 from klamm.pipeline.tables.quick import is_small, quickly
@@ -143,6 +144,7 @@ def follow(
 
     from pyspark.errors import StreamingQueryException
 
+    register(spark)
     reader = spark.readStream.format("klamm").schema(COLUMNS).option("paths", json.dumps(list(paths)))
     writer = (
         reader.load().writeStream.foreachBatch(look).option("checkpointLocation", str(checkpoint / "stream"))

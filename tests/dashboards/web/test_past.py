@@ -9,7 +9,7 @@ import pytest
 
 from klamm.client.types import Body, Exchange
 from klamm.dashboards.web.kept import Kept
-from klamm.dashboards.web.source import Cut, Part, Wish
+from klamm.dashboards.web.source import Cut, Found, Part, Wish
 from klamm.dashboards.web.spans import AROUND_S, LATE_S, Span, Spans, Wanted
 from tests.dashboards.web.exchanges import heartbeat, produce
 from tests.dashboards.web.talking import Page, Talking, member, reading, source
@@ -261,11 +261,16 @@ def test_a_reader_that_goes_has_not_got_what_ended_just_before() -> None:
     with found.reading(ALL) as span:
         now = 20.0
         assert found.open == [span]
-        assert found.lost(span, Part(12, 15)) == 12 - AROUND_S
+        assert found.told(span, Found(lost=Part(12, 15))) == 12 - AROUND_S
         now = 40.0
     assert found.open == []
     times = [(each.since, each.until) for each in found.over]
     assert times == [(10, 12 - AROUND_S), (15 + AROUND_S, 40 - LATE_S)]
+
+
+def ended(at: float) -> Found:
+    """Exchanges of which the last ended then."""
+    return Found([("1", heartbeat(0, "one", time=at))])
 
 
 def test_a_reader_that_is_behind_has_got_only_what_it_was_told() -> None:
@@ -273,12 +278,12 @@ def test_a_reader_that_is_behind_has_got_only_what_it_was_told() -> None:
     now = 10.0
     with found.reading(ALL) as other:
         now = 20.0
-        found.heard(other, 12.0)
+        found.told(other, ended(12.0))
         with found.reading(ALL) as own:
             assert found.missing(ALL, 0, 0, own) == [Part(0, 10), Part(12, 20)]
-            found.heard(own, 14.0)
+            found.told(own, ended(14.0))
             assert found.missing(ALL, 0, 0, own) == [Part(0, 10), Part(12, 20)]
-            found.heard(other, 19.5)
+            found.told(other, ended(19.5))
             assert found.missing(ALL, 0, 0, own) == [Part(0, 10)]
-            found.heard(other, 13.0)
+            found.told(other, ended(13.0))
     assert [each.until for each in found.over] == [20.0, 13.0]
