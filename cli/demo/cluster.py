@@ -17,6 +17,8 @@ from klamm.cli.demo.traffic import PARTITIONS, TOPICS
 RTT_MS = {1: 2, 2: 2, 3: 6}
 LEADER_MOVES_EVERY_S = 4.0
 PRODUCER = 0  # rd_kafka_type_t
+METADATA = 3
+METADATA_VERSION = 8  # the mock cluster's answers of later ones have a byte too many
 
 
 def main() -> int:
@@ -30,6 +32,7 @@ def main() -> int:
     cluster = ctypes.c_void_p(kafka.rd_kafka_mock_cluster_new(ctypes.c_void_p(handle), len(RTT_MS)))
     for broker, rtt_ms in RTT_MS.items():
         kafka.rd_kafka_mock_broker_set_rtt(cluster, broker, rtt_ms)
+    kafka.rd_kafka_mock_set_apiversion(cluster, METADATA, 0, METADATA_VERSION)
     for topic in TOPICS:
         kafka.rd_kafka_mock_topic_create(cluster, topic.encode(), PARTITIONS, 1)
     print(kafka.rd_kafka_mock_cluster_bootstraps(cluster).decode(), flush=True)

@@ -6,6 +6,7 @@ first, and removes them and its consumer groups at the end.
 
 from __future__ import annotations
 
+import json
 import logging
 import signal
 import sys
@@ -31,17 +32,64 @@ GROUPS = BILLING, FRAUD, REPORTS, RESTORE = (
 )
 
 TICK_S = 0.05
+RESTART_S = 1.0
 ADMIN_S = 10.0
 CLOSE_S = 5.0  # for all clients together, which close side by side
 
 Run = Callable[[str, Event], None]
+Record = Callable[[Random], tuple[str, dict[str, Any]]]  # a key and a value
 
 
-def producer(client_id: str, topic: str, per_second: int, size_bytes: int, **settings: Any) -> Run:
-    """Sends records of random size around `size_bytes`, evenly over time."""
+def order(draw: Random) -> tuple[str, dict[str, Any]]:
+    """600 bytes."""
+    items = [_item(draw) for _ in range(draw.randint(6, 12))]
+    cents = sum(item["count"] * item["cents"] for item in items)
+    customer = f"customer-{draw.randrange(1000)}"
+    return customer, {"order": draw.randrange(10**6), "customer": customer, "items": items, "cents": cents}
+
+
+def payment(draw: Random) -> tuple[str, dict[str, Any]]:
+    """300 bytes."""
+    number = draw.randrange(10**6)
+    card = {"kind": draw.choice(("credit", "debit")), "token": f"{draw.getrandbits(256):064x}", "month": 11}
+    address = {
+        "street": f"{draw.randrange(1, 200)} Long Lane",
+        "city": "Springfield",
+        "zip": draw.randrange(10**5),
+    }
+    return f"order-{number}", {
+        "order": number,
+        "cents": draw.randrange(99, 99_999),
+        "card": card,
+        "address": address,
+    }
+
+
+def stock(draw: Random) -> tuple[str, dict[str, Any]]:
+    """80 bytes."""
+    item = _item(draw)
+    return item["sku"], {**item, "shelf": draw.randrange(5000)}
+
+
+def click(draw: Random) -> tuple[str, dict[str, Any]]:
+    """100 bytes."""
+    page = draw.choice(("/", "/search", "/basket", "/checkout"))
+    return f"{draw.getrandbits(32):08x}", {"page": page, "ms": draw.randrange(20, 900), "browser": "Firefox"}
+
+
+def _item(draw: Random) -> dict[str, Any]:
+    return {
+        "sku": f"sku-{draw.randrange(10**4)}",
+        "count": draw.randint(1, 5),
+        "cents": draw.randrange(99, 9999),
+    }
+
+
+def producer(client_id: str, topic: str, per_second: int, record: Record, **settings: Any) -> Run:
+    """Sends records evenly over time. After an error that ends a producer, the next begins."""
 
     def run(bootstrap: str, stop: Event) -> None:
-        from confluent_kafka import Producer
+        from confluent_kafka import KafkaException, Producer
 
         draw = Random(client_id)
         kafka = Producer(_settings(bootstrap, client_id, settings))
@@ -49,10 +97,15 @@ def producer(client_id: str, topic: str, per_second: int, size_bytes: int, **set
         while not stop.wait(TICK_S):
             owed += per_second * TICK_S
             while owed >= 1:
-                value = draw.randbytes(max(1, int(draw.gauss(size_bytes, size_bytes / 4))))
+                key, value = record(draw)
                 try:
-                    kafka.produce(topic, value, key=draw.randbytes(4))
+                    kafka.produce(topic, json.dumps(value), key)
                 except BufferError:  # the cluster takes less than this: wait with it
+                    break
+                except KafkaException:  # it is fatal, as OUT_OF_ORDER_SEQUENCE_NUMBER is from a rule
+                    kafka.purge()
+                    stop.wait(RESTART_S)
+                    kafka, owed = Producer(_settings(bootstrap, client_id, settings)), 0.0
                     break
                 owed -= 1
             kafka.poll(0)
@@ -106,12 +159,12 @@ CLIENTS: tuple[Run, ...] = (
         "orders-service",
         ORDERS,
         200,
-        600,
+        order,
         **{"linger.ms": 20, "compression.type": "lz4", "enable.idempotence": True},
     ),
-    producer("payments-service", PAYMENTS, 60, 300, **{"linger.ms": 5}),
-    producer("legacy-importer", IMPORTS, 120, 80, **{"linger.ms": 0, "batch.num.messages": 1}),
-    producer("web-clicks", CLICKS, 60, 120, **{"linger.ms": 50, "acks": 1}),
+    producer("payments-service", PAYMENTS, 60, payment, **{"linger.ms": 5}),
+    producer("legacy-importer", IMPORTS, 120, stock, **{"linger.ms": 0, "batch.num.messages": 1}),
+    producer("web-clicks", CLICKS, 60, click, **{"linger.ms": 50, "acks": 1}),
     group_member("billing-1", BILLING, [ORDERS, PAYMENTS]),
     group_member("billing-2", BILLING, [ORDERS, PAYMENTS]),
     group_member("fraud-check", FRAUD, [PAYMENTS, CLICKS], **{"fetch.wait.max.ms": 50}),

@@ -49,6 +49,8 @@ def check(tree: Node, fields: bool) -> None:
     """Raises ExpressionError for a name that is surely none of a field. With `fields` for each that no field,
     variable or word of the language has; else an API may have something near to it.
     """
+    if fields:
+        _check_words(tree)
     _check(tree, frozenset(), fields)
 
 
@@ -121,6 +123,21 @@ def _check(node: Node, bound: Bound, fields: bool) -> None:
         case Call(_, several) | Logic(_, several):
             for each in several:
                 _check(each, bound, fields)
+
+
+def _check_words(node: Node) -> None:
+    """Raises ExpressionError for a word in the place of a condition, such as the name of a topic."""
+    match node:
+        case Logic(_, several):
+            for each in several:
+                _check_words(each)
+        case Not(of):
+            _check_words(of)
+        case Name() | Member() | Arithmetic():
+            root, text = _root(node), _bare(node)
+            if root and text and not _is_known(root.name, frozenset()):
+                ways = f'client_id == "{text}", topic == "{text}" or group == "{text}"'
+                raise ExpressionError(f"{text} is no condition: write {ways}", node.column)
 
 
 def _check_pair(pair: Pair, bound: Bound) -> None:

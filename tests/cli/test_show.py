@@ -569,7 +569,7 @@ def test_output_does_not_touch_what_is_there(capture: Path, says: Says) -> None:
         (("a.arrow", "error"), "write error != NONE (column 1)"),
         (("a.arrow", "api == Fetch", "version > 3"), "two expressions: join them with and: 'version > 3'"),
         (("a.arrow", "api", "==", "Fetch"), "quote the expression: 'api == Fetch'"),
-        (("a.arrow", "tpics"), "'tpics' is no file or folder, and no expression: unknown field"),
+        (("a.arrow", "tpics"), "'tpics' is no file or folder, and no expression: tpics is no condition"),
         (("a.arrow", "--headers"), "--headers is of --stats: say both"),
         (
             ("a.arrow", "--stats", "api == Fetch"),

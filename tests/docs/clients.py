@@ -7,7 +7,7 @@ from threading import Event, Thread
 
 from confluent_kafka import KafkaException, Producer
 
-from klamm.cli.demo.traffic import Run, group_member, producer
+from klamm.cli.demo.traffic import Run, group_member, payment, producer
 
 
 def asks(client_id: str) -> Run:
@@ -29,8 +29,8 @@ def asks(client_id: str) -> Run:
 BRIEF = {"auto.offset.reset": "earliest", "session.timeout.ms": 4500, "heartbeat.interval.ms": 500}
 
 CLIENTS = (
-    producer("orders-service", "orders", 40, 200),
-    producer("legacy-app", "orders", 5, 200),
+    producer("orders-service", "orders", 40, payment),
+    producer("legacy-app", "orders", 5, payment),
     group_member("billing", "billing", ["orders"], **BRIEF),
     asks("orders-app"),
 )

@@ -31,7 +31,9 @@ export const OWN = {
   rule: { least: 6, grow: 1, text: (row) => (row.rules ?? []).join(", ") },
 };
 const USUAL = ["time", "API", "client", "broker", "topic, group", "request", "answer", "ms", "error"];
-export const BRIEF = { time: 6.2, API: 6, error: 7.2 }; // beside an open exchange: the least rem of each
+const BRIEF = { time: 6.2, API: 6, error: 7.2 }; // beside an open exchange: the least rem of each
+const NAMES = { client: 5.6, "topic, group": 6, topic: 6, group: 6 }; // there too on a wide screen
+export const WIDE = matchMedia("(min-width: 90rem)"); // as in style.css
 const FIELD = { least: 6, grow: 1 };
 const STEP = 24; // pixels
 const LEAST = 40;
@@ -113,6 +115,13 @@ export class Columns {
       const text = own?.text ?? ((row) => row.cells?.[at] ?? "");
       return { ...(own ?? FIELD), name, label: own ? name : name.split(".").at(-1), px, text };
     });
+  }
+
+  /** Those of `all` that are shown beside an open exchange. */
+  brief() {
+    const least = WIDE.matches ? { ...BRIEF, ...NAMES } : BRIEF;
+    const found = this.all().filter(({ name }) => name in least);
+    return found.length ? found.map(({ px, ...rest }) => ({ ...rest, least: least[rest.name] })) : this.all().slice(0, 3);
   }
 
   move(name, to) {

@@ -1,7 +1,7 @@
 // The list of exchanges, and the chosen one beside it.
 
 import { Acted } from "./acted.js";
-import { BRIEF, Columns } from "./columns.js";
+import { Columns, WIDE } from "./columns.js";
 import { Comparing } from "./comparing.js";
 import { words } from "./empty.js";
 import { details } from "./exchange.js";
@@ -70,6 +70,7 @@ export class Exchanges {
       arrange: this.columns,
     });
     this.list.follow = about.kind === "live";
+    WIDE.addEventListener("change", () => this.list.show(this._columns()));
     this.list.onfollow = () => this._say();
     this.freezing = el("button", { onclick: () => this._freeze(!this.frozen), "aria-pressed": "false" }, "freeze");
     this.end = el("button", { onclick: () => this.list.toEnd() }, "to the newest");
@@ -271,9 +272,7 @@ export class Exchanges {
 
   /** Of all columns, the few that are shown beside an open exchange. */
   _columns() {
-    const all = this.columns.all();
-    const brief = all.filter(({ name }) => name in BRIEF).map(({ px, ...rest }) => ({ ...rest, least: BRIEF[rest.name] }));
-    return this.detail && !this.detail.hidden ? (brief.length ? brief : all.slice(0, 3)) : all;
+    return this.detail && !this.detail.hidden ? this.columns.brief() : this.columns.all();
   }
 
   _arranged(more) {

@@ -18,6 +18,7 @@ const FUNCTIONS = ["any(", "all(", "len(", "glob(", "matches(", "startswith(", "
 const TEXT = /"(?:[^"\\]|\\.)*"/g;
 const OPEN_TEXT = /"((?:[^"\\]|\\.)*)$/; // a text that is begun
 const COMPARED = /\b(\w+)\s*(?:[=!]=|(?:not\s+)?in\s*[[(](?:[^\])]*,)?)\s*$/; // a name, and what stands behind it
+const BEGIN = /(?:^|\b(?:and|or|not)|(?:^|\W)\()\s*$/; // of a condition
 const KINDS = { api: "apis", error: "errors" };
 
 /** `text` is the filter that is in force. `changed(text)` is called with each finished one. `seen`: names of clients, topics and groups (seen.js). */
@@ -99,7 +100,7 @@ export class Filter {
     this.changed(this.text);
   }
 
-  /** What is being typed: `from` is its place, `of` the name that it is compared with, `open` that of a text. */
+  /** What is being typed: `from` is its place, `of` the name that it is compared with, `open` that of a text; `begins`: a condition. */
   _typed() {
     const before = this.input.value.slice(0, this.input.selectionStart);
     const open = OPEN_TEXT.exec(before.replace(TEXT, (text) => " ".repeat(text.length)));
@@ -107,27 +108,33 @@ export class Filter {
       return { word: open[1], from: open.index, open: true, of: COMPARED.exec(before.slice(0, open.index))?.[1] };
     }
     const word = /[A-Za-z_][\w.-]*$/.exec(before)?.[0] ?? "";
-    return { word, from: before.length - word.length, open: false, of: COMPARED.exec(before.slice(0, before.length - word.length))?.[1] };
+    const from = before.length - word.length;
+    const ahead = before.slice(0, from);
+    const of = COMPARED.exec(ahead)?.[1];
+    return { word, from, open: false, of, begins: !of && BEGIN.test(ahead) };
   }
 
-  /** The words that fit there, as they are written. */
-  _fitting({ word, open, of }) {
+  /** The words that fit there, as they are written; behind them, where a condition begins, those of names. */
+  _fitting({ word, open, of, begins }) {
     const named = (this.seen?.of(of) ?? []).map((name) => quoted(name));
     if (open || this.seen?.knows(of)) {
       return { words: named, any: open || Boolean(of) };
     }
     const kind = this.kinds?.[KINDS[of]];
-    return kind ? { words: kind, any: true } : { words: [...this.words, ...(word ? named : [])], any: false };
+    if (kind) {
+      return { words: kind, any: true };
+    }
+    return begins ? { words: this.words, conditions: this.seen?.conditions(word) } : { words: [...this.words, ...(word ? named : [])] };
   }
 
   _propose() {
     const typed = this._typed();
-    const { words, any } = this._fitting(typed);
+    const { words, any = false, conditions = [] } = this._fitting(typed);
     const word = typed.word.toLowerCase();
     const plain = (each) => each.toLowerCase().replace(/^"/, "");
     const begin = words.filter((each) => plain(each).startsWith(word));
     const inside = words.filter((each) => plain(each).includes(word) && !begin.includes(each));
-    this.found = word || any ? [...begin, ...inside].slice(0, MOST) : [];
+    this.found = word || any ? [...begin, ...inside, ...conditions].slice(0, MOST) : [];
     this.at = -1;
     this.list.replaceChildren(
       ...this.found.map((each, index) =>

@@ -1,6 +1,6 @@
 // The client ids, topics and groups that exchanges of the list have named, for completion.
 
-import { el } from "./page.js";
+import { el, quoted } from "./page.js";
 
 const MOST = 1000; // of each
 const OF = { clients: ["client_id", "client"], topics: ["topic"], groups: ["group"] }; // names in expressions
@@ -38,6 +38,14 @@ export class Seen {
   of(field) {
     const kinds = Object.keys(OF).filter((kind) => OF[kind].includes(field));
     return (kinds.length ? kinds : Object.keys(OF)).flatMap((kind) => [...this.names[kind]]);
+  }
+
+  /** A condition for each name with these letters. */
+  conditions(letters) {
+    const wanted = letters.toLowerCase();
+    return Object.entries(OF).flatMap(([kind, [field]]) =>
+      [...this.names[kind]].filter((name) => name.toLowerCase().includes(wanted)).map((name) => `${field} == ${quoted(name)}`),
+    );
   }
 
   knows(field) {

@@ -140,6 +140,37 @@ def test_names_seen_so_far_are_completed_with_their_quotes(page: Page) -> None:
     expect(field).to_have_value(re.compile('^topic == "orders-[0-9a-f]+"$'))
 
 
+def test_a_name_alone_is_completed_to_a_condition(page: Page) -> None:
+    page.locator(of(SHOP, "Produce")).first.wait_for()
+    field = page.get_by_role("combobox", name="filter", exact=True)
+    field.press_sequentially("api == Produce and (not orde")
+    page.get_by_role("option", name=re.compile('^topic == "orders-')).wait_for()
+    field.press("Tab")
+    expect(field).to_have_value(re.compile('^api == Produce and [(]not topic == "orders-[0-9a-f]+"$'))
+    field.fill("")
+    field.press_sequentially("glob(sho")
+    expect(page.get_by_role("option", name=f'"{SHOP}"', exact=True)).to_be_visible()
+    filtered(page, SHOP)
+    expect(page.locator(".filter .problem")).to_contain_text(
+        f'{SHOP} is no condition: write client_id == "{SHOP}", topic'
+    )
+    filtered(page, f'client_id == "{SHOP}"')
+    page.locator(of(SHOP, "Produce")).first.wait_for()
+
+
+def test_on_a_wide_screen_the_list_beside_an_exchange_has_clients_and_topics(ground: Ground) -> None:
+    with opened(ground.browser, ground.address, viewport={"width": 1440, "height": 800}) as page:
+        opened_produce(page)
+        row = page.locator(".row.chosen")
+        expect(row.locator('[data-column="client"]')).to_have_text(SHOP)
+        expect(row.locator('[data-column="topic, group"]')).to_have_text(re.compile("^orders-"))
+        grid = page.get_by_role("grid", name="exchanges")
+        assert grid.evaluate("list => list.scrollWidth <= list.clientWidth")
+        page.set_viewport_size({"width": 1280, "height": 800})
+        expect(row.locator('[data-column="client"]')).to_have_count(0)
+        assert grid.evaluate("list => list.scrollWidth <= list.clientWidth")
+
+
 def test_an_exchange_is_copied_in_forms_that_other_tools_take(page: Page) -> None:
     opened_produce(page)
     copies = page.get_by_role("group", name="copy as")
@@ -338,7 +369,7 @@ def test_fields_have_room_beside_their_bytes_and_do_not_scroll_by_themselves(pag
     page.set_viewport_size({"width": 390, "height": 800})
     expect(dump.locator(".line").nth(1)).to_contain_text("00008")
     assert dump.evaluate("dump => dump.scrollWidth <= dump.clientWidth")
-    page.set_viewport_size({"width": 1800, "height": 800})
+    page.set_viewport_size({"width": 1920, "height": 800})
     expect(dump.locator(".line").nth(1)).to_contain_text("00010")
 
 

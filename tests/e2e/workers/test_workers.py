@@ -255,7 +255,16 @@ def test_limits_of_connections_hold_for_all_workers_together(kafka: Cluster, tmp
         ) as klamm,
         ExitStack() as stack,
     ):
-        connections(klamm, 5, stack)
+
+        def all_five() -> bool:
+            """The lead may not have heard yet that others have ended."""
+            with ExitStack() as some:
+                try:
+                    connections(klamm, 5, some)
+                except ENDED:
+                    return False
+                stack.push(some.pop_all())
+            return True
 
         def refused() -> bool:
             """A reset may come before the connection is made for its client."""
@@ -266,18 +275,10 @@ def test_limits_of_connections_hold_for_all_workers_together(kafka: Cluster, tmp
                 return True
             return False
 
+        wait_for(all_five, "five connections")
         wait_for(refused, "the end of the sixth connection")
         stack.pop_all().close()
         wait_for(lambda: not Admin(klamm.admin).connections(), "the ends of all connections")
-
-        def all_five() -> bool:
-            """The lead may not have heard yet that all others have ended."""
-            try:
-                with ExitStack() as again:
-                    return len(connections(klamm, 5, again)) == 5
-            except ENDED:
-                return False
-
         wait_for(all_five, "five connections again")
 
 

@@ -73,7 +73,7 @@ def test_the_guide_tells_what_is_said_of_mistakes(text: str, message: str) -> No
 
 
 def test_the_guide_has_mistakes() -> None:
-    assert len(GUIDE) == 7
+    assert len(GUIDE) == 8
 
 
 @pytest.mark.parametrize("text", sorted(OUTSIDE, key=ascii), ids=ascii)
@@ -157,6 +157,11 @@ def test_columns_count_characters(text: str) -> None:
     ("text", "message"),
     [
         ("acsk == 1", 'unknown field "acsk" (column 1); did you mean acks?'),
+        (
+            "acks == 1 and not (orders-1 or acks == 2)",
+            'orders-1 is no condition: write client_id == "orders-1", topic == "orders-1" or '
+            'group == "orders-1" (column 20)',
+        ),
         ("topic == users", 'text needs quotes: topic == "users" (column 10)'),  # a field of another API
         ('latency_ms > "5"', "latency_ms is a number: drop the quotes (column 1)"),  # not known of requests
         (
