@@ -41,7 +41,7 @@ Record = Callable[[Random], tuple[str, dict[str, Any]]]  # a key and a value
 
 
 def order(draw: Random) -> tuple[str, dict[str, Any]]:
-    """600 bytes."""
+    """365 to 661 bytes."""
     items = [_item(draw) for _ in range(draw.randint(6, 12))]
     cents = sum(item["count"] * item["cents"] for item in items)
     customer = f"customer-{draw.randrange(1000)}"
@@ -49,7 +49,7 @@ def order(draw: Random) -> tuple[str, dict[str, Any]]:
 
 
 def payment(draw: Random) -> tuple[str, dict[str, Any]]:
-    """300 bytes."""
+    """233 to 240 bytes."""
     number = draw.randrange(10**6)
     card = {"kind": draw.choice(("credit", "debit")), "token": f"{draw.getrandbits(256):064x}", "month": 11}
     address = {
@@ -66,13 +66,13 @@ def payment(draw: Random) -> tuple[str, dict[str, Any]]:
 
 
 def stock(draw: Random) -> tuple[str, dict[str, Any]]:
-    """80 bytes."""
+    """65 to 69 bytes."""
     item = _item(draw)
     return item["sku"], {**item, "shelf": draw.randrange(5000)}
 
 
 def click(draw: Random) -> tuple[str, dict[str, Any]]:
-    """100 bytes."""
+    """53 to 62 bytes."""
     page = draw.choice(("/", "/search", "/basket", "/checkout"))
     return f"{draw.getrandbits(32):08x}", {"page": page, "ms": draw.randrange(20, 900), "browser": "Firefox"}
 
