@@ -71,6 +71,8 @@ def add_parser(subparsers: Any) -> None:
     text = "compare with the findings of this one, such as from before a change"
     parser.add_argument("--before", metavar="CAPTURE", help=text)
     parser.add_argument("--html", metavar="FILE", help="write a page with plots too")
+    text = "with --html: where `klamm web` shows the capture, for links of the page [http://127.0.0.1:19090/]"
+    parser.add_argument("--inspector", metavar="URL", type=_inspector, help=text)
     text = "write the tables too, as Parquet; again, what is new"
     parser.add_argument("--tables", metavar="DIR", help=text)
     parser.add_argument("--json", action="store_true", help="one object with all of it instead")
@@ -92,6 +94,12 @@ def add_parser(subparsers: Any) -> None:
     text = "with --follow: the folder for its progress, to go on there after a restart"
     parser.add_argument("--checkpoint", metavar="DIR", help=text)
     parser.set_defaults(asked="analyze")
+
+
+def _inspector(text: str) -> str:
+    if not text.startswith(("http://", "https://")):
+        raise argparse.ArgumentTypeError(f"{text!r} is no address of a page: write http://{text}")
+    return text if text.endswith("/") else f"{text}/"
 
 
 @telling
@@ -197,6 +205,8 @@ def _check(arguments: argparse.Namespace, paths: Sequence[str], where: Expressio
         raise WrongWord("--follow compares nothing: leave out --before")
     if arguments.follow and (arguments.spark or "").startswith("sc://"):
         raise WrongWord("--follow needs Spark in this process: give a master to --spark, not sc://")
+    if arguments.inspector is not None and arguments.html is None:
+        raise WrongWord("--inspector is of the links of --html: say both")
     for option in ("window", "checkpoint"):
         if getattr(arguments, option) is not None and not arguments.follow:
             raise WrongWord(f"--{option} is of --follow: say both")
@@ -258,9 +268,10 @@ def _print(report: Report, comparison: Comparison | None, arguments: argparse.Na
     from importlib.metadata import version  # slow to load
 
     if arguments.html is not None:
-        from klamm.pipeline.report.page import page
+        from klamm.pipeline.report.page import INSPECTOR, page
 
-        Path(arguments.html).write_text(page(report, version("klamm"), comparison), encoding="utf-8")
+        made = page(report, version("klamm"), comparison, arguments.inspector or INSPECTOR)
+        Path(arguments.html).write_text(made, encoding="utf-8")
     if arguments.json:
         from klamm.pipeline.report import comparison as comparing
         from klamm.pipeline.report.report import as_object

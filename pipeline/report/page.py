@@ -28,12 +28,17 @@ from klamm.pipeline.report.plots.plots import plots
 from klamm.pipeline.report.report import Group, Report
 from klamm.pipeline.report.summary import Linked, Named, by_client, by_gravity, by_group, by_severity, linked
 
+INSPECTOR = "http://127.0.0.1:19090/"  # of klamm web
 FEW = 12  # clients of the summary that are shown at once
 PLACE = files(__package__ or "klamm.pipeline.report")
 
 
-def page(report: Report, version: str, comparison: Comparison | None = None) -> str:
-    """Raises ModuleNotFoundError without jinja2 or plotly."""
+def page(
+    report: Report, version: str, comparison: Comparison | None = None, inspector: str = INSPECTOR
+) -> str:
+    """`inspector`: the address to which the links of evidence lead. Raises ModuleNotFoundError without jinja2
+    or plotly.
+    """
     from jinja2 import Environment, StrictUndefined
     from markupsafe import Markup
 
@@ -63,6 +68,8 @@ def page(report: Report, version: str, comparison: Comparison | None = None) -> 
         times=Counter((one.severity, one.title) for one in findings),
         by_client=by_client(findings),
         few=FEW,
+        inspector=inspector,
+        web=wording.web(report.captures),
         by_group=named_groups,
         quiet_groups=len(of_groups) - len(named_groups),
         groups=list(_groups(report, findings, several)),
@@ -173,7 +180,11 @@ def _row(report: Report, one: Finding, day: str, several: bool) -> dict[str, Any
         "count": f"{one.count:,}",
         "when": wording.when(one.first_us, one.last_us, day),
         "evidence": [
-            {"text": _evidence(report.seen(each), each.time_us), "show": report.show(one, each)}
+            {
+                "text": _evidence(report.seen(each), each.time_us),
+                "show": report.show(one, each),
+                "place": wording.place(report.shown(one, each)),
+            }
             for each in one.evidence
         ],
     }

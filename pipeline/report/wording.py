@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import NamedTuple
+from urllib.parse import urlencode
 
 from klamm.pipeline.detectors.connections.client_ids import DEFAULTS
 from klamm.pipeline.detectors.finding import Evidence, Finding
@@ -132,9 +133,26 @@ def show(captures: Iterable[str], what: Shown) -> str:
     return " ".join(shlex.quote(word) for word in [*words, "-v"])
 
 
+def place(what: Shown) -> str:
+    """Their place in the inspector: what its address ends with."""
+    wanted = {"where": what.where or "", "since": _seconds(what.since_us)}
+    if what.until_us is not None:
+        wanted["until"] = _seconds(what.until_us)
+    return f"#exchanges?{urlencode({name: text for name, text in wanted.items() if text})}"
+
+
+def web(captures: Iterable[str]) -> str:
+    """The command that starts the inspector."""
+    return shlex.join(["klamm", "web", *captures])
+
+
 def _quoted(text: str) -> str:
     """A text as a literal of an expression, in ASCII."""
     return '"' + text.encode("unicode_escape").decode().replace('"', '\\"') + '"'
+
+
+def _seconds(time_us: int) -> str:
+    return f"{time_us // S}.{time_us % S:06}"
 
 
 def _moment(time_us: int) -> str:

@@ -106,6 +106,7 @@ def says(capture: None, capsys: pytest.CaptureFixture[str]) -> Says:
             "--fail-on-new lo: must be high or medium or low; did you mean low?",
         ),
         (["a.arrow", "--fail-on-new", "low"], "--fail-on-new: new to what? say --before CAPTURE too"),
+        (["a.arrow", "--inspector", "http://a:1"], "--inspector is of the links of --html: say both"),
         (["a.arrow", "--window", "5m"], "--window is of --follow: say both"),
         (["a.arrow", "--follow", "--window", "5"], "--window 5: 5 of what? write 5ms or 5s"),
         (["a.arrow", "--follow", "--html", "x.html"], "leave out EXPR and --html"),
@@ -228,6 +229,30 @@ def test_what_is_asked_for_holds_for_both_captures_and_fail_on_for_the_later_one
     assert asked[0][1:] == asked[1][1:]
     assert [one.name for one in asked[0][1]] == ["tiny_batches"]
     assert says("b.arrow", *words, "--before", "a.arrow")[0] == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "address"),
+    [
+        ([], "http://127.0.0.1:19090/"),
+        (["--inspector", "https://klamm.example:8080"], "https://klamm.example:8080/"),
+    ],
+)
+def test_links_of_the_page_lead_to_the_inspector_that_is_named(
+    words: list[str], address: str, says: Says, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = Report(["a.arrow"], Traffic(exchanges=3), Findings([finding()]), DETECTORS)
+    monkeypatch.setattr(analyze, "_spark", lambda *_: nullcontext())
+    monkeypatch.setattr("klamm.pipeline.report.reporting.reported", lambda *_: made)
+    assert says("a.arrow", "--html", "a.html", *words)[0] == 0
+    links = re.findall(r'<a class="screen" href="(.*?)#exchanges', Path("a.html").read_text())
+    assert links
+    assert set(links) == {address}
+
+
+def test_the_address_of_an_inspector_says_its_scheme(says: Says) -> None:
+    _, _, errors = says("a.arrow", "--html", "a.html", "--inspector", "klamm.example:8080")
+    assert "'klamm.example:8080' is no address of a page: write http://klamm.example:8080" in errors
 
 
 def test_follow_looks_at_ten_minutes_unless_told_otherwise() -> None:

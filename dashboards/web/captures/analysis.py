@@ -79,12 +79,12 @@ class Analysis:
             self._folder = TemporaryDirectory(prefix="klamm-web-", ignore_cleanup_errors=True)
         return Path(self._folder.name) / "report.html"
 
-    def begin(self) -> None:
-        """Raises Running."""
+    def begin(self, inspector: str) -> None:
+        """`inspector`: where the links of the page lead. Raises Running."""
         if self.state.phase == "running":
             raise Running
         self.state = State("running", "starting", began=time.time())
-        self._task = asyncio.create_task(self._run())
+        self._task = asyncio.create_task(self._run(inspector))
 
     async def cancel(self) -> None:
         """Returns when it has ended."""
@@ -101,18 +101,20 @@ class Analysis:
         if self._folder is not None:
             self._folder.cleanup()
 
-    async def _run(self) -> None:
+    async def _run(self, inspector: str) -> None:
         try:
-            state = await self._carried_out()
+            state = await self._carried_out(inspector)
         except OSError as problem:
             state = replace(self.state, phase="failed", problem=f"{self.command[0]}: {problem.strerror}")
         except Exception as wrong:
             state = replace(self.state, phase="failed", problem=f"not what klamm analyze prints: {wrong!r}")
         self.state = replace(state, ended=time.time())
 
-    async def _carried_out(self) -> State:
+    async def _carried_out(self, inspector: str) -> State:
         self._said.clear()
-        page = ["--html", str(self.report)] if all(map(find_spec, OF_THE_PAGE)) else []
+        page = (
+            ["--html", str(self.report), "--inspector", inspector] if all(map(find_spec, OF_THE_PAGE)) else []
+        )
         words = [*self.command, "--json", "--progress", *page, "--", *self.paths]
         process = await asyncio.create_subprocess_exec(
             *words, stdin=DEVNULL, stdout=PIPE, stderr=PIPE, limit=LONGEST, start_new_session=True

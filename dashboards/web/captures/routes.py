@@ -86,9 +86,9 @@ class _OfCaptures:
     async def state(self, _: web.Request) -> web.Response:
         return answer(self.analysis.state)
 
-    async def begin(self, _: web.Request) -> web.Response:
+    async def begin(self, request: web.Request) -> web.Response:
         try:
-            self.analysis.begin()
+            self.analysis.begin(f"{request.scheme}://{request.host}/")
         except Running:
             raise Refused(409, "an analysis runs already") from None
         return answer(self.analysis.state, 202)

@@ -204,7 +204,19 @@ def test_times_are_typed_and_a_wrong_one_is_told(page: Page, ground: Ground) -> 
 
 
 @pytest.mark.timeout(600)
-def test_the_analysis_is_followed_and_a_finding_leads_to_its_exchanges(page: Page) -> None:
+def opened_from(page: Page, report: Path, detector: str, words: str) -> Page:
+    """What the first evidence of a finding in a report leads to."""
+    read = page.context.new_page()
+    read.goto(report.as_uri())
+    fact = f'[id$="-{detector}"] tr.told:has-text("{words}")'
+    read.locator(f"{fact} + tr.more summary").first.click()
+    with page.context.expect_page() as shown:
+        read.locator(f"{fact} + tr.more a").first.click()
+    read.close()
+    return shown.value
+
+
+def test_the_analysis_is_followed_and_a_finding_leads_to_its_exchanges(page: Page, tmp_path: Path) -> None:
     expect(page.get_by_text("klamm analyze reads all of the capture with Spark")).to_be_visible()
     page.get_by_role("button", name="look for problems").click()
     expect(page.get_by_role("progressbar")).to_be_visible()
@@ -221,7 +233,12 @@ def test_the_analysis_is_followed_and_a_finding_leads_to_its_exchanges(page: Pag
     assert violations(page) == []
     with page.expect_download() as report:
         page.get_by_role("link", name="report with plots").click()
-    assert report.value.path().read_text().startswith("<!doctype html>")
+    file = tmp_path / "report.html"
+    report.value.save_as(file)
+    shown = opened_from(page, file, "unexplained_errors", REFUSED)
+    expect(rows(shown)).to_have_count(1)
+    expect(rows(shown)).to_have_attribute("data-error", REFUSED)
+    shown.close()
     expect(finding).to_contain_text(SHOP)
     finding.get_by_role("link", name="its exchanges").click()
     expect(rows(page)).to_have_count(TIMES)

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections import Counter
+from datetime import datetime
+from html import unescape
 from pathlib import Path
+from urllib.parse import parse_qs
 
 import pytest
 
@@ -176,6 +180,20 @@ def test_the_page_is_one_file_of_two_megabytes_at_most() -> None:
     without_titles = re.sub(r' title="[^"]*"', "", made.split('id="plots"')[0])
     tags = re.findall(r"<\w[^>]*>", without_titles)
     assert len(tags) > 100
-    assert [
-        tag for tag in tags if re.search(r"\b(src|href|action|data)\s*=", tag.replace('href="#', ""))
-    ] == []
+    leading = [tag for tag in tags if re.search(r"\b(src|href|action|data)\s*=", tag.replace('href="#', ""))]
+    assert {tag.partition("#")[0] for tag in leading} == {'<a class="screen" href="http://127.0.0.1:19090/'}
+
+
+def test_evidence_has_a_link_to_its_place_in_the_inspector() -> None:
+    made = page(report(), "1.2", inspector="http://klamm.example:8080/")
+    [first, *_] = re.findall(r'<div class="evidence">.*?</div>', made)
+    link = unescape(re.findall(r'href="([^"]+)"', first)[0])
+    address, _, query = link.partition("#exchanges?")
+    assert address == "http://klamm.example:8080/"
+    command = shlex.split(unescape(re.findall("<code>(.*?)</code>", first)[0]))
+    wanted = parse_qs(query, strict_parsing=True)
+    assert wanted["where"] == [command[3]]
+    for name in ("since", "until"):
+        told = datetime.fromisoformat(command[command.index(f"--{name}") + 1])
+        assert float(wanted[name][0]) == told.timestamp()
+    assert "where <code>klamm web capture/</code> shows the capture" in made

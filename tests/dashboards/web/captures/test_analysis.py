@@ -18,6 +18,7 @@ from tests.dashboards.web.captures.test_findings import TOLD
 from tests.fakes.waiting import eventually
 
 READ = {"damaged": ["a.arrow: it was cut short"], "lost_frames": 12}
+INSPECTOR = "http://127.0.0.1:8080/"
 RESULT = {
     "read": READ,
     "findings": [TOLD],
@@ -62,10 +63,10 @@ async def test_steps_are_told_as_they_come_and_findings_are_kept(tmp_path: Path)
     program += f"print({json.dumps(RESULT)!r})\nsys.exit(1)\n"  # the code for a damaged capture
     async with analysing(tmp_path, program) as it:
         assert (it.state.phase, it.found) == ("never", [])
-        it.begin()
+        it.begin(INSPECTOR)
         await until(it, step="looking", done=3, of=32)
         with pytest.raises(Running):
-            it.begin()
+            it.begin(INSPECTOR)
         (tmp_path / "go").touch()
         await until(it, phase="done")
         state = it.state
@@ -84,7 +85,7 @@ async def test_captures_are_given_as_they_are_and_the_page_comes_from_the_same_r
     program = "words = sys.argv[1:]\nopen(words[words.index('--html') + 1], 'w').write('a page')\n"
     program += f"open({str(tmp_path / 'words')!r}, 'w').write(json.dumps(words))\nprint({told!r})\n"
     async with analysing(tmp_path, program, "one/", "-two") as it:
-        it.begin()
+        it.begin(INSPECTOR)
         await until(it, phase="done")
         words = json.loads((tmp_path / "words").read_text())
         assert words[:2] == ["--json", "--progress"]
@@ -101,7 +102,7 @@ async def test_without_what_plots_need_there_is_no_page(
     monkeypatch.setattr(analysis, "OF_THE_PAGE", ("no_such_module",))
     program = f"assert '--html' not in sys.argv\nprint({json.dumps(RESULT)!r})\n"
     async with analysing(tmp_path, program) as it:
-        it.begin()
+        it.begin(INSPECTOR)
         await until(it, phase="done")
         assert not it.state.report
 
@@ -127,7 +128,7 @@ async def test_a_failure_is_told_in_a_line_and_the_next_run_is_not_hindered(
 ) -> None:
     async with analysing(tmp_path, program) as it:
         for _ in range(2):
-            it.begin()
+            it.begin(INSPECTOR)
             await until(it, phase="failed")
             assert it.state.problem.startswith(problem)
             assert "\n" not in it.state.problem
@@ -137,7 +138,7 @@ async def test_a_failure_is_told_in_a_line_and_the_next_run_is_not_hindered(
 @pytest.mark.asyncio
 async def test_a_program_that_is_not_there_is_told() -> None:
     it = Analysis(["capture/"], ("/no/such/program",))
-    it.begin()
+    it.begin(INSPECTOR)
     await until(it, phase="failed")
     assert it.state.problem == "/no/such/program: No such file or directory"
     await it.close()
@@ -156,7 +157,7 @@ async def test_it_ends_with_all_that_it_has_started(how: str, tmp_path: Path) ->
     pids = tmp_path / "pids"
     program = GRANDCHILD.format(file=str(pids)) + STEP + "time.sleep(600)\n"
     async with analysing(tmp_path, program) as it:
-        it.begin()
+        it.begin(INSPECTOR)
         await until(it, step="looking")
         started = [int(pid) for pid in pids.read_text().split()]
         assert all(map(lives, started))
@@ -176,11 +177,11 @@ async def test_one_that_does_not_end_by_itself_is_killed(
     )
     program += ".write(str(os.getpid()))\n" + STEP + "time.sleep(600)\n"
     async with analysing(tmp_path, program) as it:
-        it.begin()
+        it.begin(INSPECTOR)
         await until(it, step="looking")
         await it.cancel()
         assert not lives(int((tmp_path / "pid").read_text()))
-        it.begin()
+        it.begin(INSPECTOR)
         assert it.state.phase == "running"
 
 
@@ -190,9 +191,9 @@ async def test_findings_of_before_stay_when_a_later_run_is_cancelled(tmp_path: P
     program = f"if not os.path.exists({str(first)!r}):\n    open({str(first)!r}, 'w')\n"
     program += f"    print({json.dumps(RESULT)!r})\n    sys.exit()\n" + STEP + "time.sleep(600)\n"
     async with analysing(tmp_path, program) as it:
-        it.begin()
+        it.begin(INSPECTOR)
         await until(it, phase="done")
-        it.begin()
+        it.begin(INSPECTOR)
         await until(it, step="looking")
         await it.cancel()
         assert (it.state.phase, len(it.found)) == ("cancelled", 1)
