@@ -14,6 +14,7 @@ from klamm.proxy.control.rule_book import Refused
 
 COOKIE = "klamm_session"
 SESSION, SIGN_IN = "/session", "/sign-in"
+VISITED = frozenset({"/", SIGN_IN})
 OPEN = frozenset({"/healthz", SIGN_IN, SESSION, "/static/style.css"})
 READING = frozenset({"GET", "HEAD"})
 FORM = "application/x-www-form-urlencoded"
@@ -42,7 +43,7 @@ class Door:
         """Raises Refused for pages of other sites, and for callers that have not signed in."""
         if self.token is None:
             check_loopback(request)
-        if is_foreign(request):
+        if is_foreign(request) and not _is_visit(request):
             raise Refused(403, "pages of other sites are not answered")
         self._check_content(request)
         if self.token is not None and request.path not in OPEN and not self._knows(request):
@@ -73,6 +74,13 @@ class Door:
         wanted = FORM if request.path == SESSION else JSON
         if request.method not in READING and request.content_type != wanted:
             raise Refused(415, f"what is sent must be {wanted}")
+
+
+def _is_visit(request: web.Request) -> bool:
+    """Somebody has followed a link: the other site sees nothing of the page, and has it in no frame."""
+    wanted = {"Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document", "Origin": None}
+    is_page = request.method == "GET" and request.path in VISITED
+    return is_page and all(request.headers.get(name) == value for name, value in wanted.items())
 
 
 def _to(path: str) -> web.Response:

@@ -101,6 +101,7 @@ export class List {
     this.chosen = number;
     this.follow = false;
     this.kept = true;
+    this._space();
     this._reveal(number);
     this.draw();
     this.select(number);
@@ -229,7 +230,10 @@ export class List {
   _to(top) {
     const before = this.element.scrollTop;
     this.element.scrollTop = top;
-    this.own = this.element.scrollTop !== before ? this.element.scrollTop : null;
+    const now = this.element.scrollTop;
+    if (now !== before || now !== this.own) { // else the event of the last time is still to come
+      this.own = now !== before ? now : null;
+    }
   }
 
   _scrolled() {

@@ -206,6 +206,27 @@ async def test_pages_of_other_sites_can_neither_read_nor_change(headers: dict[st
 
 
 @pytest.mark.asyncio
+@pytest.mark.parametrize(
+    ("path", "changed", "status"),
+    [
+        ("/", {}, 200),
+        ("/api/rows", {}, 403),
+        ("/static/main.js", {}, 403),
+        ("/", {"Sec-Fetch-Dest": "iframe"}, 403),
+        ("/", {"Sec-Fetch-Mode": "no-cors", "Sec-Fetch-Dest": "image"}, 403),
+        ("/", {"Origin": "http://evil.example"}, 403),
+        ("/", {"Host": "evil.example"}, 403),
+    ],
+)
+async def test_a_link_on_another_site_leads_to_the_page_and_nothing_else(
+    path: str, changed: dict[str, str], status: int
+) -> None:
+    followed = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
+    async with served(Fake()) as http, http.get(path, headers={**followed, **changed}) as answer:
+        assert answer.status == status
+
+
+@pytest.mark.asyncio
 async def test_a_form_of_another_site_changes_nothing() -> None:
     source = Fake()
     async with served(source) as http:

@@ -284,6 +284,30 @@ def test_the_last_row_stays_in_sight_when_it_is_chosen(page: Page) -> None:
     assert chosen["y"] + chosen["height"] <= sight["y"] + sight["height"] + 1
 
 
+# Run in the page: a list that has just followed its end, and gets a row that it has not drawn yet.
+CHOSEN_AT_ONCE = """async () => {
+  const { List } = await import("/static/list.js");
+  const rows = { first: 0, end: 1000, at: () => ({ api: "Fetch" }) };
+  const column = { name: "API", label: "API", least: 5, text: () => "" };
+  const list = new List(rows, [column], { select: () => null, look: () => "", arrange: null });
+  const frame = () => new Promise(requestAnimationFrame);
+  document.querySelector(".split").replaceChildren(list.element);
+  list.toEnd();
+  await frame();
+  rows.end += 50;
+  list.choose(rows.end - 1);
+  await frame();
+  await frame();
+  const row = list.element.querySelector(".chosen").getBoundingClientRect();
+  return [list.follow, row.bottom <= list.element.getBoundingClientRect().bottom + 1];
+}"""
+
+
+def test_a_row_that_is_chosen_before_it_is_drawn_stays_in_sight_and_the_list_stays(page: Page) -> None:
+    page.get_by_role("grid").wait_for()
+    assert page.evaluate(CHOSEN_AT_ONCE) == [False, True]
+
+
 def test_the_list_is_found_again_where_it_was_left(page: Page) -> None:
     grid, row = page.get_by_role("grid"), page.locator('.row[data-number="20"]')
     expect(grid).to_have_attribute("aria-rowcount", re.compile(r"\d{3,}"))
