@@ -196,6 +196,7 @@ class ConnectionReader:
             self.tokens = Tokens("GSSAPI")
         first_two = int.from_bytes(data[start : start + 2], "big")
         if not self.tokens.is_token(size, first_two):
+            self.tokens.over()
             return False
         self.tokens.from_client()
         self.begun = True

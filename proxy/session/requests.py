@@ -291,6 +291,7 @@ class Requests:
             if connection.tokens.is_token(length, key & 0xFFFF):
                 connection.tokens.from_client()
                 return PASSED
+            connection.tokens.over()
             self.memories, self.expects_tokens = self.known, False
         if (step := judge_size(connection, length, self.limit)) != COUNT:
             return step

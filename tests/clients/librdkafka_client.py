@@ -69,7 +69,9 @@ def produce(bootstrap: str, action: Action) -> dict[str, Any]:
         delivered.clear()
         started = time.monotonic()
         for index in range(count):
-            producer.poll(pace(action, index, started))
+            while (seconds := pace(action, index, started)) > 0:
+                producer.poll(seconds)  # until something has happened
+            producer.poll(0)
             key, value, headers = record(seed, index, action["size"], action["headers"])
 
             def report(error: KafkaError | None, _: Message, index: int = index) -> None:

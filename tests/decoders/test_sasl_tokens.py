@@ -60,3 +60,11 @@ def test_answers_of_the_broker_are_counted_down() -> None:
     state.from_client()
     state.from_broker()
     assert state.awaited == 1
+
+
+def test_a_request_is_the_end_of_gssapi_whose_last_token_gets_no_answer() -> None:
+    for mechanism, awaited in (("GSSAPI", 0), ("PLAIN", 1)):
+        state = Tokens(mechanism)
+        state.from_client()
+        state.over()
+        assert state.awaited == awaited

@@ -20,7 +20,20 @@ LARGE = 300_000  # bytes that a large answer has in a tagged field
 NAMES = {"group": "group_id", "transactional_id": "transactional_id"}
 KEPT = 4096  # answers: a broker gives most of them several times
 PASSWORD = "hunter2-of-the-simulation"  # stands in every field that holds a secret
-TOKEN = f"\0user\0{PASSWORD}".encode()  # of the mechanism PLAIN (RFC 4616)
+# Of each SASL mechanism, the tokens of a client and what a broker answers; None: it sends nothing.
+TOKENS: dict[str, tuple[tuple[bytes, bytes | None], ...]] = {
+    "PLAIN": ((f"\0user\0{PASSWORD}".encode(), b""),),  # RFC 4616
+    "SCRAM-SHA-256": (  # RFC 5802
+        (f"n,,n=user,r={PASSWORD}".encode(), f"r={PASSWORD},s=QSXCR+Q6sek8bf92,i=4096".encode()),
+        (f"c=biws,r={PASSWORD},p={PASSWORD}".encode(), b"v="),
+    ),
+    "GSSAPI": (  # RFC 4752
+        (b"\x60\x82\x02\x01" + PASSWORD.encode(), b"\x60\x81" + PASSWORD.encode()),
+        (b"", b"\x05\x04\x05\xff" + PASSWORD.encode()),
+        (b"\x05\x04\x04\xff" + PASSWORD.encode(), None),
+    ),
+}
+GREETED = ("PLAIN", "SCRAM-SHA-256")  # mechanisms behind SaslHandshake; GSSAPI came first in Kafka 0.9
 
 # Where brokers tell addresses, by Kafka's protocol guide: the field that has them, or the response itself.
 BEARERS: dict[str, tuple[str, ...]] = {
@@ -71,9 +84,12 @@ class Made(NamedTuple):
 
 
 @lru_cache(KEPT)
-def answer(api: Api, version: int, draw: int, places: Places, large: bool) -> Made:
+def answer(api: Api, version: int, draw: int, places: Places, large: bool, sets: Sets | None = None) -> Made:
+    """`sets`: its client gets this value of this field, where the version has it."""
     came = response_values(api, version, draw, of_brokers(places))
     goes = response_values(api, version, draw, of_klamm)
+    if sets is not None and sets[0] in goes:
+        goes |= dict([sets])
     if api.key == API_VERSIONS:
         goes = offered(came)
     if large:
@@ -95,7 +111,7 @@ def request_values(api: Api, version: int, draw: int) -> dict[str, Any]:
     if api.key == PRODUCE:
         values["acks"] = random.choice([-1, -1, 1, 0])
     if (api.name, version) == ("SaslHandshake", 0):
-        values["mechanism"] = "PLAIN"
+        values["mechanism"] = GREETED[draw % len(GREETED)]
     return values
 
 

@@ -25,6 +25,7 @@ from klamm.proxy.session.rewriting.topology import Topology
 from klamm.proxy.session.rule_orders import RuleOrders
 from klamm.proxy.session.session import Session
 from klamm.proxy.session.undecodable import Undecodable
+from klamm.rules.actions import assign
 from tests.simulation.nodes import NODES
 from tests.simulation.playing import play
 
@@ -247,6 +248,10 @@ def loses_a_chunk(good: Callable[..., Any]) -> Callable[..., Any]:
     return lambda self, data, time_ns: good(self, data[:-1] if len(data) > 100 else data, time_ns)
 
 
+def not_in_answers(good: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda frame, *rest: () if frame.side == "response" else good(frame, *rest)
+
+
 FAULTS = (
     Planted("a port that replaces another is off by one", addresses, "_spliced", port_off_by_one),
     Planted("the addresses of one node are not replaced", Connection, "standing", one_left),
@@ -283,6 +288,7 @@ FAULTS = (
     Planted(
         "acks that a rule takes away are not made up for", rule_orders, "broker_answers", never_made_up_for
     ),
+    Planted("a rule sets no field of an answer", assign, "edited", not_in_answers),
     Planted("an answer is as before if its length is", ResponsePattern, "matches", same_length),
     Planted("a capture loses the last byte of a long read", Stream, "feed", loses_a_chunk),
 )

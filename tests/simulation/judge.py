@@ -125,7 +125,7 @@ class Judge:
             self.next_answer += 1
         at = self.next_answer
         answer = answers[at] if at < len(answers) else None
-        if answer is not None and answer.goes == frame:
+        if answer is not None and (answer.goes == frame or _is_changed(answer, frame)):
             self._take(answer, frame, now)
         elif (own := self._own_answer(frame)) is not None:
             self.passed += 0 if own.arrived else len(own.frame)
@@ -137,7 +137,8 @@ class Judge:
             self._refuse(frame, answer)
 
     def _may_differ(self, answer: Answer) -> bool:
-        return answer.goes is None or "answered" in answer.asked.may
+        is_odd = answer.changed is None and bool(answer.asked.answer_sets)  # it may be read all the same
+        return answer.goes is None or "answered" in answer.asked.may or is_odd
 
     def _refuse(self, frame: bytes, answer: Answer | None) -> None:
         if answer is None:
@@ -169,9 +170,17 @@ class Judge:
             raise Broken("a rule that is there acts", f"the answer to {asked} was not dropped")
         if "late answer" in must and now < answer.since + DELAY_NS:
             raise Broken("a rule that is there acts", f"the answer to {asked} was not delayed")
+        if "changed" in must and answer.changed is not None and asked.fault is not None:
+            self._must_be_changed(answer, asked.fault.sets, frame)
         refused = "answered" in must and asked.kind.api.name in SURE
         if refused and answer.goes == frame and answer.errors is not None:  # else it cannot be read
             raise Broken("a rule that is there acts", f"the answer to {asked} has no error")
+
+    def _must_be_changed(self, answer: Answer, sets: Sets | None, frame: bytes) -> None:
+        assert answer.changed is not None
+        assert sets is not None
+        if frame != answer.changed(sets):
+            raise Broken("a rule that is there acts", f"the answer to {answer.asked} was not changed")
 
     def _own_answer(self, frame: bytes) -> Asked | None:
         """The request that klamm answers by itself: the next one without an answer, not at the broker."""
@@ -185,6 +194,12 @@ class Judge:
             is_own = not asked.arrived and "answered" in asked.may
             return asked if is_own and ("cut" in asked.may or _has_code(frame, asked)) else None
         return None
+
+
+def _is_changed(answer: Answer, frame: bytes) -> bool:
+    """Is it the answer with a field that a rule may have set?"""
+    changed = answer.changed
+    return changed is not None and any(changed(sets) == frame for sets in sorted(answer.asked.answer_sets))
 
 
 def _has_id(frame: bytes, correlation: int) -> bool:

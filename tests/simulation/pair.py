@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from random import Random
 from typing import Protocol
 
@@ -16,8 +17,9 @@ from klamm.proxy.session.session import Session
 from tests.simulation.bodies import (
     API_VERSIONS,
     BEARERS,
+    GREETED,
     PRODUCE,
-    TOKEN,
+    TOKENS,
     answer,
     anything,
     bears,
@@ -29,9 +31,9 @@ from tests.simulation.capture import Capture
 from tests.simulation.edge import Edge
 from tests.simulation.edge import World as OfEdge
 from tests.simulation.judge import Judge
-from tests.simulation.nodes import ADVERTISE, DOMAIN, UNMOVED, Nodes
+from tests.simulation.nodes import ADVERTISE, DOMAIN, UNMOVED, Nodes, Places
 from tests.simulation.peers import Answer, Asked, Broker, Client, Kind
-from tests.simulation.ruling import CODE, RULED, Ruling
+from tests.simulation.ruling import CODE, RULED, Ruling, Sets
 
 USUAL = ("Produce", "Fetch", "Metadata", "ApiVersions", "DescribeConfigs", "CreateTopics", *RULED)
 CLIENT_IDS = (None, "", "app", "app", "orders-service", "ü", "k" * 200)
@@ -40,14 +42,14 @@ FIRST_IDS = (0, 1, 1000, -5, 2**31 - 3)
 MOST_AGAIN = 40  # equal requests in a row
 LARGE_EACH = 50  # answers that may have node_endpoints, for a large one
 COUNTING = 0.6  # of clients; the ids of others are all the same, where no rule could make them ambiguous
-TOKENS = 0.1  # of clients, so many begin with a raw SASL token
-NO_TOKEN = bytes(4)  # a broker's answer to a token of PLAIN
+AUTHENTICATED = 0.15  # of clients, so many begin with raw SASL tokens
 MOST_LARGE = 20  # of them on a connection: of more than 32 MiB a capture does not keep the bytes
 LATE = 0.05  # of reads while klamm does not read, so many come all the same
 CUT_SHORT = "the client cut a request short"
 STRANGE_KINDS, MANGLED_KINDS = 0.04, 0.04  # parts of all kinds
 ALIKE = 0.25  # of the kinds of a client, so many have API and version of another one
 NEW_API = API.any(900)
+HEARTBEAT = Kind(API["Heartbeat"], 4, 0)
 STRANGE = 77_777_777  # a correlation id that nobody asks for
 
 
@@ -112,14 +114,15 @@ class Pair:
         self.broker = Broker()
         self.judge = Judge(self.client, self.broker, world.context.held_limit)
         self.causes: set[str] = set()
+        self.first: list[Asked] = []  # tokens whose answers the client needs before it can ask
         self.must_end = 0  # so many bytes of the broker end the connection once klamm has read them
         session = Session(world.context, "1", ADVERTISE, f"10.0.0.{number}:5000", number)
         self.capture = Capture(number) if world.captures else None
         judge = self.judge
         self.edge = Edge(world, session, self._sent, self._told_end, self._closed, judge.told, self.capture)
         self.edge.open()
-        if random.random() < TOKENS:
-            self._authenticate()
+        if random.random() < AUTHENTICATED:
+            self._authenticate(random)
 
     @property
     def over(self) -> bool:
@@ -147,7 +150,7 @@ class Pair:
 
     def _ask(self, kind: Kind, times: int) -> None:
         client = self.client
-        if client.ended or client.gone:
+        if client.ended or client.gone or not all(asked.answered for asked in self.first):
             return
         data, awaited = _asked(kind)
         if kind.form == "refused":
@@ -167,12 +170,20 @@ class Pair:
         client.outgoing += frame
         return asked
 
-    def _authenticate(self) -> None:
-        """The client begins with SaslHandshake 0, and with a token behind it that has no header."""
-        kind = Kind(API["SaslHandshake"], 0, 0)
-        self._ask(kind, 1)
-        token = self._put(kind, 0, len(TOKEN).to_bytes(4, "big") + TOKEN)
-        token.token = True
+    def _authenticate(self, random: Random) -> None:
+        """The client begins with SaslHandshake 0 and tokens without a header, or with these alone."""
+        mechanism = random.choice(list(TOKENS))
+        if mechanism != "PLAIN":  # such a token is told from a request by its first two bytes
+            self.client.kinds = [kind for kind in self.client.kinds if kind.api is not NEW_API] or [HEARTBEAT]
+        is_greeted = mechanism in GREETED
+        kind = Kind(API["SaslHandshake"], 0, GREETED.index(mechanism) if is_greeted else 0)
+        if is_greeted:
+            self._ask(kind, 1)
+        for token, reply in TOKENS[mechanism]:
+            asked = self._put(kind, 0, _sized(token), reply is not None)
+            asked.token, asked.reply = True, _sized(reply or b"")
+            if mechanism == "GSSAPI" and asked.awaited:
+                self.first.append(asked)
 
     def client_ends(self, random: Random) -> None:
         """It sends no more, perhaps in the middle of a request."""
@@ -202,12 +213,13 @@ class Pair:
     def _write(self, asked: Asked, draw: int) -> None:
         api, version, correlation = asked.kind.api, asked.kind.version, asked.correlation
         if asked.token or asked.kind.unknown:
-            frame = NO_TOKEN if asked.token else response_frame(api, version, correlation, anything(draw))
+            frame = asked.reply if asked.token else response_frame(api, version, correlation, anything(draw))
             self.broker.outgoing += frame
             self.broker.answers.append(Answer(asked, frame, frame, self.world.clock.now, 0, False))
             return
         large = draw % LARGE_EACH == 0 and has_endpoints(api, version) and self._few_large()
-        made = answer(api, version, draw, self.world.nodes.now() if bears(api, version) else UNMOVED, large)
+        places = self.world.nodes.now() if bears(api, version) else UNMOVED
+        made = answer(api, version, draw, places, large)
         came, goes = (response_frame(api, version, correlation, data) for data in (made.came, made.goes))
         self.broker.outgoing += came
         is_held = len(came) <= self.world.context.held_limit
@@ -215,7 +227,8 @@ class Pair:
         swallowed = not asked.awaited
         if not is_held and (swallowed or bears(api, version) or api.key == API_VERSIONS):
             self.causes.add("the broker's answer is larger than klamm holds")
-        answered = Answer(asked, came, expected, self.world.clock.now, made.errors, large, swallowed)
+        changed = None if expected is None else partial(_changed_answer, asked, draw, places, large)
+        answered = Answer(asked, came, expected, self.world.clock.now, made.errors, large, swallowed, changed)
         self.broker.answers.append(answered)
 
     def _few_large(self) -> bool:
@@ -331,6 +344,17 @@ class Pair:
     def unread_bytes(self) -> int:
         """Bytes that klamm has read of frames that the other side does not have whole."""
         return self.client.given + self.broker.given - self.judge.passed
+
+
+def _sized(token: bytes) -> bytes:
+    return len(token).to_bytes(4, "big") + token
+
+
+def _changed_answer(asked: Asked, draw: int, places: Places, large: bool, sets: Sets) -> bytes:
+    api, version = asked.kind.api, asked.kind.version
+    return response_frame(
+        api, version, asked.correlation, answer(api, version, draw, places, large, sets).goes
+    )
 
 
 def _asked(kind: Kind) -> tuple[bytes, bool]:

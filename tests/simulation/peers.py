@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
@@ -42,8 +43,10 @@ class Kind(NamedTuple):
 class Asked:
     """A request that a client wrote: `since` when (ns), `start` at which offset of its bytes. `arrived`: the
     broker has it; `answered`: the client has its answer; `own`: that is klamm's. `fault`: of a rule that has
-    been there ever since; `may`: what rules may have done to it, `sets`: which fields they may have set.
-    `unacked`: the broker got it with acks=0, which was not so. `token`: it is a raw SASL token.
+    been there ever since; `may`: what rules may have done to it; `sets`: which fields they may have set, and
+    `answer_sets`: in its answer.
+    `unacked`: the broker got it with acks=0, which was not so. `token`: it is a raw SASL token, whose
+    answer is `reply`.
     """
 
     number: int
@@ -55,12 +58,14 @@ class Asked:
     start: int
     may: set[str] = field(default_factory=set)
     sets: set[Sets] = field(default_factory=set)
+    answer_sets: set[Sets] = field(default_factory=set)
     fault: Fault | None = None
     arrived: bool = False
     answered: bool = False
     own: bool = False
     unacked: bool = False
     token: bool = False
+    reply: bytes = b""
 
     def meets(self, fault: Fault | None) -> None:
         """This rule, or none, is there from now on for such frames."""
@@ -68,7 +73,8 @@ class Asked:
             self.fault = None
         if fault is not None:
             self.may |= fault.may
-            self.sets |= {fault.sets} if fault.sets is not None else set()
+            if fault.sets is not None:
+                (self.sets if fault.side == "request" else self.answer_sets).add(fault.sets)
 
     def begins_sasl(self) -> bool:
         """Is it SaslHandshake 0, or a token behind it?"""
@@ -82,7 +88,7 @@ class Answer(NamedTuple):
     """An answer that a broker wrote: as it came, and as the client has to get it; None: it is no answer that
     a broker gives, and may come in any way, but without an address. `since`: when it was written (ns).
     `errors`: how many error codes stand in it; None: that cannot be told. `large`: it goes with its length,
-    and without addresses. `swallowed`: the client waits for none.
+    and without addresses. `swallowed`: the client waits for none. `changed`: it with this value of a field.
     """
 
     asked: Asked
@@ -92,6 +98,7 @@ class Answer(NamedTuple):
     errors: int | None
     large: bool
     swallowed: bool = False
+    changed: Callable[[Sets], bytes] | None = None
 
 
 class Peer:

@@ -26,7 +26,7 @@ class Fault:
     answered                    the client hears CODE: from klamm, or in the broker's answer
     dropped                     no answer comes, and none to later requests
     cut                         the connection ends
-    changed                     the broker gets it with this value of this field (`sets`)
+    changed                     it goes on with this value of this field (`sets`), where its version has it
     none                        nothing happens to this frame
     """
 
@@ -62,16 +62,31 @@ SETS: dict[str, tuple[Sets, ...]] = {  # of an API, in all its versions
     "Heartbeat": (("generation_id", 77),),
     "JoinGroup": (("session_timeout_ms", 77),),
 }
+ANSWER_SETS: dict[str, tuple[Sets, ...]] = {  # of its answers, in some of its versions
+    "Produce": (("throttle_time_ms", 77),),
+    "Fetch": (("throttle_time_ms", 77), ("session_id", 77)),
+    "Metadata": (("controller_id", 7),),
+    "FindCoordinator": (("throttle_time_ms", 77),),
+    "Heartbeat": (("throttle_time_ms", 77),),
+    "OffsetCommit": (("throttle_time_ms", 77),),
+    "JoinGroup": (("generation_id", 77),),
+}
 
 
-def _setting(sets: Sets) -> Fault:
+def _setting(sets: Sets, side: Side) -> Fault:
     of = {sets[0]: str(sets[1])}
-    return Fault(lambda: act("set", of), "request", CHANGED, CHANGED, sets)
+    return Fault(lambda: act("set", of), side, CHANGED, CHANGED, sets)
 
 
 OWN = 0.6  # of the faults of these APIs, so many set a field
 CHANGED = frozenset({"changed"})
-OF_ONE = {name: tuple(map(_setting, each)) for name, each in SETS.items()}
+OF_ONE = {
+    name: (
+        *(_setting(sets, "request") for sets in SETS.get(name, ())),
+        *(_setting(sets, "response") for sets in ANSWER_SETS[name]),
+    )
+    for name in ANSWER_SETS
+}
 
 
 def _fault_of(name: str, random: Random) -> Fault:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from random import Random
 from typing import Any
 
@@ -31,6 +32,8 @@ WISHES = (
     *(Wishes("full", frozenset(), wished) for wished in WISHED),
 )
 
+planned = lru_cache(planner)  # for all worlds: a plan holds no state, and takes long to make
+
 
 class World:
     def __init__(self, seed: int) -> None:
@@ -39,7 +42,7 @@ class World:
         self.engine = Engine(seed)
         self.wishes = random.choice(WISHES)
         self.context = ClusterContext(
-            "test", planner(self.wishes), Topology(FIRST, LAST), Stats(), engine=self.engine
+            "test", planned(self.wishes), Topology(FIRST, LAST), Stats(), engine=self.engine
         )
         crowd = self.context.crowd
         if random.random() < 0.25:

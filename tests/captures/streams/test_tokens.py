@@ -56,3 +56,12 @@ def test_a_kerberos_client_of_kafka_0_9_sends_a_token_first() -> None:
     assert [row.kind for row in rows] == ["token", "token", "frame", "frame", "closed"]
     assert b"hush" not in contents(rows)
     assert cells(rows, "api_key", "exchange") == [(3, 0), (3, 0)]
+
+
+def test_behind_kerberos_an_answer_out_of_turn_is_no_token() -> None:
+    token, last = b"\0\0\0\x0b\x60\x82hush-hush", b"\0\0\0\x08\5\4\4\xffhush"
+    first, second = exchange_steps(metadata(0, 1)), exchange_steps(heartbeat(2))
+    steps = [Step("request", token), Step("response", token), Step("request", last)]
+    rows = play([*steps, first[0], second[0], second[1], first[1]])
+    assert [row.kind for row in rows] == ["token"] * 3 + ["frame"] * 4 + ["closed"]
+    assert cells(rows, "api_key", "exchange") == [(3, 0), (12, 1), (12, 1), (3, 0)]

@@ -49,6 +49,16 @@ def test_an_answer_that_klamm_makes_waits_for_those_before_it(cut: Any) -> None:
 
 
 @cuts
+def test_the_first_request_behind_kerberos_gets_its_answer_though_the_last_token_has_none(cut: Any) -> None:
+    talk = Talk(ruled(rule(act("error", 6), api="Produce")))
+    first, last = b"\0\0\0\x08\x60\x82secret", b"\0\0\0\x0a\5\4\4\xffsecret"
+    talk.client(first, cut=cut)
+    assert talk.broker(first, cut=cut).client == first
+    assert talk.client(last, cut=cut).broker == last
+    assert codes(talk.client(produce(9, 1), cut=cut).client) == [6]
+
+
+@cuts
 def test_a_request_that_gets_no_answer_is_refused_without_one(cut: Any) -> None:
     talk = Talk(ruled(rule(act("error", 6), api="Produce", when=When(times=1))))
     silent, answered = produce(9, 1, acks=0), produce(9, 2)
