@@ -41,6 +41,10 @@ fuzz: .venv/fuzz.installed  ## any bytes at the decoders, ten minutes each
 simulate: .venv/test.installed  ## a simulated cluster and its clients, from many seeds: make simulate SEEDS=10000
 	@.venv/bin/python -m tests.simulation --seeds $(or $(SEEDS),10000)
 
+soak: .venv/test.installed .jars/4.4.0  ## real brokers and clients, and one fault after the other: make soak MINUTES=60
+	@tools/packages.sh javac=openjdk-17-jdk-headless setpriv=util-linux ip=iproute2 iptables=iptables
+	@.venv/bin/python -m tests.soak --minutes $(or $(MINUTES),60)
+
 check: .venv/check.installed  ## lint, formatting, unused code, types, and who may import whom
 	@.venv/bin/ruff check --quiet .
 	@.venv/bin/ruff format --check --quiet .
@@ -130,4 +134,4 @@ test-packages:
 	@npm ci --prefix $(@D) --silent --ignore-scripts --no-audit --no-fund
 	@touch $@
 
-.PHONY: help demo test test-long fuzz simulate check format bench bench-peers bench-hostile wire-check docs pictures lock sbom clean test-packages test-compiled
+.PHONY: help demo test test-long fuzz simulate soak check format bench bench-peers bench-hostile wire-check docs pictures lock sbom clean test-packages test-compiled

@@ -1,53 +1,19 @@
 """One klamm takes the place of another under real clients: none is refused, no record is lost or doubled."""
 
 import threading
-from pathlib import Path
 
 import pytest
 
 from tests.brokers.kraft import Cluster
-from tests.brokers.processes import Process, free_block, free_ports, wait_for
+from tests.brokers.processes import wait_for
+from tests.e2e.clusters.handing_over import Klamms
 from tests.e2e.clusters.steady_clients import SteadyClients
 from tests.e2e.conversation import ask
-from tests.e2e.klamm_process import COMMAND, Klamm, get
+from tests.e2e.klamm_process import Klamm, get
 
 pytestmark = pytest.mark.brokers
 
 COUNT, ROUNDS = 900, 3
-
-
-class Klamms:
-    """Starts one klamm after the other, each in the place of the one before, all with the same settings."""
-
-    def __init__(self, kafka: Cluster, folder: Path, *options: str) -> None:
-        self.folder, self.first, self.admin = folder, free_block("127.0.0.1"), f"127.0.0.1:{free_ports()}"
-        listen = f"127.0.0.1:{self.first}-{self.first + 99}"
-        self.command = [str(COMMAND), "run", kafka.bootstrap(), "--listen", listen, "--admin", self.admin]
-        self.command += ["--advertise", "127.0.0.1", "--state", str(folder / "state"), *options]
-        self.command += ["--handover", str(folder / "handover")]
-        self.running: list[Process] = []
-
-    def __enter__(self) -> "Klamms":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for each in self.running:
-            each.stop()
-
-    def start(self, *options: str) -> Klamm:
-        """It serves the clients, and the one before has ended by itself."""
-        log = self.folder / f"klamm-{len(self.running)}.log"
-        process = Process([*self.command, *options], log)
-        self.running.append(process)
-        wait_for(
-            lambda: "admin API:" in log.read_text() or "metrics and health" in log.read_text(),
-            "klamm",
-            [process],
-        )
-        for before in self.running[-2:-1]:
-            assert before.child.wait(30) == 0, before.tail()
-            assert "Traceback" not in before.log.read_text()
-        return Klamm(process, "127.0.0.1", self.first, self.admin)
 
 
 def _produces(klamm: Klamm, at_least: int) -> bool:
