@@ -80,9 +80,11 @@ class Forest:
             return self._bytes(value, span)
         if isinstance(value, list):
             return _cut(", ".join(_one(one) for one in value)) if value else "empty"
-        return _cut(_one(value))
+        return _cut(_one(value)) or '""'
 
     def _bytes(self, value: bytes, span: Span) -> str:
+        if not value:
+            return "empty"
         if span.field is not None and span.field.kind == "uuid":
             name = self.name_of(value) if span.field.mark == TOPIC_ID else None
             return uuid_text(value) if name is None else f"{uuid_text(value)} {printable(name)}"

@@ -39,7 +39,10 @@ export class Acted {
   _draw() {
     this.element.hidden = !this.rules.size;
     this.element.replaceChildren(
-      ...[...this.rules].map(([name, { colour, count }]) => el("li", { class: `rule-${colour}`, "data-rule": name }, name, el("small", {}, ` ${count.toLocaleString()}`))),
+      ...[...this.rules].map(([name, { colour, count }]) => {
+        const link = el("a", { href: `#rules?name=${encodeURIComponent(name)}`, title: "the rule, in the view rules" }, name);
+        return el("li", { class: `rule-${colour}`, "data-rule": name }, link, el("small", {}, ` ${count.toLocaleString()}`));
+      }),
     );
   }
 }

@@ -48,6 +48,8 @@ export class Rules extends Watching {
       this.filled = true;
       told(() => this.form.fill(rule ? JSON.parse(rule) : { api: "Produce", error: "NOT_LEADER_OR_FOLLOWER", times: 3 }))();
     }
+    this.named = parameters.get("name"); // its row is marked
+    this.isSought = this.named !== null;
     super.open();
   }
 
@@ -68,10 +70,25 @@ export class Rules extends Watching {
     const focused = document.activeElement?.closest("tr[data-rule]") && document.activeElement;
     const [name, place] = focused ? [focused.closest("tr").dataset.rule, [...focused.parentElement.children].indexOf(focused)] : [];
     const rows = rules.map((rule) => this._row(rule));
+    const sought = rows.find((row) => row.dataset.rule === this.named);
+    sought?.setAttribute("aria-current", "true");
     this.all.hidden = !rows.length;
     this.table.replaceChildren(...(rows.length ? rows : [el("tr", {}, el("td", { colspan: String(COLUMNS.length) }, "no rules"))]));
     if (name !== undefined) {
       rows.find((row) => row.dataset.rule === name)?.querySelectorAll("button")[place]?.focus();
+    }
+    if (this.isSought) {
+      this.isSought = false;
+      this._seek(sought);
+    }
+  }
+
+  /** The rule that the address names, once. */
+  _seek(row) {
+    if (row) {
+      row.scrollIntoView({ block: "center" });
+    } else {
+      tell(`no rule ${this.named} is in force any more`);
     }
   }
 

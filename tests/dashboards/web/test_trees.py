@@ -48,6 +48,17 @@ def test_numbers_with_a_meaning_have_it_beside_them() -> None:
     assert named(response.tree, "error_code").text == "0 NONE"
 
 
+def test_a_text_without_letters_can_be_told_from_none() -> None:
+    asked = {"group_id": "g", "generation_id": 1, "member_id": "", "group_instance_id": None}
+    request, _ = sides(exchange("Heartbeat", 4, asked, {"error_code": 0}))
+    assert named(request.tree, "member_id").text == '""'
+    assert named(request.tree, "group_instance_id").text == "null"
+    joined = {"error_code": 0, "protocol_type": None, "protocol_name": None, "assignment": b""}
+    asked = {"group_id": "g", "generation_id": 1, "member_id": "m", "assignments": []}
+    _, response = sides(exchange("SyncGroup", 5, asked, joined))
+    assert named(response.tree, "assignment").text == "empty"
+
+
 def test_a_topic_id_has_its_name_beside_it() -> None:
     request, _ = sides(fetch(None))
     assert named(request.tree, "topic_id").text == "AAECAwQFBgcICQoLDA0ODw orders"

@@ -12,8 +12,8 @@ from klamm.rules.actions import ACTIONS
 from klamm.rules.file.rule_file import read_text
 from tests.brokers.kraft import Cluster
 from tests.e2e.light_traffic import BILLING, PATIENCE_S, PROBE, SHOP, probing, shop_behind_klamm
+from tests.e2e.web.inspected_shop import Ground, choose, of
 from tests.e2e.web.inspector import drawn, filtered, inspector, opened, reloaded, violations
-from tests.e2e.web.test_live import Ground, choose, of
 
 pytestmark = pytest.mark.brokers
 PRODUCES = f'client_id == "{SHOP}" and api == Produce'
@@ -66,6 +66,14 @@ def test_rows_on_which_a_rule_acted_have_its_colour_and_its_name(page: Page, rul
     page.get_by_label("Add a column").fill("rule")
     page.keyboard.press("Enter")
     expect(page.locator('.row.ruled > [data-column="rule"]').first).to_have_text("late-orders")
+    page.get_by_role("list", name="rules that acted").get_by_role("link", name="late-orders").click()
+    expect(page.locator('tr[data-rule="late-orders"]')).to_have_attribute("aria-current", "true")
+    expect(page.get_by_role("link", name="rules", exact=True)).to_have_attribute("aria-current", "page")
+    rules.remove_rule("late-orders")
+    expect(page.get_by_text("no rules")).to_be_visible()
+    page.go_back()
+    page.get_by_role("link", name="late-orders").click()
+    expect(page.locator("#message")).to_have_text("no rule late-orders is in force any more")
 
 
 def test_a_field_of_a_body_becomes_a_column_that_the_link_keeps(page: Page) -> None:

@@ -1,93 +1,45 @@
-"""Every view of the inspector over a running klamm, in front of a real cluster, with real clients."""
+"""The list of exchanges of a running klamm, in front of a real cluster, with real clients."""
 
 import re
 import socket
 import struct
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
-from confluent_kafka.admin import AdminClient
-from playwright.sync_api import Browser, Locator, Page, Route, expect
+from playwright.sync_api import Page, Route, expect
 
-from klamm.client import Klamm as Client
-from klamm.decoders import API, ERRORS, encode
+from klamm.decoders import API, encode
 from klamm.decoders.headers import request_frame
 from tests.brokers.kraft import Cluster
 from tests.brokers.processes import wait_for
-from tests.e2e.conversation import Conversation, ask
-from tests.e2e.klamm_process import Klamm
+from tests.e2e.conversation import Conversation
 from tests.e2e.light_traffic import (
     BILLING,
-    COMMON,
-    LEADER,
-    PATIENCE_S,
-    PROBE,
     SHOP,
-    Shop,
-    leader,
-    probing,
-    shop_behind_klamm,
 )
+from tests.e2e.web.inspected_shop import Ground, choose, inspected, looking, of
 from tests.e2e.web.inspector import (
-    chromium,
-    contrasts_of_placeholders,
     drawn,
     filtered,
-    inspector,
     opened,
     reloaded,
     violations,
 )
 
 pytestmark = pytest.mark.brokers
-REFUSED = "POLICY_VIOLATION"
-
-
-class Ground(NamedTuple):
-    """A klamm at work, and the address of its inspector."""
-
-    klamm: Klamm
-    shop: Shop
-    address: str
-    browser: Browser
-
-    @property
-    def leader(self) -> tuple[str, int]:
-        """Where klamm stands for the leader of the shop's partition."""
-        asked = {"topics": [{"name": self.shop.topic}]}
-        brokers = ask(self.klamm.address, "Metadata", 8, asked)["brokers"]
-        [found] = [(each["host"], each["port"]) for each in brokers if each["node_id"] == LEADER]
-        return found
 
 
 @pytest.fixture(scope="module")
 def ground(kafka: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
-    folder = tmp_path_factory.mktemp("web")
-    with (
-        shop_behind_klamm(kafka, folder / "klamm.log") as (klamm, shop),
-        inspector(folder / "web.log", "--admin", klamm.admin) as address,
-        chromium() as browser,
-    ):
-        yield Ground(klamm, shop, address, browser)
+    with inspected(kafka, tmp_path_factory.mktemp("web")) as found:
+        yield found
 
 
 @pytest.fixture
 def page(ground: Ground) -> Iterator[Page]:
-    with opened(ground.browser, ground.address) as found:
+    with looking(ground) as found:
         yield found
-    Client(ground.klamm.admin).rules_off()
-
-
-def of(client: str, api: str) -> str:
-    return f'.row[data-client="{client}"][data-api="{api}"]'
-
-
-def choose(page: Page, row: str) -> None:
-    """A row of a list that stands still: Playwright looks for it and presses it in two steps."""
-    page.locator(row).first.wait_for()
-    page.get_by_role("button", name="freeze").click()
-    page.locator(row).first.click()
 
 
 def test_exchanges_come_as_rows_and_a_filter_chooses_among_them(page: Page) -> None:
@@ -340,164 +292,6 @@ def test_of_the_menus_one_is_open_and_none_after_a_click_elsewhere(page: Page) -
     expect(menus).to_have_count(0)
 
 
-def test_a_rule_out_of_an_exchange_fails_the_next_ones_of_a_real_client(page: Page, ground: Ground) -> None:
-    choose(page, of(SHOP, "Produce"))
-    filtered(page, f'client_id == "{SHOP}" and error != NONE')
-    page.get_by_role("button", name="go on").click()
-    page.get_by_text("fail the next ones like this").click()
-    page.get_by_label("error", exact=True).fill(REFUSED)
-    page.get_by_label("times").fill("300")  # six seconds: the list may not read yet, with its new filter
-    make = page.get_by_role("button", name="put it in force")
-
-    def click() -> None:
-        make.click()
-        page.locator("#message", has_text="is in force").wait_for()
-
-    assert ground.shop.errors(3, click) == [REFUSED] * 3
-    page.locator(f'.row[data-error="{REFUSED}"]').first.click()
-    expect(page.locator("dd.meaning")).to_contain_text(ERRORS[REFUSED].meaning)
-    page.get_by_role("link", name="rules").click()
-    rule = page.locator("tr[data-rule]")
-    expect(rule).to_contain_text("over: it had its 300 hits")
-    expect(rule.get_by_role("button")).to_have_text(["remove"])
-    rule.get_by_role("button", name="remove").click()
-    expect(page.get_by_text("no rules")).to_be_visible()
-
-
-def test_the_state_of_a_rule_tells_what_is_left_of_it_and_why_it_is_over(page: Page, ground: Ground) -> None:
-    page.goto(f"{ground.address}/#rules")
-    for rule in (
-        {"name": "long", "for": "2h"},
-        {"name": "few", "times": 3},
-        {"name": "short", "for": "1s"},
-        {"name": "lasts", "for": "forever"},
-    ):
-        Client(ground.klamm.admin).add_rule({"api": "Fetch", "client": "nobody", "delay": "1ms", **rule})
-
-    def state(name: str) -> Locator:
-        return page.locator(f'tr[data-rule="{name}"] td').nth(5)
-
-    expect(state("long")).to_have_text(re.compile(r"^on, ends in 1 h 59 min$"))
-    expect(state("few")).to_have_text(re.compile(r"^on, 3 of 3 hits left, ends in 9 min \d+ s$"))
-    expect(state("lasts")).to_have_text("on")
-    expect(state("short")).to_have_text("over: its time has ended")
-    buttons = page.locator('tr[data-rule="short"]').get_by_role("button")
-    expect(buttons).to_have_text(["remove"])
-    page.locator('tr[data-rule="long"]').get_by_role("button", name="off").click()
-    expect(state("long")).to_have_text(re.compile(r"^off, ends in"))
-
-
-def test_all_rules_end_at_once_where_there_are_some(page: Page, ground: Ground) -> None:
-    page.goto(f"{ground.address}/#rules")
-    expect(page.get_by_text("no rules")).to_be_visible()
-    expect(page.get_by_role("button", name="end all")).to_be_hidden()
-    Client(ground.klamm.admin).add_rule({"api": "Metadata", "client": "nobody", "delay": "1ms"})
-    page.get_by_role("button", name="end all").click()
-    expect(page.get_by_text("no rules")).to_be_visible()
-    assert Client(ground.klamm.admin).rules() == []
-
-
-def test_a_paused_answer_is_edited_and_the_client_sees_the_edit(page: Page, ground: Ground) -> None:
-    rule = {"api": "Metadata", "client": PROBE, "side": "response", "pause": "60s"}
-    page.goto(f"{ground.address}/#paused")
-    editor = page.get_by_label("The fields of the chosen frame")
-    expect(page.get_by_text("no frame is paused")).to_be_visible()
-    expect(editor).to_be_hidden()
-    with probing(ground.klamm.bootstrap) as ask_for:
-        Client(ground.klamm.admin).add_rule(rule)
-        answer = ask_for(ground.shop.topic)
-        expect(page.get_by_text("Choose a frame")).to_be_visible()
-        page.get_by_role("button", name="Metadata").first.click()
-        expect(page.get_by_text("Choose a frame")).to_be_hidden()
-        expect(editor).to_have_value(re.compile(f'"leader_id": {LEADER},'))
-        written = editor.input_value()
-        editor.fill(written.replace(f'"leader_id": {LEADER},', '"leeder_id": 3,'))
-        page.get_by_role("button", name="resume as edited").click()
-        expect(page.locator("#message")).to_contain_text("no field 'leeder_id'")
-        editor.fill(written.replace(f'"leader_id": {LEADER},', '"leader_id": 3,'))
-        expect(page.get_by_role("button", name="answer with")).to_be_disabled()
-        page.get_by_role("link", name="rules").click()
-        expect(page.locator("#message")).to_be_hidden()
-        page.get_by_role("link", name="paused").click()
-        page.get_by_role("button", name="Metadata").first.click()
-        expect(editor).to_have_value(re.compile('"leader_id": 3,'))
-        page.get_by_role("button", name="resume as edited").click()
-        expect(page.locator("#message")).to_have_text(re.compile(r"frame \d+ goes on"))
-        assert leader(answer.result(PATIENCE_S), ground.shop.topic) == 3
-
-
-def test_the_link_to_paused_frames_has_their_number_in_every_view(page: Page, ground: Ground) -> None:
-    link = page.get_by_role("navigation", name="views").locator("a", has_text="paused")
-    expect(link).to_have_accessible_name("paused")
-    page.get_by_role("link", name="clusters").click()
-    with probing(ground.klamm.bootstrap) as ask_for:
-        Client(ground.klamm.admin).add_rule({"api": "Metadata", "client": PROBE, "pause": "60s", "times": 1})
-        answer = ask_for(ground.shop.topic)
-        expect(link).to_have_accessible_name("paused 1")
-        expect(link).to_have_accessible_description("1 frame waiting for a decision")
-        link.click()
-        expect(link).to_have_attribute("aria-current", "page")
-        page.get_by_role("button", name="Metadata").first.click()
-        assert violations(page) == []
-        page.get_by_role("button", name="resume unchanged").click()
-        expect(link).to_have_accessible_name("paused")
-        assert leader(answer.result(PATIENCE_S), ground.shop.topic) == LEADER
-
-
-def test_names_from_the_wire_are_text_in_every_view(page: Page, ground: Ground) -> None:
-    name = "<img src=x onerror=alert(1)><script>alert(2)</script>"
-    page.locator(".row[data-api]").first.wait_for()
-    client = AdminClient({**COMMON, "bootstrap.servers": ground.klamm.bootstrap, "client.id": name})
-    filtered(page, f'client_id == "{name}"')
-    rows = page.locator(f".row[data-client='{name}']")
-    wait_for(lambda: client.list_topics(timeout=PATIENCE_S) and rows.count(), "a row of the client")
-    choose(page, f".row[data-client='{name}']")
-    expect(page.locator("dd.client")).to_have_text(name)
-    page.get_by_role("link", name="clusters").click()
-    expect(page.get_by_role("cell", name=name).first).to_be_visible()
-    assert page.locator("td img, dd img, .row img").count() == 0
-    Client(ground.klamm.admin).add_rule(
-        {"name": "<b>bold</b>", "api": "Fetch", "client": "nobody", "delay": "1ms"}
-    )
-    page.get_by_role("link", name="rules").click()
-    expect(page.get_by_role("cell", name="<b>bold</b>", exact=True)).to_be_visible()
-
-
-@pytest.mark.parametrize("view", ["exchanges", "rules", "paused", "clusters"])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_nothing_hinders_people_who_use_other_means(view: str, scheme: str, ground: Ground) -> None:
-    with opened(ground.browser, f"{ground.address}/#{view}", color_scheme=scheme) as page:
-        if view == "exchanges":
-            choose(page, of(SHOP, "Produce"))
-            page.locator(".side.request .field").first.wait_for()
-        else:
-            page.get_by_role("heading", level=2).first.wait_for()
-        assert violations(page) == []
-        assert min(contrasts_of_placeholders(page), default=21.0) >= 4.5
-
-
-def test_a_phone_shows_the_clusters_without_words_in_pieces(ground: Ground) -> None:
-    size = {"width": 390, "height": 800}
-    with opened(ground.browser, f"{ground.address}/#clusters", viewport=size, has_touch=True) as page:
-        page.get_by_role("button", name="close").first.wait_for()
-        heads = page.get_by_role("columnheader")
-        one_line = heads.first.evaluate("head => 2 * parseFloat(getComputedStyle(head).lineHeight)")
-        assert max(heads.evaluate_all("heads => heads.map((head) => head.clientHeight)")) < one_line
-        assert page.evaluate("document.documentElement.scrollWidth") <= size["width"]
-        assert violations(page) == []
-
-
-def test_lanes_stay_where_they_came_first_and_tell_their_hosts(ground: Ground) -> None:
-    with opened(ground.browser, f"{ground.address}/#groups") as page:
-        names, host = page.locator(".timeline .name.group b"), page.locator(".timeline .name small[title]")
-        expect(names).to_have_text([f"▾ {BILLING}"])
-        asked = {"group_id": "a-group-that-fails", "generation_id": 1, "member_id": "nobody"}
-        assert ask(ground.klamm.address, "Heartbeat", 3, asked)["error_code"] != 0
-        expect(names).to_have_text([f"▾ {BILLING}", f"▾ {asked['group_id']}"])
-        expect(page.locator(".timeline .name.group .sums").last).to_have_text(re.compile("^1 ✕"))
-        expect(host.nth(1)).to_have_attribute("title", re.compile(r"^127\.0\.0\.1\nmember id: "))
-
-
 def counted(ground: Ground) -> set[tuple[str, str]]:
     """The APIs that klamm has counted requests of, each with the client."""
     return {(each["api"], each["client_id"]) for each in ground.klamm.counters()["requests"]}
@@ -521,14 +315,3 @@ def test_a_request_that_gets_no_answer_says_why(page: Page, ground: Ground) -> N
     row.click()
     expect(page.locator(".facts dt", has_text="waited")).to_be_visible()
     expect(page.locator(".phases")).to_contain_text("no answer: reset by client")
-
-
-def test_a_phone_can_show_an_exchange(ground: Ground) -> None:
-    size = {"width": 400, "height": 800}
-    with opened(ground.browser, ground.address, viewport=size, has_touch=True) as page:
-        page.locator(of(SHOP, "Produce")).first.wait_for()
-        page.get_by_role("button", name="freeze").tap()
-        page.get_by_role("grid").evaluate("list => list.scrollTo(0, 0)")
-        page.locator(of(SHOP, "Produce")).first.tap()
-        page.locator(".side.request .field").first.wait_for()
-        assert page.evaluate("document.documentElement.scrollWidth") <= size["width"]
