@@ -34,9 +34,13 @@ test-long: test-packages .venv/test.installed $(JARS) .go/reactions .go/compose-
 	@.venv/bin/python -m pytest tests -q -m "long or sampled"
 	@KLAMM_SAMPLE= .venv/bin/python -m tools.run_tests compiled
 
-fuzz: .venv/fuzz.installed  ## any bytes at the decoders, ten minutes each
+fuzz: .venv/fuzz.installed  ## any bytes at the decoders, connections, files of packets, captures and rules, ten minutes each
 	@.venv/bin/python -m tests.fuzz.fuzz_decode -max_total_time=600 -max_len=1000 -artifact_prefix=.fuzz/ .fuzz/decode
 	@.venv/bin/python -m tests.fuzz.fuzz_records -max_total_time=600 -artifact_prefix=.fuzz/ .fuzz/records
+	@.venv/bin/python -m tests.fuzz.fuzz_session -max_total_time=600 -max_len=4000 -timeout=25 -artifact_prefix=.fuzz/ .fuzz/session
+	@.venv/bin/python -m tests.fuzz.fuzz_packets -max_total_time=600 -max_len=4000 -timeout=25 -artifact_prefix=.fuzz/ .fuzz/packets
+	@.venv/bin/python -m tests.fuzz.fuzz_segments -max_total_time=600 -max_len=20000 -timeout=25 -artifact_prefix=.fuzz/ .fuzz/segments
+	@.venv/bin/python -m tests.fuzz.fuzz_rules -max_total_time=600 -max_len=4000 -timeout=25 -artifact_prefix=.fuzz/ .fuzz/rules
 
 simulate: .venv/test.installed  ## a simulated cluster and its clients, from many seeds: make simulate SEEDS=10000
 	@.venv/bin/python -m tests.simulation --seeds $(or $(SEEDS),10000)

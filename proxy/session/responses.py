@@ -91,7 +91,8 @@ class Responses:
         if not self.connection.awaits_token():
             return self.bodies.need
         start = b"".join(self.kept) if self.kept_size < 8 else self.kept[0]
-        return 4 if len(start) < 4 else max(4, min(self.bodies.need, 4 + int32(start, 0)))
+        length = int32(start, 0) if len(start) >= 4 else 0
+        return min(self.bodies.need, 4 + length) if length >= 0 else self.bodies.need
 
     def _same(self, data: bytes, now: int) -> bool:
         """Fast path: the read is exactly the answers to the oldest pending requests; all match the memory."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from random import Random
 from typing import Any
 
@@ -32,8 +31,6 @@ WISHES = (
     *(Wishes("full", frozenset(), wished) for wished in WISHED),
 )
 
-planned = lru_cache(planner)  # for all worlds: a plan holds no state, and takes long to make
-
 
 class World:
     def __init__(self, seed: int) -> None:
@@ -42,7 +39,7 @@ class World:
         self.engine = Engine(seed)
         self.wishes = random.choice(WISHES)
         self.context = ClusterContext(
-            "test", planned(self.wishes), Topology(FIRST, LAST), Stats(), engine=self.engine
+            "test", planner(self.wishes), Topology(FIRST, LAST), Stats(), engine=self.engine
         )
         crowd = self.context.crowd
         if random.random() < 0.25:
