@@ -46,6 +46,7 @@ ROOMS = {
         "tests/strangers/*",
     ),
     "web": ("tests/e2e/web/*", "tests/e2e/test_dashboards.py"),
+    "simulation": ("tests/simulation/*",),
     "pages": ("tests/docs/test_commands.py", "tests/docs/test_python.py"),
     "spark": ("tests/pipeline/*",),
     "own sessions": ("tests/e2e/clusters/test_own_sessions.py", "tests/e2e/clusters/test_readiness.py"),

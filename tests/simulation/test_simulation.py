@@ -12,8 +12,8 @@ from tests.simulation.playing import play, shortened
 from tests.simulation.steps import CAST, history
 from tests.simulation.world import World
 
-SEEDS = 1000
-PARTS = 8
+SEEDS = 10_000
+PARTS = 20
 PLAYED = "from tests.simulation.test_simulation import told; print(told(3))"
 
 
@@ -48,7 +48,7 @@ def test_a_seed_plays_the_same_in_another_process() -> None:
 
 
 def test_the_page_says_how_many_seeds_are_played() -> None:
-    assert f"`make test` plays the first {SEEDS} seeds" in " ".join(PAGE.read_text().split())
+    assert f"`make test` plays the first {SEEDS:,} seeds" in " ".join(PAGE.read_text().split())
 
 
 def test_each_kind_of_step_comes() -> None:

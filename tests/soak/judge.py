@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from tests.soak.copier import ABORTED
 
+GROWTH = 1.1  # of memory, at most
 SHOWN = 5  # of what went wrong, by name
 UNREAD = frozenset({"undecodable", "undecodable_header", "unrewritable"})  # events: klamm knows all of this
 Mark = str  # a record's fingerprint, by records.py
@@ -83,6 +84,12 @@ def never_back(samples: Iterable[tuple[float, Mapping[str, int]]]) -> Iterator[s
             if offset < latest.get(place, -1):
                 yield f"the commit of {place} went back from {latest[place]} to {offset} after {time:.0f} s"
             latest[place] = offset
+
+
+def grown(early: int, late: int) -> Iterator[str]:
+    """Memory (bytes), at the beginning and at the end."""
+    if late > GROWTH * early:
+        yield f"klamm's memory grew from {early:,} to {late:,} bytes"
 
 
 def log(lines: Iterable[str]) -> tuple[Counter[str], list[str]]:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.soak.judge import Stored, acknowledged, consumed, copied, log, never_back, produced
+from tests.soak.judge import Stored, acknowledged, consumed, copied, grown, log, never_back, produced
 
 SENT = {"one": ["a", "b", "c"], "other": ["x"]}
 STORED = [Stored(0, 0, "a"), Stored(1, 0, "x"), Stored(0, 1, "b"), Stored(0, 2, "c")]
@@ -68,6 +68,11 @@ def test_what_clients_say_is_looked_at() -> None:
 def test_a_commit_that_goes_back_is_told() -> None:
     samples = [(0.0, {"orders-0": 4}), (2.0, {"orders-0": 3})]
     assert list(never_back(samples)) == ["the commit of orders-0 went back from 4 to 3 after 2 s"]
+
+
+def test_memory_that_grows_is_told() -> None:
+    assert list(grown(100, 110)) == []
+    assert list(grown(100, 111)) == ["klamm's memory grew from 100 to 111 bytes"]
 
 
 def test_klamms_log_is_counted_and_what_it_could_not_read_is_told() -> None:
