@@ -2,7 +2,8 @@
 
 An action is a flat JSON object; `do` names it, and what it leaves out has a default:
 
-  produce      topic seed count acks(0|1|all) [idempotent] [transactional_id aborted] [size] [headers]
+  produce      topic seed count acks(0|1|all) [idempotent] [in_flight: requests at a time, librdkafka only]
+               [transactional_id aborted] [size] [headers]
                [compression] [per_s] -> acknowledged (a count), failed (indices)
   consume      topic count group [protocol(classic|consumer)] [isolation] [unique: what comes twice counts
                once] -> count, digest, fingerprints where asked to `list`
@@ -32,6 +33,7 @@ DEFAULTS: Action = {
     "group": "group",
     "headers": True,
     "idempotent": False,
+    "in_flight": None,
     "isolation": "read_uncommitted",
     "list": False,
     "mechanism": None,

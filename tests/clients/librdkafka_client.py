@@ -55,6 +55,8 @@ def produce(bootstrap: str, action: Action) -> dict[str, Any]:
         "message.max.bytes": 50 << 20,
         "delivery.timeout.ms": int(action["timeout_s"] * 1000),
     }
+    if action["in_flight"]:
+        settings["max.in.flight.requests.per.connection"] = action["in_flight"]
     if action["transactional_id"]:
         settings |= {
             "transactional.id": action["transactional_id"],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import sys
 import tempfile
 from pathlib import Path
@@ -24,7 +25,9 @@ def main() -> None:
         if os.geteuid():
             sys.exit("a soak needs root: it cuts brokers off, in a network of its own")
         os.execvp(ALONE[0], [*ALONE, sys.executable, "-m", "tests.soak", *sys.argv[1:], "--inside"])
-    with tempfile.TemporaryDirectory(prefix="klamm-soak-") as folder:
-        wrong = soak(Path(folder), chosen.minutes * 60, Random(chosen.seed))
-    print("\n".join(wrong) or "nothing was lost, nothing doubled, nothing out of order")
-    sys.exit(bool(wrong))
+    folder = Path(tempfile.mkdtemp(prefix="klamm-soak-"))
+    wrong = soak(folder, chosen.minutes * 60, Random(chosen.seed))
+    if wrong:
+        sys.exit("\n".join([*wrong, f"logs, captures and what the brokers have are in {folder}"]))
+    shutil.rmtree(folder)
+    print("nothing was lost, nothing doubled, nothing out of order")

@@ -68,5 +68,6 @@ class Watch:
 
 
 def _resident(pid: int) -> int:
-    [line] = [one for one in Path(f"/proc/{pid}/status").read_text().splitlines() if one.startswith("VmRSS")]
-    return int(line.split()[1]) * 1024
+    """0 for a process that has ended, and that nobody has waited for yet."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmRSS"))
