@@ -107,7 +107,7 @@ def test_the_inspector_has_the_values_that_are_there_and_the_reason() -> None:
         ("ConsumerProtocolSubscription v1", "", False),
         ("version", "1", False),
         ("topics", "orders", False),
-        ("user_data", "", False),
+        ("user_data", "empty", False),
         ("missing", LACKS, True),
     ]
 

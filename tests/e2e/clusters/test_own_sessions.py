@@ -27,7 +27,7 @@ pytestmark = pytest.mark.brokers
 
 SESSION_MS = 4000
 PER_S = 30  # librdkafka has three times as many
-COUNTS = {"librdkafka": 1600, "java": 500, "franz-go": 500}  # for four sessions
+COUNTS = {"librdkafka": 500, "java": 500, "franz-go": 500}  # for four sessions
 TOKEN_S = 12
 LONG_TOKEN_S = 60  # a program starts slowly on a busy machine, and sessions are short
 SECRET = "alice-secret"
