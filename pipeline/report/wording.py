@@ -134,7 +134,7 @@ def show(captures: Iterable[str], what: Shown) -> str:
 
 
 def place(what: Shown) -> str:
-    """Their place in the inspector: what its address ends with."""
+    """The end of the inspector's address with which it shows these exchanges."""
     wanted = {"where": what.where or "", "since": _seconds(what.since_us)}
     if what.until_us is not None:
         wanted["until"] = _seconds(what.until_us)

@@ -64,6 +64,11 @@ class Process:
         return self.child.wait(timeout=30)
 
 
+def children(pid: int) -> list[int]:
+    """The ids of a process's children. Raises OSError where it has gone."""
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
 def wait_for(
     question: Callable[[], Answer | None],
     what: str,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
+import signal
 import subprocess
 from pathlib import Path
 
@@ -14,7 +16,7 @@ from klamm.cli import USAGE
 from klamm.cli.running.run import CUT_OFF
 from klamm.proxy.config_types import AUTO
 from tests.brokers.jars import ROOT
-from tests.brokers.processes import Process, free_block, free_ports, wait_for
+from tests.brokers.processes import Process, children, free_block, free_ports, wait_for
 from tests.client.mock_cluster import mock_cluster
 from tests.deploy.given import DEPLOY, configured
 from tests.e2e.klamm_process import COMMAND, get
@@ -139,7 +141,6 @@ def test_klamm_makes_no_system_call_that_the_unit_forbids(tmp_path: Path) -> Non
 
 def _end(process: Process) -> None:
     """SIGTERM to klamm, which strace does not pass on."""
-    children = Path(f"/proc/{process.child.pid}/task/{process.child.pid}/children").read_text().split()
-    for child in children:
-        subprocess.run(["kill", "-TERM", child], check=True)
+    for child in children(process.child.pid):
+        os.kill(child, signal.SIGTERM)
     process.child.wait(timeout=60)

@@ -15,8 +15,7 @@ with atheris.instrument_imports(include=["klamm.proxy.session", "klamm.decoders"
     from tests.proxy.ruling.ruled import act, rule
 
 LONGEST = 127  # bytes of a piece
-SIDES = ("client", "broker")  # by the lowest bit of the byte in front of a piece; the others are its length
-Pieces = list[tuple[int, bytes]]
+Pieces = list[tuple[int, bytes]]  # side, 0 is the client's: the lowest bit of the byte in front; and bytes
 WISHES = (Wishes(), Wishes("header"), Wishes("full", None))  # by the first byte; beyond them come rules
 RULES = (
     rule(act("error", 6), api="Produce"),

@@ -21,7 +21,7 @@ from typing import NamedTuple
 import pytest
 
 from klamm.proxy import own_memory
-from tests.brokers.processes import Process, free_ports
+from tests.brokers.processes import Process, children, free_ports
 from tests.e2e.klamm_process import COMMAND, get
 from tests.fakes import tls
 from tests.fakes.broker import Broker, Cluster
@@ -99,7 +99,7 @@ class Run(NamedTuple):
     def pids(self) -> list[str]:
         """Of klamm and its workers."""
         own = self.process.child.pid
-        return [str(own), *Path(f"/proc/{own}/task/{own}/children").read_text().split()]
+        return [str(pid) for pid in (own, *children(own))]
 
     def seen(self) -> Seen:
         """By another program of the same user."""

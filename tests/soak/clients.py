@@ -72,7 +72,7 @@ class Clients:
         self.copiers[name] = self._copier(name)
 
     def results(self, process: Process) -> list[dict[str, Any]]:
-        """What a program said at its end."""
+        """The results that a program printed."""
         return programs.results(process.log.read_text())
 
     def stop(self) -> None:

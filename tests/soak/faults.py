@@ -1,4 +1,4 @@
-"""What goes wrong in a run: each fault begins, lasts, and is over when its function returns."""
+"""The faults of a run. Each begins and lasts in its function, and is over when that returns."""
 
 from __future__ import annotations
 

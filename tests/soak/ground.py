@@ -11,7 +11,7 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from klamm.client.sync import Klamm as Admin
 from tests.brokers.kraft import SOON_MISSED, Cluster, kraft_cluster
-from tests.brokers.processes import Process, wait_for
+from tests.brokers.processes import Process, children, wait_for
 from tests.clients.records import fingerprint
 from tests.e2e import topics
 from tests.e2e.clusters.handing_over import Klamms
@@ -26,7 +26,7 @@ ENDS_S = 5.0
 
 
 class Ground:
-    """`ends`: how many records brokers have, asked for without klamm."""
+    """Brokers, klamm and clients, which are asked, killed and replaced. Brokers are asked without klamm."""
 
     def __init__(self, kafka: Cluster, klamms: Klamms, clients: Clients, folder: Path) -> None:
         self.kafka, self.klamms, self.clients, self.folder = kafka, klamms, clients, folder
@@ -38,8 +38,7 @@ class Ground:
     @property
     def workers(self) -> list[int]:
         """Their process ids."""
-        pid = self.klamm.child.pid
-        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+        return children(self.klamm.child.pid)
 
     @property
     def admin(self) -> Admin:

@@ -1,4 +1,4 @@
-"""What holds after a run, whatever happened in it. Pure: it gets what is stored and what clients say."""
+"""Compares the records that are stored, and the results of the clients, with those that a run must have."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Stored(NamedTuple):
     value: str
 
 
-Result = Mapping[str, Any]  # what a client program says at its end, by actions.py
+Result = Mapping[str, Any]  # of a client program, by actions.py
 
 
 def produced(stored: Sequence[Stored], sent: Mapping[str, Sequence[Mark]]) -> Iterator[str]:
@@ -47,14 +47,14 @@ def produced(stored: Sequence[Stored], sent: Mapping[str, Sequence[Mark]]) -> It
 
 
 def acknowledged(name: str, count: int, results: Sequence[Result]) -> Iterator[str]:
-    """What a producer program says."""
+    """The result of a producer: all its records are acknowledged."""
     said = [(result.get("acknowledged"), result.get("failed")) for result in results]
     if said != [(count, [])]:
         yield f"producer {name}: {said or 'it said nothing'}, in place of {count} records and none failed"
 
 
 def consumed(name: str, marks: set[Mark], results: Sequence[Result]) -> Iterator[str]:
-    """What a consumer program says: it read each record, at least once."""
+    """The result of a consumer: it read each record, at least once."""
     if len(results) != 1 or "fingerprints" not in results[0]:
         yield f"consumer {name}: it said no result"
         return
@@ -93,7 +93,7 @@ def grown(early: int, late: int) -> Iterator[str]:
 
 
 def log(lines: Iterable[str]) -> tuple[Counter[str], list[str]]:
-    """What klamm told that is more than information, by event; and lines of it that must not be there."""
+    """The warnings and errors in klamm's log, counted by event; and lines that must not be in it."""
     told: Counter[str] = Counter()
     wrong = []
     for line in lines:

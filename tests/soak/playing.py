@@ -25,7 +25,7 @@ MIB = 1 << 20
 
 
 def soak(folder: Path, seconds: float, random: Random) -> list[str]:
-    """What is wrong, in lines. Prints what it does, and the numbers. `seconds`: so long clients work."""
+    """Gives a line for each mistake. Prints the faults, and numbers. `seconds`: so long clients work."""
     with ground(folder, seconds) as made:
         began = time.monotonic()
         with Watch(made) as watch:

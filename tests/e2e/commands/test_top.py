@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.brokers.kraft import Cluster
-from tests.brokers.processes import wait_for
+from tests.brokers.processes import children, wait_for
 from tests.e2e.klamm_process import COMMAND, klamm_in_front_of
 from tests.e2e.light_traffic import BILLING, SHOP, shop_behind_klamm
 
@@ -65,8 +65,8 @@ def terminal(folder: Path) -> Iterator[Tmux]:
 
 def youngest(pid: int) -> int:
     """The process at the end of a line of children."""
-    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    return youngest(int(children[0])) if children else pid
+    found = children(pid)
+    return youngest(found[0]) if found else pid
 
 
 def test_keys_do_what_the_help_says(kafka: Cluster, tmp_path: Path) -> None:

@@ -205,7 +205,7 @@ def test_times_are_typed_and_a_wrong_one_is_told(page: Page, ground: Ground) -> 
 
 @pytest.mark.timeout(600)
 def opened_from(page: Page, report: Path, detector: str, words: str) -> Page:
-    """What the first evidence of a finding in a report leads to."""
+    """The address to which the first evidence of a finding in a report leads."""
     read = page.context.new_page()
     read.goto(report.as_uri())
     fact = f'[id$="-{detector}"] tr.told:has-text("{words}")'

@@ -5,28 +5,18 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page, Route, expect
+from playwright.sync_api import Locator, Page, Route, expect
 
 from klamm.client import Klamm as Client
 from klamm.rules.actions import ACTIONS
 from klamm.rules.file.rule_file import read_text
 from tests.brokers.kraft import Cluster
-from tests.e2e.light_traffic import BILLING, PATIENCE_S, PROBE, SHOP, probing, shop_behind_klamm
+from tests.e2e.light_traffic import BILLING, PATIENCE_S, PROBE, SHOP, probing
 from tests.e2e.web.inspected_shop import Ground, choose, of
-from tests.e2e.web.inspector import drawn, filtered, inspector, opened, reloaded, violations
+from tests.e2e.web.inspector import drawn, filtered, opened, reloaded, violations
 
 pytestmark = pytest.mark.brokers
 PRODUCES = f'client_id == "{SHOP}" and api == Produce'
-
-
-@pytest.fixture(scope="module")
-def ground(kafka: Cluster, browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
-    folder = tmp_path_factory.mktemp("exchange")
-    with (
-        shop_behind_klamm(kafka, folder / "klamm.log") as (klamm, shop),
-        inspector(folder / "web.log", "--admin", klamm.admin) as address,
-    ):
-        yield Ground(klamm, shop, address, browser)
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 import re
 import socket
 import struct
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -11,35 +10,13 @@ from playwright.sync_api import Page, Route, expect
 
 from klamm.decoders import API, encode
 from klamm.decoders.headers import request_frame
-from tests.brokers.kraft import Cluster
 from tests.brokers.processes import wait_for
 from tests.e2e.conversation import Conversation
-from tests.e2e.light_traffic import (
-    BILLING,
-    SHOP,
-)
-from tests.e2e.web.inspected_shop import Ground, choose, inspected, looking, of
-from tests.e2e.web.inspector import (
-    drawn,
-    filtered,
-    opened,
-    reloaded,
-    violations,
-)
+from tests.e2e.light_traffic import BILLING, SHOP
+from tests.e2e.web.inspected_shop import Ground, choose, of
+from tests.e2e.web.inspector import drawn, filtered, opened, reloaded, violations
 
 pytestmark = pytest.mark.brokers
-
-
-@pytest.fixture(scope="module")
-def ground(kafka: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
-    with inspected(kafka, tmp_path_factory.mktemp("web")) as found:
-        yield found
-
-
-@pytest.fixture
-def page(ground: Ground) -> Iterator[Page]:
-    with looking(ground) as found:
-        yield found
 
 
 def test_exchanges_come_as_rows_and_a_filter_chooses_among_them(page: Page) -> None:

@@ -1,42 +1,18 @@
 """Rules and paused frames in the inspector, for real clients behind a running klamm."""
 
 import re
-from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from klamm.client import Klamm as Client
 from klamm.decoders import ERRORS
-from tests.brokers.kraft import Cluster
-from tests.e2e.light_traffic import (
-    LEADER,
-    PATIENCE_S,
-    PROBE,
-    SHOP,
-    leader,
-    probing,
-)
-from tests.e2e.web.inspected_shop import Ground, choose, inspected, looking, of
-from tests.e2e.web.inspector import (
-    filtered,
-    violations,
-)
+from tests.e2e.light_traffic import LEADER, PATIENCE_S, PROBE, SHOP, leader, probing
+from tests.e2e.web.inspected_shop import Ground, choose, of
+from tests.e2e.web.inspector import filtered, violations
 
 pytestmark = pytest.mark.brokers
 REFUSED = "POLICY_VIOLATION"
-
-
-@pytest.fixture(scope="module")
-def ground(kafka: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
-    with inspected(kafka, tmp_path_factory.mktemp("web")) as found:
-        yield found
-
-
-@pytest.fixture
-def page(ground: Ground) -> Iterator[Page]:
-    with looking(ground) as found:
-        yield found
 
 
 def test_a_rule_out_of_an_exchange_fails_the_next_ones_of_a_real_client(page: Page, ground: Ground) -> None:

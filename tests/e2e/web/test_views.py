@@ -1,43 +1,19 @@
-"""What holds for several views: names of clients, phones, people who use other means."""
+"""Several views of the inspector: names of clients, phones, people who use other means."""
 
 import re
-from collections.abc import Iterator
 
 import pytest
 from confluent_kafka.admin import AdminClient
 from playwright.sync_api import Page, expect
 
 from klamm.client import Klamm as Client
-from tests.brokers.kraft import Cluster
 from tests.brokers.processes import wait_for
 from tests.e2e.conversation import ask
-from tests.e2e.light_traffic import (
-    BILLING,
-    COMMON,
-    PATIENCE_S,
-    SHOP,
-)
-from tests.e2e.web.inspected_shop import Ground, choose, inspected, looking, of
-from tests.e2e.web.inspector import (
-    contrasts_of_placeholders,
-    filtered,
-    opened,
-    violations,
-)
+from tests.e2e.light_traffic import BILLING, COMMON, PATIENCE_S, SHOP
+from tests.e2e.web.inspected_shop import Ground, choose, of
+from tests.e2e.web.inspector import contrasts_of_placeholders, filtered, opened, violations
 
 pytestmark = pytest.mark.brokers
-
-
-@pytest.fixture(scope="module")
-def ground(kafka: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
-    with inspected(kafka, tmp_path_factory.mktemp("web")) as found:
-        yield found
-
-
-@pytest.fixture
-def page(ground: Ground) -> Iterator[Page]:
-    with looking(ground) as found:
-        yield found
 
 
 def test_names_from_the_wire_are_text_in_every_view(page: Page, ground: Ground) -> None:

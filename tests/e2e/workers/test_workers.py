@@ -18,7 +18,7 @@ from klamm.client.failures import Refused
 from klamm.client.sync import Klamm as Admin
 from tests.brokers import certificates
 from tests.brokers.kraft import Cluster
-from tests.brokers.processes import Process, free_block, free_ports, wait_for
+from tests.brokers.processes import Process, children, free_block, free_ports, wait_for
 from tests.clients import programs
 from tests.clients.drivers import DRIVERS
 from tests.e2e import topics
@@ -49,12 +49,6 @@ def admin(klamm: Klamm) -> Iterator[Admin]:
 
 def ran(command: list[str]) -> str:
     return subprocess.run(command, check=True, capture_output=True, text=True, timeout=120).stdout
-
-
-def children(process: Process) -> list[int]:
-    """The process ids of the workers."""
-    pid = process.child.pid
-    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
 def connections(klamm: Klamm, count: int, stack: ExitStack) -> list[Conversation]:
@@ -224,7 +218,7 @@ def test_a_worker_that_dies_is_replaced_and_only_its_connections_notice(
         for each in ours:
             each.ask(*HEARTBEAT)
         before = sum(row["requests"] for row in klamm.counters()["requests"] if row["api"] == "Heartbeat")
-        victim = children(klamm.process)[0]
+        victim = children(klamm.process.child.pid)[0]
         os.kill(victim, signal.SIGKILL)
         wait_for(lambda: klamm.counters()["workers"] == {"serving": 2, "died": 1}, "another worker")
         gone = 0
@@ -354,8 +348,8 @@ def test_workers_end_with_their_lead(kafka: Cluster, tmp_path: Path) -> None:
         tmp_path / "log",
     )
     try:
-        wait_for(lambda: len(children(process)) == 2, "two workers", [process])
-        pids = children(process)
+        wait_for(lambda: len(children(process.child.pid)) == 2, "two workers", [process])
+        pids = children(process.child.pid)
     finally:
         process.kill()
     wait_for(lambda: not any(Path(f"/proc/{pid}/exe").exists() for pid in pids), "the end of the workers")

@@ -1,4 +1,4 @@
-"""What `python -m tests.fuzz.fuzz_session` has found."""
+"""Bytes with which `python -m tests.fuzz.fuzz_session` has found mistakes."""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from klamm.proxy.workers.processes import MOST_UNTAKEN
+from tests.brokers.processes import children
 from tests.e2e.klamm_process import get
 from tests.fakes.broker import Broker, Cluster
 from tests.fakes.client import connect
@@ -29,10 +30,6 @@ def waiting(port: int) -> int:
         for _, local, _, state, queues, *_ in rows
         if state == LISTENS and int(local.partition(":")[2], 16) == port
     )
-
-
-def children(pid: int) -> list[int]:
-    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
 @asynccontextmanager

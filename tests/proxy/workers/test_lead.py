@@ -14,6 +14,7 @@ from klamm.proxy.config_types import Count, Listen
 from klamm.proxy.log.event_log import open_log
 from klamm.proxy.serve import CannotServe, Proxy
 from klamm.proxy.workers import processes
+from tests.brokers.processes import children
 from tests.fakes.broker import Broker
 from tests.fakes.broker import Cluster as Brokers
 from tests.fakes.client import connect
@@ -33,11 +34,6 @@ def test_klamm_ends_with_a_reason_where_a_worker_cannot_start(
     log.close()
 
 
-def workers_of(lead: int) -> list[int]:
-    """The ids of the workers' processes."""
-    return [int(pid) for pid in Path(f"/proc/{lead}/task/{lead}/children").read_text().split()]
-
-
 @pytest.mark.parametrize("stuck", [True, False], ids=["stuck", "answers"])
 @on_uvloop
 async def test_connections_of_a_worker_that_does_not_answer_a_drain_count_as_cut_off(
@@ -53,7 +49,7 @@ async def test_connections_of_a_worker_that_does_not_answer_a_drain_count_as_cut
             for client in clients:
                 await client.ask("Heartbeat", 4, {})
             if stuck:
-                os.kill(workers_of(klamm.process.child.pid)[0], signal.SIGSTOP)
+                os.kill(children(klamm.process.child.pid)[0], signal.SIGSTOP)
             os.kill(klamm.process.child.pid, signal.SIGTERM)
             assert await asyncio.to_thread(klamm.process.child.wait, 30) == (3 if stuck else 0)
             [line] = klamm.lines("drained")
