@@ -74,9 +74,9 @@ bench: .venv/compiled .venv/bench.installed  ## speed and memory, beside HAProxy
 	@.venv/bin/python -m benchmarks show
 	@.venv/bin/python -m benchmarks pipeline
 
-bench-peers: .venv/compiled .venv/bench.installed  ## speed and memory, beside Toxiproxy, HAProxy and pumps that carry bytes
-	@tools/packages.sh haproxy=haproxy go=golang-go gcc=gcc
-	@$(MAKE) .go/toxiproxy/server
+bench-peers: .venv/compiled .venv/bench.installed  ## speed and memory, beside Kroxylicious, Toxiproxy, HAProxy and pumps
+	@tools/packages.sh haproxy=haproxy go=golang-go gcc=gcc mvn=maven javac=openjdk-17-jdk-headless perf=linux-perf
+	@$(MAKE) .go/toxiproxy/server .jars/kroxylicious
 	@.venv/bin/python -m benchmarks peers
 
 bench-hostile: .venv/compiled .venv/bench.installed  ## latency of others, and memory, while one client attacks
@@ -117,6 +117,9 @@ test-packages:
 	@tools/venv.sh $*
 
 .jars/oracle-%: tests/oracle/%/pom.xml
+	@tools/jars.sh $< $@
+
+.jars/kroxylicious: benchmarks/kroxylicious/pom.xml
 	@tools/jars.sh $< $@
 
 .jars/%: tests/brokers/%/pom.xml

@@ -21,7 +21,7 @@ from rich.console import Console
 
 from benchmarks import measure, page, peers, proxies, where
 from benchmarks.peer import Lost
-from benchmarks.traffic import workloads
+from benchmarks.traffic import frames, workloads
 
 KINDS = (
     "proxies", "peers", "tls", "connections", "decode", "rules", "workers", "live", "web", "capture", "show",
@@ -105,8 +105,9 @@ def _measure(parser: argparse.ArgumentParser, options: argparse.Namespace, conso
             result[name], lost = proxies.run(console, list(peers.LED), rows, pace, peers.KLAMM_FULL, on)
             failed = failed or lost
     elif options.what == "peers":
+        rows = workloads.prepare(options.rows, frames.OF_KAFKA_4_0)
         pace = replace(measure.FULL, rounds=options.rounds or measure.FULL.rounds)
-        result, failed = proxies.run(console, list(peers.BESIDE), workloads.prepare(options.rows), pace)
+        result, failed = proxies.run(console, list(peers.BESIDE), rows, pace, count_calls=True)
     elif options.what == "tls":
         from benchmarks import tls
 

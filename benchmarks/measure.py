@@ -10,8 +10,6 @@ from benchmarks.traffic import client
 from benchmarks.traffic.client import Slice
 from benchmarks.traffic.workloads import LARGE_BYTES, Workload
 
-_WARM_UP_S = 0.15
-
 Slices = dict[tuple[Workload, str], list[Slice]]
 
 
@@ -56,16 +54,16 @@ def run(
     small = [workload for workload in workloads if workload.blobs.size_bytes < LARGE_BYTES]
     large = [workload for workload in workloads if workload.blobs.size_bytes == LARGE_BYTES]
     gc.freeze()
-    _rounds(small, peers, broker_pid, 1, _WARM_UP_S)
+    _rounds(small, peers, broker_pid, 1, lambda peer: peer.warm_up_s)
     tell(f"warm; {pace.rounds} rounds")
-    slices = _rounds(small, peers, broker_pid, pace.rounds, pace.seconds)
+    slices = _rounds(small, peers, broker_pid, pace.rounds, lambda _: pace.seconds)
     if large:
         tell("frames of 100 MB")
     for peer in peers:
         if peer.pid:
             memory[peer.name].before = status_bytes(peer.pid, "VmRSS")
             Path(f"/proc/{peer.pid}/clear_refs").write_text("5")
-    slices |= _rounds(large, peers, broker_pid, pace.large_rounds, pace.seconds)
+    slices |= _rounds(large, peers, broker_pid, pace.large_rounds, lambda _: pace.seconds)
     for peer in peers:
         if peer.pid:
             memory[peer.name].peak = status_bytes(peer.pid, "VmHWM")
@@ -73,7 +71,11 @@ def run(
 
 
 def _rounds(
-    workloads: list[Workload], peers: list[Peer], broker_pid: int, rounds: int, seconds: float
+    workloads: list[Workload],
+    peers: list[Peer],
+    broker_pid: int,
+    rounds: int,
+    seconds: Callable[[Peer], float],
 ) -> Slices:
     slices: Slices = {(workload, peer.name): [] for workload in workloads for peer in peers}
     for number in range(rounds):
@@ -83,7 +85,7 @@ def _rounds(
                 gc.disable()
                 try:
                     took = client.drive(
-                        workload, peer.address, peer.pid, broker_pid, seconds, peer.counters, peer.tls
+                        workload, peer.address, peer.pid, broker_pid, seconds(peer), peer.counters, peer.tls
                     )
                 except (ConnectionError, TimeoutError) as error:
                     raise Lost(f"{peer.name}, {workload}: {error}\n{peer.log_tail()}") from error

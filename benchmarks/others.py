@@ -10,14 +10,17 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks.peer import HOST, Absent, Address, Peer, free_ports, launch
+from benchmarks.traffic import frames
 from benchmarks.traffic import tls as load_tls
 from benchmarks.traffic.tls import Tls
+from tests.brokers.jars import JARS, compiled
 
 ROOT = Path(__file__).resolve().parent.parent
 COMMAND = "make bench-peers"  # brings what it needs, and measures
 SPLICE, PUMP = "splice", "c-pump"
 HAPROXY, HAPROXY_2, HAPROXY_SPLICE = "haproxy", "haproxy-2-threads", "haproxy-splice"
 TOXIPROXY = "toxiproxy"
+KROXYLICIOUS, KROXYLICIOUS_READING = "kroxylicious", "kroxylicious-reading"
 
 _HAPROXY_CONFIG = """\
 global
@@ -92,6 +95,40 @@ def _toxiproxy(broker: Address, folder: Path, cpus: set[int], tls: Tls | None) -
     return launch(TOXIPROXY, (HOST, first), command, folder, cpus, {"LOG_LEVEL": "error"})
 
 
+_KROXYLICIOUS_CONFIG = """\
+virtualClusters:
+  - name: bench
+    targetCluster: {{bootstrapServers: "{broker[0]}:{broker[1]}"}}
+    gateways:
+      - name: default
+        portIdentifiesNode:
+          bootstrapAddress: "{host}:{port}"
+          nodeIdRanges: [{{name: all, start: {node}, end: {node}}}]
+"""
+_READING = """\
+filterDefinitions: [{name: reading, type: Reading}]
+defaultFilters: [reading]
+"""
+_COMPILED_S = 3.0  # within which a JVM has compiled what a row runs
+
+
+def _kroxylicious(name: str, broker: Address, folder: Path, cpus: set[int], tls: Tls | None) -> Peer:
+    """With the heap and the garbage collector that Java chooses on this machine."""
+    if not any((JARS / KROXYLICIOUS).glob("*.jar")):
+        raise Absent(f"it is not there: {COMMAND} brings it")
+    sources = Path(__file__).with_name(KROXYLICIOUS)
+    classes = compiled(KROXYLICIOUS, sources)
+    first = free_ports(2)  # for bootstrap, and for the only broker
+    config = folder / f"{name}.yaml"
+    text = _KROXYLICIOUS_CONFIG.format(broker=broker, host=HOST, port=first, node=frames.NODE_ID)
+    config.write_text(text + (_READING if name == KROXYLICIOUS_READING else ""))
+    paths = f"{classes}:{sources}:{JARS / KROXYLICIOUS}/*"
+    command = [_program("java", "openjdk-17-jdk-headless"), "-cp", paths, "Kroxylicious", str(config)]
+    peer = launch(name, (HOST, first), command, folder, cpus)
+    peer.rewrites, peer.warm_up_s = True, _COMPILED_S
+    return peer
+
+
 def _program(name: str, package: str) -> str:
     """Raises Absent."""
     found = shutil.which(name, path=os.environ.get("PATH", "") + ":/usr/sbin")
@@ -105,4 +142,5 @@ STARTERS: Mapping[str, Callable[[Address, Path, set[int], Tls | None], Peer]] = 
     PUMP: _pump,
     **{name: partial(_haproxy, name) for name in _HAPROXIES},
     TOXIPROXY: _toxiproxy,
+    **{name: partial(_kroxylicious, name) for name in (KROXYLICIOUS, KROXYLICIOUS_READING)},
 }

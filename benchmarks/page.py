@@ -14,16 +14,20 @@ MEASURED = [name for name in BESIDE if name != DIRECT]
 HEAD = f"""\
 # Beside other proxies
 
-This page compares the CPU time, the latency and the memory of klamm and of other proxies: Toxiproxy,
-HAProxy, and pumps, which carry bytes and read none.
+This page compares the CPU time, the latency, the system calls and the memory of klamm and of other proxies:
+Kroxylicious, Toxiproxy, HAProxy, and pumps, which carry bytes and read none.
 `{COMMAND}` brings what it needs, measures all of them in turns within one run, and writes this page.
 [benchmarks/README.md](../benchmarks/README.md) says what each is, and how CPU and latency are measured.
 
 `c-pump` is the floor: no proxy that copies bytes can take less. Toxiproxy, HAProxy and the pumps know nothing
-of Kafka: brokers have to advertise the proxy's address. klamm replaces the addresses in answers. `klamm-full`
-and `compiled-full` also count each request by client, topic and error, with its latency; `compiled-header`
-counts by API and client. Kroxylicious is not among them: it numbers requests anew, and the broker of the load
-answers from bytes that were made before.
+of Kafka: brokers have to advertise the proxy's address. klamm and Kroxylicious replace the addresses in
+answers. `klamm-full` and `compiled-full` also count each request by client, topic and error, with its
+latency; `compiled-header` counts by API and client. `kroxylicious` has no filter; `kroxylicious-reading` has
+one that takes every request and every answer, decoded, and forwards it as it is.
+
+Kroxylicious is 0.12.0, the newest at Maven Central. It closes connections with versions above those of
+Kafka 4.0, so all proxies carry Produce 12 and Fetch 17. It runs in Java: it gets 3 s before each row to
+compile what it runs, the others 0.15 s.
 """
 
 
@@ -47,6 +51,9 @@ def page(result: Mapping[str, Any], machine: Mapping[str, Any]) -> str:
         "## Latency that is added",
         "200 B, one in flight: a percentile through the proxy, less the direct one of the same round.",
         _table(["", *map(_code, there)], (_values(row, there) for row in added)),
+        "## System calls",
+        "By exchange, all threads of the proxy, counted by perf in a stretch of its own after all rounds.",
+        _calls(result, there),
         "## Memory, and the time until it answers",
         "At rest, and what comes to it while frames of 100 MB pass to a client that waits 0.3 s first.",
         _table(["", "at rest", "growth", "answers after"], _memory(result, there)),
@@ -79,6 +86,13 @@ def _unit(row: Mapping[str, Any]) -> str:
 def _values(row: Mapping[str, Any], there: Iterable[str]) -> list[str]:
     what = f"{row['api']}, {row['metric'].removeprefix('added_')}, {_unit(row)}"
     return [what, *(f"{row['values'][name]['median']:.3g}" for name in there)]
+
+
+def _calls(result: Mapping[str, Any], there: list[str]) -> str:
+    if not result["system_calls"]:
+        return f"Not counted: {result['system_calls_uncounted']}."
+    rows = ([_name(row), *(f"{row['values'][name]:.2f}" for name in there)] for row in result["system_calls"])
+    return _table(["", *map(_code, there)], rows)
 
 
 def _memory(result: Mapping[str, Any], there: Iterable[str]) -> Iterable[list[str]]:

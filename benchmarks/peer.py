@@ -24,7 +24,9 @@ class Lost(Exception):
 
 @dataclass(slots=True)
 class Peer:
-    """Where clients connect, and by which TLS; what is charged for it, and what went through it."""
+    """Where clients connect, and by which TLS; what is charged for it, and what went through it, by API key
+    and version. `rewrites`: it puts addresses of its own into answers. `warm_up_s`: before each row, once.
+    """
 
     name: str
     address: Address
@@ -34,7 +36,9 @@ class Peer:
     log: Path | None = None
     answers_after_s: float = 0.0
     reader: "subprocess.Popen[bytes] | None" = None
-    counters: dict[int, Counters] = field(default_factory=dict)
+    counters: dict[tuple[int, int], Counters] = field(default_factory=dict)
+    rewrites: bool = False
+    warm_up_s: float = 0.15
 
     @property
     def pid(self) -> int | None:

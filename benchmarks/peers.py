@@ -10,7 +10,16 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks import others
-from benchmarks.others import HAPROXY, HAPROXY_2, HAPROXY_SPLICE, PUMP, SPLICE, TOXIPROXY
+from benchmarks.others import (
+    HAPROXY,
+    HAPROXY_2,
+    HAPROXY_SPLICE,
+    KROXYLICIOUS,
+    KROXYLICIOUS_READING,
+    PUMP,
+    SPLICE,
+    TOXIPROXY,
+)
 from benchmarks.peer import HOST, Absent, Address, Lost, Peer, free_ports, launch
 from benchmarks.traffic import client, frames, workloads
 from benchmarks.traffic import tls as load_tls
@@ -29,7 +38,7 @@ FEW_SHOWN, ALL_SHOWN = "klamm-web-few", "klamm-web"
 KLAMMS = tuple(LEVELS)
 NAMES = (DIRECT, SPLICE, HAPROXY, *KLAMMS)
 BESIDE = (
-    DIRECT, PUMP, HAPROXY_SPLICE, HAPROXY, TOXIPROXY,
+    DIRECT, PUMP, HAPROXY_SPLICE, HAPROXY, TOXIPROXY, KROXYLICIOUS, KROXYLICIOUS_READING,
     KLAMM_FULL, COMPILED_HEADER, COMPILED_FULL,
 )  # fmt: skip
 RULED = (DIRECT, KLAMM_FULL, OTHER_RULES, HEADER_RULE)
@@ -82,7 +91,7 @@ def _klamm(name: str, level: str, broker: Address, folder: Path, cpus: set[int],
     peer = launch(
         name, (HOST, first), command, folder, cpus, {"PYTHONPATH": str(COMPILED)} if compiled else {}
     )
-    peer.admin = f"http://{HOST}:{admin}"
+    peer.admin, peer.rewrites = f"http://{HOST}:{admin}", True
     return peer
 
 
@@ -121,7 +130,7 @@ def start(name: str, broker: Address, folder: Path, cpus: set[int], tls: Tls | N
     begun = time.monotonic()
     wait_for(peer)
     peer.answers_after_s = time.monotonic() - begun
-    if peer.admin:
+    if peer.rewrites:
         bootstrap, peer.address = peer.address, client.learn(peer.address, peer.tls)
         if peer.address == broker:
             stop(peer)
@@ -155,16 +164,16 @@ def differences(peer: Peer) -> list[str]:
     with urllib.request.urlopen(f"{peer.admin}/v1/counters", timeout=5) as answer:
         rows = json.load(answer)["requests"]
     found = []
-    for key, api in ((frames.PRODUCE, "Produce"), (frames.FETCH, "Fetch")):
-        wanted = peer.counters.get(key, Counters())
-        chosen = [row for row in rows if row["api"] == api and row["client_id"] == frames.CLIENT_ID]
+    apis = workloads.API_NAMES.values()
+    ours = [row for row in rows if row["client_id"] == frames.CLIENT_ID and row["api"] in apis]
+    counters = {(workloads.API_NAMES[key], version): sent for (key, version), sent in peer.counters.items()}
+    for api, version in sorted(counters.keys() | {(row["api"], row["version"]) for row in ours}):
+        wanted = counters.get((api, version), Counters())
+        chosen = [row for row in ours if (row["api"], row["version"]) == (api, version)]
         for name in Counters.__slots__:
             counted, sent = sum(row[name] for row in chosen), getattr(wanted, name)
             if counted != sent:
-                found.append(f"{peer.name}: {api} {name}: counted {counted}, generator {sent}")
-        versions = {row["version"] for row in chosen}
-        if wanted.requests and versions != {frames.VERSION[key]}:
-            found.append(f"{peer.name}: {api} counted at versions {sorted(versions)}")
+                found.append(f"{peer.name}: {api} {version} {name}: counted {counted}, generator {sent}")
     return found
 
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from rich.console import Console
 
-from benchmarks import measure, peers, report
+from benchmarks import measure, peers, report, system_calls
 from benchmarks.others import HAPROXY
 from benchmarks.peer import HOST, Absent, Peer
 from benchmarks.traffic import broker, client, workloads
@@ -31,6 +31,7 @@ class Started(NamedTuple):
     peers: list[Peer]
     absent: dict[str, str]
     broker_pid: int
+    folder: Path
     negotiated: dict[str, list[str]]
 
 
@@ -61,7 +62,7 @@ def started(
                 console.print(f"not measured: {name}: {reason}", markup=False)
         assert process.pid is not None
         negotiated = {peer.name: _negotiated(peer, of_broker) for peer in found if peer.tls is not None}
-        yield Started(found, absent, process.pid, negotiated)
+        yield Started(found, absent, process.pid, folder, negotiated)
 
 
 def run(
@@ -72,6 +73,7 @@ def run(
     base: str = HAPROXY,
     on: Cpus | None = None,
     tls: Tls | None = None,
+    count_calls: bool = False,
 ) -> tuple[dict[str, Any], bool]:
     """The results for JSON, and whether the run failed. Raises Lost."""
     on = on or cpus()
@@ -81,6 +83,7 @@ def run(
     with started(console, wanted, blobs, on, tls) as ground:
         alike = one_tls(console, ground.negotiated)
         slices, memory = measure.run(rows, ground.peers, ground.broker_pid, pace, console.print)
+        calls, uncounted = _calls(rows, ground, pace.seconds) if count_calls else ([], "")
         compared = [peer for peer in ground.peers if peer.admin]
         differences = [line for peer in compared for line in peers.differences(peer)]
     targets = report.SECURE if tls else None if base == HAPROXY else report.BESIDE_KLAMM
@@ -88,6 +91,8 @@ def run(
     if found[0].values:
         console.print(report.cpu_table(found, base))
         console.print(report.memory_table(memory))
+    if calls:
+        console.print(report.calls_table(calls))
     console.print(report.load_table(load))
     for line in differences:
         console.print(line, style="red")
@@ -104,14 +109,28 @@ def run(
         "memory_bytes": report.memory_rows(memory),
         "answers_after_s": {peer.name: peer.answers_after_s for peer in ground.peers},
         "load": load,
+        "system_calls": calls,
+        "system_calls_uncounted": uncounted,
         "sent": {
-            peer.name: {API_NAMES[key]: asdict(sent) for key, sent in peer.counters.items()}
+            peer.name: {
+                f"{API_NAMES[key]} {version}": asdict(sent) for (key, version), sent in peer.counters.items()
+            }
             for peer in ground.peers
         },
         "counter_differences": differences,
         "negotiated": ground.negotiated,
     }
     return result, bool(differences) or not alike or any(name in ground.absent for name in peers.KLAMMS)
+
+
+def _calls(
+    rows: list[workloads.Workload], ground: Started, seconds: float
+) -> tuple[list[dict[str, Any]], str]:
+    """System calls, and why there are none."""
+    try:
+        return system_calls.run(rows, ground.peers, ground.broker_pid, seconds, ground.folder), ""
+    except system_calls.Uncounted as reason:
+        return [], str(reason)
 
 
 def one_tls(console: Console, negotiated: dict[str, list[str]]) -> bool:

@@ -62,6 +62,7 @@ CPU_PER_REQUEST = Metric(
 CPU_PER_GIB = Metric("cpu_per_gib", "s/GiB", lambda took, _: took.proxy_cpu_s / took.wire_bytes * (1 << 30))
 ADDED_P50 = Metric("added_p50", "us", lambda took, direct: (took.p50_s - direct.p50_s) * 1e6)
 ADDED_P99 = Metric("added_p99", "us", lambda took, direct: (took.p99_s - direct.p99_s) * 1e6)
+ADDED_P999 = Metric("added_p99.9", "us", lambda took, direct: (took.p999_s - direct.p999_s) * 1e6)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +100,7 @@ def _metrics(workload: Workload) -> list[tuple[Metric, dict[str, float]]]:
     if workload.blobs.size_bytes >= 16 * 1024:
         return [(CPU_PER_GIB, _OF_1_MB if workload.blobs.size_bytes > 16 * 1024 else _OF_16_KIB)]
     if workload.one_at_a_time:
-        return [(CPU_PER_REQUEST, _SMALL), (ADDED_P50, _ADDED_P50), (ADDED_P99, {})]
+        return [(CPU_PER_REQUEST, _SMALL), (ADDED_P50, _ADDED_P50), (ADDED_P99, {}), (ADDED_P999, {})]
     return [(CPU_PER_REQUEST, _PIPELINED)]
 
 
@@ -191,6 +192,18 @@ def memory_table(memory: dict[str, Memory]) -> Table:
             style = "" if limit is None else "green" if met else "red"
             cells.append(Text(f"{size_bytes / MIB:.1f}{note}", style=style))
         table.add_row(name, *cells)
+    return table
+
+
+def calls_table(found: list[dict[str, Any]]) -> Table:
+    table = Table(title="System calls of the proxies, by exchange")
+    for heading in ("API", "records", "conns x in flight"):
+        table.add_column(heading)
+    for name in found[0]["values"]:
+        table.add_column(name, justify="right")
+    for row in found:
+        shape = [row["api"], size_text(row["size_bytes"]), f"{row['connections']} x {row['in_flight']}"]
+        table.add_row(*shape, *(f"{value:.3g}" for value in row["values"].values()))
     return table
 
 

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from multiprocessing.process import BaseProcess
 
 from benchmarks.traffic import frames
-from benchmarks.traffic.flow import Flow, read_exactly
+from benchmarks.traffic.flow import Flow, Renumbered, read_exactly
 from benchmarks.traffic.tls import BrokerTls, negotiated
 from benchmarks.traffic.workloads import Blobs, recognise
 
@@ -117,7 +117,7 @@ def _begin(sock: socket.socket, known: dict[bytes, Blobs], host: str, port: int)
     flow = Flow(sock, blobs.request_bytes, memoryview(blobs.responses), blobs.response_bytes, blobs.cycle)
     correlation_id = head[8:12]
     if correlation_id != requests[8:12]:
-        raise ConnectionError("a connection does not begin with the first frame of its blob")
+        flow = Renumbered(flow, correlation_id, blobs.cycle)
     flow.expect(requests[len(head) : blobs.request_bytes])
     flow.send(1)
     if blobs.key == frames.PRODUCE:

@@ -13,6 +13,7 @@ from benchmarks.traffic.flow import Flow, read_frame
 from benchmarks.traffic.workloads import Workload
 
 TIMEOUT_S = 30.0
+PER_MILLE = (500, 990, 999)  # of latencies, in the order of Slice's fields
 
 
 @dataclass(slots=True)
@@ -43,6 +44,7 @@ class Slice:
     generator_cpu_s: float
     p50_s: float = 0.0
     p99_s: float = 0.0
+    p999_s: float = 0.0
 
 
 def cpu_s(pid: int) -> float:
@@ -87,7 +89,7 @@ def drive(
     proxy_pid: int | None,
     broker_pid: int,
     seconds: float,
-    counters: dict[int, Counters],
+    counters: dict[tuple[int, int], Counters],
     tls: ssl.SSLContext | None = None,
 ) -> Slice:
     """Run a workload for `seconds`, after the first frame of each connection was compared byte for byte.
@@ -115,11 +117,12 @@ def drive(
     for flow in flows:
         flow.sock.close()
     sent = sum(flow.sent for flow in flows)
-    counters.setdefault(blobs.key, Counters()).add(sent, blobs.request_bytes, blobs.response_bytes)
+    counted = counters.setdefault((blobs.key, blobs.version), Counters())
+    counted.add(sent, blobs.request_bytes, blobs.response_bytes)
     measured = sent - len(flows)
     wire_bytes = measured * (blobs.request_bytes + blobs.response_bytes)
     latencies_s.sort()
-    percentiles = (latencies_s[len(latencies_s) * p // 100] for p in (50, 99)) if latencies_s else ()
+    percentiles = (latencies_s[len(latencies_s) * p // 1000] for p in PER_MILLE) if latencies_s else ()
     reads = sum(flow.reads for flow in flows)
     return Slice(measured, reads, wire_bytes, wall_s, proxy, generator, *percentiles)
 

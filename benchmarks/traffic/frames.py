@@ -1,7 +1,7 @@
 """Kafka frames put together byte by byte, so that klamm is judged by bytes it had no part in.
 
-Layouts: Produce 13 (KIP-516, KIP-951), Fetch 18 (KIP-1166), Metadata 12, ApiVersions 0-4 (KIP-35, KIP-511),
-record batch v2 (KIP-98).
+Layouts: Produce 12 and 13 (KIP-516, KIP-951), Fetch 17 and 18 (KIP-1166), Metadata 12, ApiVersions 0-4
+(KIP-35, KIP-511), record batch v2 (KIP-98).
 """
 
 import random
@@ -11,6 +11,7 @@ import crc32c
 
 PRODUCE, FETCH, METADATA, API_VERSIONS = 0, 1, 3, 18
 VERSION = {PRODUCE: 13, FETCH: 18, METADATA: 12, API_VERSIONS: 4}
+OF_KAFKA_4_0 = {PRODUCE: 12, FETCH: 17}  # the newest that Kroxylicious 0.12 reads
 CLIENT_ID = "klamm-bench"
 TOPIC = "bench"
 TOPIC_ID = bytes.fromhex("3b1c9f60d52a4be8a7e0514d2c88f613")
@@ -96,33 +97,42 @@ def compact_records(batch: bytes) -> bytes:
     return uvarint(len(batch) + 1) + batch
 
 
-def produce_request(correlation_id: int, batch: bytes, timeout_ms: int = 30_000) -> bytes:
-    """Produce 13, acks=all, one topic, one partition."""
+def produce_request(
+    correlation_id: int, batch: bytes, timeout_ms: int = 30_000, version: int = VERSION[PRODUCE]
+) -> bytes:
+    """Acks=all, one topic, one partition."""
     partition = struct.pack(">i", 0) + compact_records(batch) + _NO_TAGS
-    topic = TOPIC_ID + _ONE + partition + _NO_TAGS
+    topic = _produced(version) + _ONE + partition + _NO_TAGS
     body = _NULL + struct.pack(">hi", -1, timeout_ms) + _ONE + topic + _NO_TAGS
-    return frame(request_header(PRODUCE, VERSION[PRODUCE], correlation_id) + body)
+    return frame(request_header(PRODUCE, version, correlation_id) + body)
 
 
-def produce_response(correlation_id: int, base_offset: int) -> bytes:
-    """Produce 13, no error."""
+def _produced(version: int) -> bytes:
+    """The topic of a Produce: its id since version 13, its name before."""
+    return TOPIC_ID if version >= 13 else compact_string(TOPIC)
+
+
+def produce_response(correlation_id: int, base_offset: int, version: int = VERSION[PRODUCE]) -> bytes:
+    """No error."""
     partition = struct.pack(">ihqqq", 0, 0, base_offset, -1, 0) + _EMPTY + _NULL + _NO_TAGS
-    topic = TOPIC_ID + _ONE + partition + _NO_TAGS
+    topic = _produced(version) + _ONE + partition + _NO_TAGS
     body = _ONE + topic + struct.pack(">i", 0) + _NO_TAGS
     return frame(response_header(correlation_id) + body)
 
 
-def fetch_request(correlation_id: int, fetch_offset: int, max_bytes: int) -> bytes:
-    """Fetch 18 outside any fetch session, one topic, one partition."""
+def fetch_request(
+    correlation_id: int, fetch_offset: int, max_bytes: int, version: int = VERSION[FETCH]
+) -> bytes:
+    """Outside any fetch session, one topic, one partition."""
     partition = struct.pack(">iiqiqi", 0, 0, fetch_offset, -1, -1, max_bytes) + _NO_TAGS
     topic = TOPIC_ID + _ONE + partition + _NO_TAGS
     head = struct.pack(">iiibii", 500, 1, max_bytes, 0, 0, -1)
     body = head + _ONE + topic + _EMPTY + _EMPTY + _NO_TAGS
-    return frame(request_header(FETCH, VERSION[FETCH], correlation_id) + body)
+    return frame(request_header(FETCH, version, correlation_id) + body)
 
 
 def fetch_response(correlation_id: int, base_offset: int, batch: bytes) -> bytes:
-    """Fetch 18, no error, one batch, no node endpoints."""
+    """Fetch 17 and 18, no error, one batch, no node endpoints."""
     high_watermark = base_offset + 1000
     partition = struct.pack(">ihqqq", 0, 0, high_watermark, high_watermark, 0) + _NULL + struct.pack(">i", -1)
     partition += compact_records(at_offset(batch, base_offset)) + _NO_TAGS

@@ -5,6 +5,7 @@ of the other blob. Offsets differ from frame to frame, as in life; correlation i
 and begin again.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from benchmarks.traffic import frames
@@ -32,6 +33,7 @@ class Blobs:
     """
 
     key: int
+    version: int
     size_bytes: int
     stall_s: float
     cycle: int
@@ -85,20 +87,20 @@ def _name(key: int, size_bytes: int, connections: int, in_flight: int) -> str:
 NAMES = tuple(_name(key, *shape) for shape in SHAPES for key in API_NAMES)
 
 
-def fill(key: int, batch: bytes) -> Blobs:
+def fill(key: int, version: int, batch: bytes) -> Blobs:
     """The blobs of Produce or Fetch frames that carry `batch`."""
     size_bytes = len(batch)
     large = size_bytes == LARGE_BYTES
     cycle = max(1, min(_CYCLE_FRAMES, _CYCLE_BYTES // size_bytes))
     ids = [i % cycle for i in range(1 if large else cycle + MAX_IN_FLIGHT - 1)]
     if key == frames.PRODUCE:
-        requests = [frames.produce_request(i, batch) for i in ids]
-        responses = [frames.produce_response(i, base_offset=i) for i in ids]
+        requests = [frames.produce_request(i, batch, version=version) for i in ids]
+        responses = [frames.produce_response(i, i, version) for i in ids]
     else:
-        requests = [frames.fetch_request(i, fetch_offset=i, max_bytes=size_bytes) for i in ids]
+        requests = [frames.fetch_request(i, i, size_bytes, version) for i in ids]
         responses = [frames.fetch_response(i, i, batch) for i in ids]
     return Blobs(
-        key, size_bytes, LARGE_STALL_S if large else 0.0, cycle,
+        key, version, size_bytes, LARGE_STALL_S if large else 0.0, cycle,
         b"".join(requests), len(requests[0]), b"".join(responses), len(responses[0]),
     )  # fmt: skip
 
@@ -112,15 +114,16 @@ def watched() -> list[Workload]:
     ]
     responses = [frames.produce_response(i, base_offset=i) for i in ids]
     blobs = Blobs(
-        frames.PRODUCE, len(batch), 0.0, WATCHED_CYCLE,
+        frames.PRODUCE, frames.VERSION[frames.PRODUCE], len(batch), 0.0, WATCHED_CYCLE,
         b"".join(requests), len(requests[0]), b"".join(responses), len(responses[0]),
     )  # fmt: skip
     return [Workload(blobs, 4, 16)]
 
 
-def prepare(part: str = "") -> list[Workload]:
-    """Produce and Fetch of each shape whose name has `part` in it."""
+def prepare(part: str = "", versions: Mapping[int, int] = frames.VERSION) -> list[Workload]:
+    """Produce and Fetch of each shape whose name has `part` in it; `versions` by API key."""
     chosen = [(key, *shape) for shape in SHAPES for key in API_NAMES if part in _name(key, *shape)]
     batches = {size_bytes: frames.record_batch(size_bytes) for size_bytes in {row[1] for row in chosen}}
-    blobs = {(key, size): fill(key, batches[size]) for key, size in {row[:2] for row in chosen}}
+    kinds = {row[:2] for row in chosen}
+    blobs = {(key, size): fill(key, versions[key], batches[size]) for key, size in kinds}
     return [Workload(blobs[row[:2]], *row[2:]) for row in chosen]

@@ -32,6 +32,12 @@ RESULT = {
     "rows": [row("cpu_per_request", "us/request"), row("added_p99", "us", connections=1, in_flight=1)],
     "memory_bytes": [{"peer": name, "rest": 3 << 20, "growth": 1 << 19} for name in MEASURED],
     "answers_after_s": dict.fromkeys(MEASURED, 0.25),
+    "system_calls": [],
+    "system_calls_uncounted": "perf is not installed",
+}
+CALLS = {
+    **{"api": "Fetch", "size_bytes": 200, "connections": 1, "in_flight": 1},
+    "values": {name: 6.0 + place / 2 for place, name in enumerate(MEASURED)},
 }
 
 
@@ -43,6 +49,9 @@ def test_the_page_has_what_was_measured_and_why_a_proxy_was_not() -> None:
     assert cpu.split(" | ")[1:4] == ["10 (1.50x)", "11 (1.50x)", "12"]
     assert any(line.startswith("| Produce, p99, µs | 10 | 11 |") for line in lines)
     assert "| `haproxy` | 3.0 MiB | 0.5 MiB | 0.25 s |" in lines
+    assert "Not counted: perf is not installed." in lines
+    counted = page(RESULT | {"system_calls": [CALLS]}, MACHINE)
+    assert "\n| Fetch, 200 B, 1 in flight | 6.00 | 6.50 | 7.00 |" in counted
 
 
 def test_the_page_in_docs_was_written_by_the_command_and_has_each_proxy() -> None:
