@@ -10,7 +10,9 @@ from klamm.pipeline.detectors.detector import Detector, Threshold
 from klamm.pipeline.detectors.finding import SEVERITIES
 from klamm.pipeline.detectors.registry import DETECTORS
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "detectors.md"
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs" / "detectors.md"
+MISBEHAVIOUR = ROOT / "tests" / "pipeline" / "misbehaviour"
 HEAD = """\
 # Detectors
 
@@ -21,16 +23,29 @@ change.
 
 Each has a client that sets it off with a real client library and a mistake that people make easily:
 `tests/pipeline/misbehaviour`. [detectors-confusion.md](detectors-confusion.md) lists the clients
-that they named when all of these ran beside a healthy load. This page is made by `make docs`.
+that they named when all of these ran beside a healthy load. Where the advice is *tried*, this client also
+does its work as the advice says, and is named no more: `tests/pipeline/detectors/test_cures.py`. This page is
+made by `make docs`.
 """
 
 
 def page() -> str:
     """The whole page: a table of all, the gravest first, and a section for each."""
     ordered = sorted(DETECTORS, key=lambda each: (SEVERITIES.index(each.severity), each.name))
-    rows = [f"| [{each.name}](#{each.name}) | {each.title} | {each.severity} |\n" for each in ordered]
+    rows = [_row(each) for each in ordered]
     sections = ["\n".join(_section(each)) for each in sorted(DETECTORS, key=lambda each: each.name)]
-    return "\n".join([HEAD, "| detector | | severity, at most |\n|---|---|---|\n" + "".join(rows), *sections])
+    heads = "| detector | | severity, at most | advice |\n|---|---|---|---|\n"
+    return "\n".join([HEAD, heads + "".join(rows), *sections])
+
+
+def _row(detector: Detector) -> str:
+    name, tried = detector.name, "tried" if _is_tried(detector.name) else ""
+    return f"| [{name}](#{name}) | {detector.title} | {detector.severity} | {tried} |\n"
+
+
+def _is_tried(name: str) -> bool:
+    (client,) = MISBEHAVIOUR.glob(f"*/{name}.py")
+    return "\ndef cured(" in client.read_text()
 
 
 def _section(detector: Detector) -> Iterator[str]:

@@ -1,6 +1,6 @@
 """The ground on which detectors are judged: a cluster, klamm with a capture in front, clients side by side.
 
-    python -m tests.pipeline.ground --out DIR [--seconds 20] [--healthy] [--roll] NAME ...
+    python -m tests.pipeline.ground --out DIR [--seconds 20] [--healthy] [--roll] [--cured] NAME ...
 
 NAME is a module in a folder of tests/pipeline/misbehaviour, or `all`. Such a module has
 
@@ -10,6 +10,7 @@ NAME is a module in a folder of tests/pipeline/misbehaviour, or `all`. Such a mo
 
 and may have
 
+    def cured(bootstrap, seconds)   do the same work as the detector's advice says
     SUBJECTS = ("broker 3",)        what findings without a client may be about, besides its topics and groups
     LISTENER = "SASL_PLAINTEXT"     its bootstrap address is of this listener, through klamm (kraft.USERS);
                                     UNORDERED: of PLAINTEXT, and klamm's brokers hold Fetch answers back
@@ -99,8 +100,8 @@ class Ground:
         """A client that logs to a file of its name."""
         return Process(command, self.folder / f"{name}.log", {"PYTHONPATH": str(ROOT), **(env or {})})
 
-    def misbehave(self, name: str, seconds: float) -> Process:
-        """The client of one module."""
+    def misbehave(self, name: str, seconds: float, cured: bool = False) -> Process:
+        """The client of one module, which misbehaves, or is cured of it."""
         module = misbehaviour(name)
         bootstrap = self.klamms[getattr(module, "LISTENER", "PLAINTEXT")].bootstrap
         env = {"KLAMM_DIRECT": self.cluster.bootstrap()} if getattr(module, "DIRECT", False) else None
@@ -111,11 +112,17 @@ class Ground:
             module.__name__,
             bootstrap,
             str(seconds),
+            *["cured"] * cured,
         ]
         return self.start(name, command, env)
 
     def play(
-        self, names: Sequence[str], seconds: float, with_healthy: bool = False, roll: bool = False
+        self,
+        names: Sequence[str],
+        seconds: float,
+        with_healthy: bool = False,
+        roll: bool = False,
+        cured: bool = False,
     ) -> dict[str, Ended]:
         """Clients side by side, one begun after the other, until each has ended; how, by name.
 
@@ -126,13 +133,14 @@ class Ground:
         bootstrap = self.klamms["PLAINTEXT"].bootstrap
         commands = healthy.COMMANDS if with_healthy else {}
         all_s = seconds + EACH_S * (len(commands) + len(names))
-        hooks = {name: hook for name in names if (hook := getattr(misbehaviour(name), "environment", None))}
+        found = {name: getattr(misbehaviour(name), "environment", None) for name in names if not cured}
+        hooks = {name: hook for name, hook in found.items() if hook}
         running: dict[str, Process] = {}
         for name, command in commands.items():
             running[name] = self.start(name, command(bootstrap, all_s - EACH_S * len(running)))
             time.sleep(EACH_S)
         for name in sorted(names, key=lambda name: name in hooks):
-            running[name] = self.misbehave(name, seconds)
+            running[name] = self.misbehave(name, seconds, cured)
             time.sleep(EACH_S)
         threads = [threading.Thread(target=hook, args=(self.cluster, seconds)) for hook in hooks.values()]
         for thread in threads:
@@ -178,6 +186,11 @@ def names() -> list[str]:
     """The modules that are misbehaving clients."""
     stems = sorted(path.stem for path in FOLDER.glob("*/*.py"))
     return [stem for stem in stems if hasattr(misbehaviour(stem), "CLIENT_ID")]
+
+
+def curable() -> list[str]:
+    """The modules whose clients can do as their detector advises."""
+    return [name for name in names() if hasattr(misbehaviour(name), "cured")]
 
 
 def late_fetches(asked: Asked, body: bytes) -> Body:
@@ -260,17 +273,19 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=20.0)
     parser.add_argument("--healthy", action="store_true", help="a healthy load beside them")
     parser.add_argument("--roll", action="store_true", help="the brokers restart one by one meanwhile")
+    parser.add_argument("--cured", action="store_true", help="they do as the detectors' advice says")
     parser.add_argument("--records", default="hash", choices=["blank", "keep", "hash"])
     parser.add_argument("names", nargs="*", metavar="NAME")
     options = parser.parse_args()
     if (options.out / "brokers").exists():
         parser.error(f"{options.out} has brokers of an earlier run: give --out a new folder")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    chosen = names() if options.names == ["all"] else options.names
+    every = curable() if options.cured else names()
+    chosen = every if options.names == ["all"] else options.names
     began = time.monotonic()
     with turn(), ground(options.out.resolve(), options.records) as made:
         print(f"up after {time.monotonic() - began:.1f} s", flush=True)
-        ended = made.play(chosen, options.seconds, options.healthy, options.roll)
+        ended = made.play(chosen, options.seconds, options.healthy, options.roll, options.cured)
         problems = made.klamms["PLAINTEXT"].problems()
     for client, (code, tail) in ended.items():
         print(f"{client}: exit {code}" + ("" if code == 0 else f"\n{tail}"))

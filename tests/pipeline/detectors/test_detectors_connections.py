@@ -236,7 +236,8 @@ def authentication_failures(rows: Rows) -> None:
     for client_id, failures, successes in (("auth +", 5, 5), ("auth few -", 4, 0), ("auth share -", 5, 6)):
         for index in range(failures + successes):
             more = failed if index < failures else {}
-            rows.add("connections", client_id, index, mechanism="PLAIN", **more)
+            ended = {"closed": at(index + 0.5), "why": "closed by broker"}
+            rows.add("connections", client_id, index, mechanism="PLAIN", **ended, **more)
 
 
 def auto_created_topics(rows: Rows) -> None:
@@ -284,9 +285,60 @@ def unknown_topics(rows: Rows) -> None:
         rows.add("metadata", client_id, found_s, topic="orders", error="NONE")
 
 
+def few_replicas(rows: Rows) -> None:
+    """By topic: replicas, and at which second how many were in sync."""
+    for topic, replicas, in_sync in (
+        ("alone +", 1, {0: 1}),
+        ("two -", 2, {0: 2}),
+        ("short +", 3, {0: 3, **dict.fromkeys(range(1, 302, 30), 2)}),
+        ("short at first +", 3, dict.fromkeys(range(0, 301, 30), 2)),
+        ("short soon -", 3, {0: 3, **dict.fromkeys(range(1, 301, 30), 2), 300.9: 2}),
+        ("short again -", 3, dict.fromkeys(range(0, 601, 30), 2) | {270: 3, 300: 3}),
+        ("short unseen -", 3, dict.fromkeys(range(0, 271, 30), 2) | dict.fromkeys(range(301, 572, 30), 2)),
+    ):
+        for at_s, isr in in_sync.items():
+            told = {"topic": topic, "partition": 0, "replicas": replicas, "isr": isr}
+            rows.add("metadata", f"topic {topic}", at_s, **told)
+    told = {"cluster": "of one broker", "topic": "all", "partition": 0, "replicas": 1, "isr": 1}
+    rows.add("metadata", "topic all -", 0, **told)
+
+
+def leader_skew(rows: Rows) -> None:
+    """By topic: at which second which brokers led its partitions."""
+    for topic, led in (
+        ("skew +", {0: [1, 1, 1, 1, 1, 2], 10: [1, 1, 1, 1, 1, 3]}),
+        ("skew less -", {0: [1, 1, 1, 1, 2, 2], 10: [1, 1, 1, 1, 2, 3]}),
+        ("skew small -", {0: [1] * 5, 10: [1] * 5}),
+        ("skew short -", {0: [1] * 6, 9.9: [1] * 6}),
+        ("skew passed -", {0: [1] * 6, 20: [1, 2, 3, 1, 2, 3]}),
+        ("skew since +", {0: [1, 2, 3, 1, 2, 3], 5: [2] * 6, 15: [2] * 6}),
+    ):
+        for at_s, leaders in led.items():
+            number = rows.number + 1
+            for partition, leader in enumerate(leaders):
+                told = {"topic": topic, "partition": partition, "leader": leader}
+                rows.add("metadata", f"topic {topic}", at_s, connection=number, exchange=number, **told)
+
+
+def many_connections(rows: Rows) -> None:
+    for client_id, count, each in (
+        ("many +", 10, {}),
+        ("many few -", 9, {}),
+        ("many unanswered -", 20, {"responses": 0}),
+    ):
+        for index in range(count):
+            rows.add("connections", client_id, index, **each)
+    for index in range(20):
+        rows.add("connections", "many in turn -", index, closed=at(index + 9), why="closed by broker")
+        rows.add("connections", "many in turn too +", index, closed=at(index + 10), why="closed by broker")
+        rows.add("connections", "many brokers -", index, broker=str(index % 3))
+        rows.add("connections", "many hosts -", index, client=f"10.0.0.{index % 3}:{index}")
+
+
 CASES = (
-    metadata_storm, connection_churn, old_clients, client_ids, slow_brokers, out_of_order_answers,
-    unanswered_requests, authentication_failures, auto_created_topics, unexplained_errors, unknown_topics,
+    few_replicas, leader_skew, many_connections, metadata_storm, connection_churn, old_clients, client_ids,
+    slow_brokers, out_of_order_answers, unanswered_requests, authentication_failures, auto_created_topics,
+    unexplained_errors, unknown_topics,
 )  # fmt: skip
 NAMES = [case.__name__ for case in CASES]
 

@@ -20,10 +20,11 @@ from klamm.pipeline.detectors.consumers import (
     fetch_session_thrashing,
     held_back_readers,
     offset_resets,
+    poison_records,
     slow_polling,
 )
 from klamm.pipeline.detectors.finding import table
-from klamm.pipeline.detectors.groups import heartbeat_gaps, rebalance_storm, uneven_assignment
+from klamm.pipeline.detectors.groups import heartbeat_gaps, idle_members, rebalance_storm, uneven_assignment
 from klamm.pipeline.schemas import TABLES
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
@@ -36,7 +37,9 @@ DETECTORS = [
         fetch_session_thrashing,
         heartbeat_gaps,
         held_back_readers,
+        idle_members,
         offset_resets,
+        poison_records,
         rebalance_storm,
         slow_polling,
         uneven_assignment,
@@ -293,6 +296,9 @@ def assignments(rows: Rows) -> None:
         ("uneven-one-more-no", (3, 1, 0), 3, 60),
         ("uneven-unseen-no", (4, 0), 3, 60),
         ("uneven-meanwhile-no", (4, 0), 2, 9),
+        ("idle-yes", (1, 1, 0), 3, 10),
+        ("idle-not-no", (1, 1, 1), 3, 60),
+        ("idle-meanwhile-no", (1, 0), 2, 9),
     ):
         for member, count in enumerate(assigned):
             client = Client(rows, name)
@@ -303,11 +309,31 @@ def assignments(rows: Rows) -> None:
                 client.beats(second, **own)
 
 
+def poison(rows: Rows) -> None:
+    """Starts at the same committed offset: on how many connections, and with how many records from there."""
+    for name, starts, reads, apart in (
+        ("poison-yes", 5, 5, 1),
+        ("poison-four-no", 4, 5, 1),
+        ("poison-read-once-no", 5, 4, 1),
+        ("poison-rebalances-no", 9, 9, 0),
+    ):
+        client = Client(rows, name)
+        for index in range(starts):
+            at = {"api": "OffsetFetch", "offset": 7, "connection": index * apart}
+            client.says("offsets", index, **at)
+        for index in range(reads):
+            client.fetches(index + 0.5, fetch_offset=7, records=1, connection=100 + index * apart)
+    committed = Client(rows, "poison-goes-on-no")
+    for index in range(9):
+        committed.says("offsets", index, api="OffsetFetch", offset=index, connection=index)
+        committed.fetches(index + 0.5, fetch_offset=index, records=1, connection=100 + index)
+
+
 @pytest.fixture(scope="module")
 def findings(spark: SparkSession) -> dict[str, dict[str, str]]:
     """By detector and client id, what was found."""
     rows: Rows = {"fetch": [], "groups": [], "commits": [], "offsets": [], "connections": [], "produce": []}
-    more = (commit_lags, held_back, new_groups)
+    more = (commit_lags, held_back, new_groups, poison)
     for write in (
         commits,
         rebalances,
@@ -350,6 +376,8 @@ def findings(spark: SparkSession) -> dict[str, dict[str, str]]:
             {"held-yes", "held-quiet-yes", "held-after-records-yes", "commit-lag-stable-no"},
         ),  # the latter is held back, and does not lag
         ("uneven_assignment", {"uneven-yes"}),
+        ("idle_members", {"idle-yes"}),
+        ("poison_records", {"poison-yes"}),
     ],
 )
 def test_who_is_beyond_a_threshold_is_named_and_nobody_else(

@@ -242,9 +242,25 @@ def retries_and_duplicates(rows: Rows) -> None:
             rows.add("produce", client_id, index)
 
 
+def transactional_id_churn(rows: Rows) -> None:
+    """Ids, the time from the first to begin to the last, and how long each is used."""
+    for client_id, ids, span_s, life_s in (
+        ("new ids +", 10, 5, 1.25),
+        ("new ids few -", 9, 5, 1),
+        ("new ids short -", 10, 4.9, 1),
+        ("new ids stay -", 10, 5, 1.26),
+    ):
+        for index in range(ids):
+            own = {"transactional_id": f"{client_id} {index}"}
+            begun_s = index * span_s / (ids - 1)
+            rows.add("transactions", client_id, begun_s, api="InitProducerId", **own)
+            rows.add("transactions", client_id, begun_s + life_s, api="EndTxn", committed=True, **own)
+
+
 CASES = (
     tiny_batches, no_compression, weak_acks, large_messages, hot_partitions, key_skew, throttled_clients,
     fenced_producers, open_transactions, clock_skew, stale_leader, retries_and_duplicates,
+    transactional_id_churn,
 )  # fmt: skip
 NAMES = [case.__name__ for case in CASES]
 HIGH = {

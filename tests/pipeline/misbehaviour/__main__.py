@@ -1,10 +1,16 @@
-"""One misbehaving client: python -m tests.pipeline.misbehaviour MODULE BOOTSTRAP SECONDS."""
+"""One client: python -m tests.pipeline.misbehaviour MODULE BOOTSTRAP SECONDS [cured]
+
+It misbehaves; cured, it does as the detector's advice says.
+"""
 
 import sys
 from importlib import import_module
 
 if __name__ == "__main__":
-    if len(sys.argv) != 4:
-        sys.exit(__doc__)
-    name, bootstrap, seconds = sys.argv[1:]
-    import_module(name).run(bootstrap, float(seconds))
+    match sys.argv[1:]:
+        case [name, bootstrap, seconds]:
+            import_module(name).run(bootstrap, float(seconds))
+        case [name, bootstrap, seconds, "cured"]:
+            import_module(name).cured(bootstrap, float(seconds))
+        case _:
+            sys.exit(__doc__)

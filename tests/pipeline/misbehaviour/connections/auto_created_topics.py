@@ -2,12 +2,19 @@
 
 from confluent_kafka import Producer
 
+from tests.pipeline.misbehaviour import _topics
 from tests.pipeline.misbehaviour._producing import healthy, order, paced
 
 CLIENT_ID = "auto-created-topics"
 EXPECTED = {"auto_created_topics"}
 TENANTS = ("red", "green", "blue")
 RECORDS = 50  # of a piece of work
+
+
+def cured(bootstrap: str, seconds: float) -> None:
+    """The topics are made first."""
+    _topics.create(bootstrap, CLIENT_ID, *(f"{CLIENT_ID}-{tenant}" for tenant in TENANTS))
+    run(bootstrap, seconds)
 
 
 def run(bootstrap: str, seconds: float) -> None:

@@ -14,7 +14,19 @@ def run(bootstrap: str, seconds: float) -> None:
     _topics.create(bootstrap, CLIENT_ID, CLIENT_ID, partitions=1)
     for index in paced(seconds, 0.5):
         producer = Producer(healthy(bootstrap, CLIENT_ID) | {"linger.ms": 20})
-        for number in range(RECORDS):
-            producer.produce(CLIENT_ID, order(index * RECORDS + number))
-        producer.flush(30)
+        _serve(producer, index)
         del producer
+
+
+def cured(bootstrap: str, seconds: float) -> None:
+    """One producer for all requests."""
+    _topics.create(bootstrap, CLIENT_ID, CLIENT_ID, partitions=1)
+    producer = Producer(healthy(bootstrap, CLIENT_ID) | {"linger.ms": 20})
+    for index in paced(seconds, 0.5):
+        _serve(producer, index)
+
+
+def _serve(producer: Producer, index: int) -> None:
+    for number in range(RECORDS):
+        producer.produce(CLIENT_ID, order(index * RECORDS + number))
+    producer.flush(30)

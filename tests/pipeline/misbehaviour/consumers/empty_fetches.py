@@ -14,10 +14,18 @@ EXPECTED = {"empty_fetches"}
 
 
 def run(bootstrap: str, seconds: float) -> None:
+    _consume(bootstrap, seconds, wait_ms=10)
+
+
+def cured(bootstrap: str, seconds: float) -> None:
+    _consume(bootstrap, seconds, wait_ms=500)
+
+
+def _consume(bootstrap: str, seconds: float, wait_ms: int) -> None:
     _topics.create(bootstrap, CLIENT_ID, CLIENT_ID, partitions=1)
     fill(bootstrap, CLIENT_ID, CLIENT_ID, count=200)
     end = until(seconds)
-    consumer = Consumer(consumer_settings(bootstrap, CLIENT_ID, fetch_wait_max_ms=10))
+    consumer = Consumer(consumer_settings(bootstrap, CLIENT_ID, fetch_wait_max_ms=wait_ms))
     consumer.subscribe([CLIENT_ID])
     while time.monotonic() < end:
         consumer.consume(100, 0.5)

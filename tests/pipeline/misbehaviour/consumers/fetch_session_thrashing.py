@@ -11,20 +11,23 @@ from tests.pipeline.misbehaviour._stock import PATIENCE_S, fill, goes_on, until
 
 CLIENT_ID = "fetch-session-thrashing"
 EXPECTED = {"fetch_session_thrashing", "connection_churn"}
+PARTITION = TopicPartition(CLIENT_ID, 0)
 PAUSE_S = 0.25
 ENOUGH = 12  # reads
 
 
-def read(bootstrap: str) -> None:
-    """The newest records of a topic."""
+def reader(bootstrap: str) -> KafkaConsumer:
     consumer = KafkaConsumer(bootstrap_servers=bootstrap, client_id=CLIENT_ID, enable_auto_commit=False)
-    partition = TopicPartition(CLIENT_ID, 0)
-    consumer.assign([partition])
-    consumer.seek(partition, 150)
+    consumer.assign([PARTITION])
+    return consumer
+
+
+def read(consumer: KafkaConsumer) -> None:
+    """The newest records of the topic."""
+    consumer.seek(PARTITION, 150)
     end = until(PATIENCE_S)
     while time.monotonic() < end and not consumer.poll(timeout_ms=1000):
         pass
-    consumer.close()
 
 
 def run(bootstrap: str, seconds: float) -> None:
@@ -32,6 +35,19 @@ def run(bootstrap: str, seconds: float) -> None:
     fill(bootstrap, CLIENT_ID, CLIENT_ID, count=200)
     end, reads = until(seconds), 0
     while goes_on(end, reads, ENOUGH):
-        read(bootstrap)
+        consumer = reader(bootstrap)
+        read(consumer)
+        consumer.close()
         reads += 1
         time.sleep(PAUSE_S)
+
+
+def cured(bootstrap: str, seconds: float) -> None:
+    """The consumer stays."""
+    _topics.create(bootstrap, CLIENT_ID, CLIENT_ID, partitions=1)
+    fill(bootstrap, CLIENT_ID, CLIENT_ID, count=200)
+    end, consumer = until(seconds), reader(bootstrap)
+    while time.monotonic() < end:
+        read(consumer)
+        time.sleep(PAUSE_S)
+    consumer.close()

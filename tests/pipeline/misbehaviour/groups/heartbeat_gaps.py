@@ -15,13 +15,21 @@ PATIENCE_S = 30  # until it is a member
 
 
 def run(bootstrap: str, seconds: float) -> None:
+    _consume(bootstrap, seconds, heartbeat_ms=4300)
+
+
+def cured(bootstrap: str, seconds: float) -> None:
+    _consume(bootstrap, seconds, heartbeat_ms=2000)
+
+
+def _consume(bootstrap: str, seconds: float, heartbeat_ms: int) -> None:
     _topics.create(bootstrap, CLIENT_ID, CLIENT_ID, partitions=1)
     fill(bootstrap, CLIENT_ID, CLIENT_ID, count=200)
     own = consumer_settings(
         bootstrap,
         CLIENT_ID,
         session_timeout_ms=6000,
-        heartbeat_interval_ms=4300,
+        heartbeat_interval_ms=heartbeat_ms,
         auto_commit_interval_ms=60_000,
     )
     consumer = Consumer(own)

@@ -50,6 +50,19 @@ def handle(bootstrap: str) -> None:
     consumer.close()
 
 
+def cured(bootstrap: str, seconds: float) -> None:
+    """The service does the work of the handlers."""
+    _topics.create(bootstrap, CLIENT_ID, CLIENT_ID, partitions=PARTITIONS)
+    fill(bootstrap, CLIENT_ID, CLIENT_ID, count=200)
+    begin_at_first(bootstrap)
+    done = threading.Event()
+    service = threading.Thread(target=serve, args=(bootstrap, done))
+    service.start()
+    time.sleep(seconds)
+    done.set()
+    service.join()
+
+
 def run(bootstrap: str, seconds: float) -> None:
     _topics.create(bootstrap, CLIENT_ID, CLIENT_ID, partitions=PARTITIONS)
     fill(bootstrap, CLIENT_ID, CLIENT_ID, count=200)

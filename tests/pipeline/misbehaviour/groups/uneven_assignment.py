@@ -16,8 +16,8 @@ TOPICS = [f"{CLIENT_ID}-{number}" for number in range(6)]
 MEMBERS = 3
 
 
-def consume(bootstrap: str, end: float, number: int) -> None:
-    own = consumer_settings(bootstrap, f"{CLIENT_ID}-{number}", partition_assignment_strategy="range")
+def consume(bootstrap: str, end: float, strategy: str, number: int) -> None:
+    own = consumer_settings(bootstrap, f"{CLIENT_ID}-{number}", partition_assignment_strategy=strategy)
     consumer = Consumer(own | {"group.id": CLIENT_ID})
     consumer.subscribe(TOPICS)
     while time.monotonic() < end:
@@ -26,10 +26,20 @@ def consume(bootstrap: str, end: float, number: int) -> None:
 
 
 def run(bootstrap: str, seconds: float) -> None:
+    _share(bootstrap, seconds, "range")
+
+
+def cured(bootstrap: str, seconds: float) -> None:
+    _share(bootstrap, seconds, "cooperative-sticky")
+
+
+def _share(bootstrap: str, seconds: float, strategy: str) -> None:
     _topics.create(bootstrap, CLIENT_ID, *TOPICS, partitions=1)
     fill(bootstrap, CLIENT_ID, *TOPICS, count=50)
     end = until(seconds)
-    members = [threading.Thread(target=consume, args=(bootstrap, end, number)) for number in range(MEMBERS)]
+    members = [
+        threading.Thread(target=consume, args=(bootstrap, end, strategy, number)) for number in range(MEMBERS)
+    ]
     for thread in members:
         thread.start()
     for thread in members:

@@ -10,10 +10,16 @@ EXPECTED = {"no_compression"}
 
 
 def run(bootstrap: str, seconds: float) -> None:
+    _produce(bootstrap, seconds, "none")
+
+
+def cured(bootstrap: str, seconds: float) -> None:
+    _produce(bootstrap, seconds, "lz4")
+
+
+def _produce(bootstrap: str, seconds: float, compression: str) -> None:
     _topics.create(bootstrap, CLIENT_ID, CLIENT_ID)
-    settings = healthy(bootstrap, CLIENT_ID)
-    del settings["compression.type"]
-    producer = Producer(settings)
+    producer = Producer(healthy(bootstrap, CLIENT_ID) | {"compression.type": compression})
     for tick in paced(seconds, 0.2, producer):
         for index in range(80):
             producer.produce(CLIENT_ID, order(tick * 80 + index, notes=150))

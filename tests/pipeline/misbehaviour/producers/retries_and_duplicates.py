@@ -14,11 +14,19 @@ EXPECTED = {"retries_and_duplicates"}
 
 
 def run(bootstrap: str, seconds: float) -> None:
+    _produce(bootstrap, seconds, timeout_ms=1)
+
+
+def cured(bootstrap: str, seconds: float) -> None:
+    _produce(bootstrap, seconds, timeout_ms=30_000)
+
+
+def _produce(bootstrap: str, seconds: float, timeout_ms: int) -> None:
     _topics.create(bootstrap, CLIENT_ID, CLIENT_ID)
     producers = [
         Producer(
             healthy(bootstrap, f"{CLIENT_ID}-{name}")
-            | {"request.timeout.ms": 1, "enable.idempotence": idempotent}
+            | {"request.timeout.ms": timeout_ms, "enable.idempotence": idempotent}
         )
         for name, idempotent in (("idempotent", True), ("plain", False))
     ]

@@ -3,6 +3,7 @@ speed.
 """
 
 import asyncio
+from typing import Any
 
 from aiokafka import AIOKafkaProducer
 from confluent_kafka import Producer
@@ -14,10 +15,9 @@ CLIENT_ID = "weak-acks"
 EXPECTED = {"weak_acks"}
 
 
-async def _with_defaults(bootstrap: str, seconds: float) -> None:
-    producer = AIOKafkaProducer(
-        bootstrap_servers=bootstrap, client_id=f"{CLIENT_ID}-default", compression_type="gzip", linger_ms=200
-    )
+async def _aiokafka(bootstrap: str, seconds: float, **own: Any) -> None:
+    settings = {"client_id": f"{CLIENT_ID}-default", "compression_type": "gzip", "linger_ms": 200}
+    producer = AIOKafkaProducer(bootstrap_servers=bootstrap, **settings, **own)
     await producer.start()
     try:
         loop = asyncio.get_running_loop()
@@ -31,11 +31,20 @@ async def _with_defaults(bootstrap: str, seconds: float) -> None:
         await producer.stop()
 
 
-def run(bootstrap: str, seconds: float) -> None:
-    _topics.create(bootstrap, CLIENT_ID, CLIENT_ID)
-    asyncio.run(_with_defaults(bootstrap, seconds / 2))
-    settings = healthy(bootstrap, f"{CLIENT_ID}-none") | {"enable.idempotence": False, "acks": 0}
-    producer = Producer(settings)
-    for tick in paced(seconds / 2, 0.2, producer):
+def _librdkafka(bootstrap: str, seconds: float, own: dict[str, Any]) -> None:
+    producer = Producer(healthy(bootstrap, f"{CLIENT_ID}-none") | own)
+    for tick in paced(seconds, 0.2, producer):
         for index in range(20):
             producer.produce(CLIENT_ID, order(tick * 20 + index))
+
+
+def run(bootstrap: str, seconds: float) -> None:
+    _topics.create(bootstrap, CLIENT_ID, CLIENT_ID)
+    asyncio.run(_aiokafka(bootstrap, seconds / 2))
+    _librdkafka(bootstrap, seconds / 2, {"enable.idempotence": False, "acks": 0})
+
+
+def cured(bootstrap: str, seconds: float) -> None:
+    _topics.create(bootstrap, CLIENT_ID, CLIENT_ID)
+    asyncio.run(_aiokafka(bootstrap, seconds / 2, acks="all", enable_idempotence=True))
+    _librdkafka(bootstrap, seconds / 2, {"enable.idempotence": True, "acks": "all"})
