@@ -4,7 +4,7 @@ may have come long before.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from klamm.captures.captured import Captured
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from klamm.captures.storage.reading import Keep, Reading
 
+Noting = Callable[[Iterable[Captured]], Iterator[Captured]]
 WANTED = ("time_ns", "kind", "capture", "connection", "side", "exchange", "awaits")
 LOOK_NS, FURTHER = 1_000_000_000, 4  # beyond a border so far, then so many times as far
 NEAR_NS = 50_000_000  # requests that are no further apart are read together
@@ -26,11 +27,13 @@ NEAR_NS = 50_000_000  # requests that are no further apart are read together
 class Ended:
     """The exchanges of a capture that ended in a period, in the order of their ends; of those without an
     answer, the ones that began in it. Each iteration reads anew. `keep` and `problems` are those of a
-    Reading.
+    Reading; the rows of which exchanges are made go through `noting`.
     """
 
-    def __init__(self, paths: Sequence[str], period: Period, keep: Keep | None = None) -> None:
-        self._paths, self._period, self._keep = paths, period, keep
+    def __init__(
+        self, paths: Sequence[str], period: Period, keep: Keep | None = None, noting: Noting = iter
+    ) -> None:
+        self._paths, self._period, self._keep, self._noting = paths, period, keep, noting
         self._keys = Keys()
         self._inside = self._reading(period)
 
@@ -40,11 +43,11 @@ class Ended:
 
     def __iter__(self) -> Iterator[Exchange]:
         if self._period == Period():
-            yield from exchanges(self._inside)
+            yield from exchanges(self._noting(self._inside))
             return
         began, open_ = self._crossing()
         later = self._answered_later(open_)
-        for one in exchanges(self._rows(self._asked_earlier(began))):
+        for one in exchanges(self._noting(self._rows(self._asked_earlier(began)))):
             if one.response is not None or _name(one.first) not in later:
                 yield one
 

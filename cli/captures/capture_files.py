@@ -17,6 +17,7 @@ from klamm.rules.expressions.work import OFFLINE
 from klamm.settings.extras import installing
 
 if TYPE_CHECKING:
+    from klamm.captures.ended import Ended
     from klamm.captures.storage.following import Following
     from klamm.captures.storage.reading import Reading
 
@@ -108,7 +109,7 @@ def reading(paths: list[str], where: Expression | None = None) -> Reading:
     return read(paths, keep=keeping(where))
 
 
-def report_problems(found: Reading | Following) -> int:
+def report_problems(found: Reading | Following | Ended) -> int:
     """Prints a line for each part that could not be read: 1 if there is one."""
     for problem in found.problems:
         say(problem, LOST)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from klamm.captures.captured import Captured
 from klamm.captures.choosing import chosen
-from klamm.captures.exchanges import exchanges
+from klamm.captures.exchanges import Exchange, exchanges
 from klamm.captures.frames import Framed
 from klamm.captures.period import Period
 from klamm.captures.summaries.timeline import exchanges_in
@@ -36,8 +36,12 @@ class Search:
 
     def of(self, rows: Iterable[Captured]) -> Iterator[Framed]:
         """The exchanges in the order of their ends."""
+        return self.among(exchanges(rows))
+
+    def among(self, some: Iterable[Exchange], topics: Mapping[bytes, str] | None = None) -> Iterator[Framed]:
+        """Those of `some`, in their order. `topics`: names of topic ids that are known before."""
         self.found = 0
-        for one in self.period.of(chosen(exchanges(rows), self.where)):
+        for one in self.period.of(chosen(some, self.where, topics)):
             self.found += 1
             yield one
 

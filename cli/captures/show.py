@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Iterable, Iterator
 from datetime import datetime
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,8 @@ from klamm.cli.tables import print_json
 from klamm.decoders.text import printable
 
 if TYPE_CHECKING:
+    from klamm.captures.ended import Ended
+    from klamm.captures.frames import Framed
     from klamm.captures.storage.following import Following
     from klamm.captures.storage.reading import Reading
 
@@ -77,13 +80,15 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.utc:
         os.environ["TZ"] = "UTC"
         time.tzset()
+    missing: list[Captured] = []
     if arguments.follow:
         following = _following(paths)
         search = Search(where)
-        _list(following, search, arguments)
+        _list(search.of(_noting(following, missing)), missing, arguments)
         return max(report_problems(following), search.say_unjudged())
     found = reading(paths, where)
     search = Search(where, _period(found, arguments))
+    read_from: Reading | Ended = found
     if arguments.stats:
         from klamm.cli.captures.show_statistics import sum_up
 
@@ -92,9 +97,12 @@ def run(arguments: argparse.Namespace) -> int:
         from klamm.cli.captures.show_output import write
 
         print(write(found, search, arguments.output))
+    elif search.period == Period():
+        _list(search.of(_noting(found, missing)), missing, arguments)
     else:
-        _list(found, search, arguments)
-    code = report_problems(found)
+        read_from, some = _of_period(paths, found, search, missing)
+        _list(some, missing, arguments)
+    code = report_problems(read_from)
     if not arguments.stats:
         search.say_nothing_found(found)
     return max(code, search.say_unjudged())
@@ -104,6 +112,18 @@ def _period(found: Reading, arguments: argparse.Namespace) -> Period:
     first_ns = min((segment.first_ns for segment in found.segments()), default=0)
     since = moment("--since", arguments.since, first_ns)
     return Period(since, moment("--until", arguments.until, first_ns))
+
+
+def _of_period(
+    paths: list[str], found: Reading, search: Search, missing: list[Captured]
+) -> tuple[Ended, Iterator[Framed]]:
+    """The exchanges of a time, read without the rest of the captures."""
+    from klamm.captures.ended import Ended
+    from klamm.captures.headers import keeping
+    from klamm.captures.topic_names import topic_names
+
+    some = Ended(paths, search.period, keeping(search.where), partial(_noting, missing=missing))
+    return some, search.among(some, topic_names(found))
 
 
 def _check(arguments: argparse.Namespace, filtered: bool) -> None:
@@ -130,15 +150,15 @@ def _following(paths: list[str]) -> Following:
     return Following(paths, wait)
 
 
-def _list(found: Iterable[Captured], search: Search, arguments: argparse.Namespace) -> None:
+def _list(found: Iterator[Framed], missing: list[Captured], arguments: argparse.Namespace) -> None:
+    """`missing` is filled while `found` is read."""
     from klamm.cli.captures.show_exchange import as_object, as_text
     from klamm.cli.captures.show_records import as_objects
 
     bodies = "values" if arguments.values else "raw" if arguments.hex else "none"
     colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
-    missing: list[Captured] = []
     day = ""
-    for one in islice(search.of(_noting(found, missing)), arguments.count):
+    for one in islice(found, arguments.count):
         _tell(missing, arguments.json)
         if arguments.json:
             print_json(as_object(one, bodies, as_objects))

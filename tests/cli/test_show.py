@@ -530,6 +530,23 @@ def test_exchanges_of_a_time_are_those_that_ended_in_it(capture: Path, says: Say
     assert [row.api_key for row in read(tmp_path / "cut") if row.kind == "frame"] == [0, 0, 1, 1]
 
 
+def test_a_time_is_shown_without_what_is_damaged_or_missing_elsewhere(says: Says, tmp_path: Path) -> None:
+    """But with the names of topics that were told before it."""
+    folder = tmp_path / "capture"
+    folder.mkdir()
+    written(folder / "1.arrow", Talk(connection(1)).opened().metadata().rows)
+    path = written(folder / "2.arrow", [*Talk(connection(2), now_ms=10_000).heartbeat().rows, lost(3)])
+    written(folder / "3.arrow", Talk(connection(3), now_ms=60_000).opened().fetch().rows)
+    damaged = bytearray(path.read_bytes())
+    damaged[damaged.index(b"billing")] ^= 1
+    path.write_bytes(damaged)
+    code, out, errors = says(str(folder), "--since", "22:14")
+    assert (code, errors, len(out.splitlines())) == (0, "", 2)
+    assert " Fetch v15 client=app broker=1 connection=3 orders[3] " in out
+    code, out, errors = says(str(folder))
+    assert (code, len(out.splitlines()), errors.startswith(f"klamm: {path}: damaged")) == (1, 3, True)
+
+
 def test_a_cut_has_names_of_topics_where_it_has_the_metadata_that_tells_them(
     capture: Path, says: Says, tmp_path: Path
 ) -> None:

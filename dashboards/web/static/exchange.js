@@ -133,5 +133,5 @@ function failing(path, trying) {
       place.append(form.element);
     }
   });
-  return el("details", { class: "failing", ontoggle: open }, el("summary", {}, trying.live ? "fail the next ones like this" : "a rule for exchanges like this"), place);
+  return el("details", { class: "failing", ontoggle: open }, el("summary", {}, trying.live ? "fail, delay or pause the next ones like this" : "a rule for exchanges like this"), place);
 }

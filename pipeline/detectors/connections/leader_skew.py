@@ -34,10 +34,14 @@ def find(tables: Tables, thresholds: Mapping[str, float]) -> DataFrame:
         F.max(F.struct("leads", "leader")).alias("most"),
         F.max("brokers").alias("brokers"),
     )
-    skewed = F.col("most.leads") * F.col("brokers") >= thresholds["times"] * F.col("partitions")
+    leads, partitions = F.col("most.leads"), F.col("partitions")
+    skewed = (leads * F.col("brokers") >= thresholds["times"] * partitions) | (
+        leads >= thresholds["share"] * partitions
+    )
+    skewed &= (partitions >= thresholds["partitions"]) & (F.col("brokers") > 1)
     lately = F.unix_micros(F.max("time").over(of_topic)) - F.unix_micros("time")
     rows = (
-        answers.withColumn("skewed", skewed & (F.col("partitions") >= thresholds["partitions"]))
+        answers.withColumn("skewed", skewed)
         .withColumn("even_at", F.max(F.when(~F.col("skewed"), F.col("time"))).over(of_topic))
         .withColumn("lately_s", lately / 1e6)
         .where(F.col("even_at").isNull() | (F.col("time") > F.col("even_at")))
@@ -77,6 +81,7 @@ DETECTOR = Detector(
     thresholds={
         "partitions": Threshold(6, "partitions", "rule of thumb: of fewer, chance puts most on one broker"),
         "times": Threshold(2.5, "times the fair share", "one of three brokers that leads 5 of 6 partitions"),
+        "share": Threshold(0.9, "of all partitions", "of two brokers, none can have 2.5 times its part"),
         "lasting_s": Threshold(10, "s", "rule of thumb: leaders that move one by one are even sooner"),
     },
 )

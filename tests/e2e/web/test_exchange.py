@@ -249,7 +249,7 @@ def test_a_group_member_is_followed(page: Page) -> None:
 
 def test_a_rule_is_tried_on_the_list_before_it_is_in_force(page: Page, rules: Client) -> None:
     opened_produce(page, among=3)
-    page.get_by_text("fail the next ones like this").click()
+    page.get_by_text("fail, delay or pause the next ones like this").click()
     expect(page.get_by_label("client", exact=True)).to_have_value(SHOP)
     expect(page.get_by_label("topic", exact=True)).to_have_value(re.compile("^orders-"))
     page.get_by_label("times").fill("2")
@@ -336,7 +336,7 @@ def test_nothing_hinders_people_who_use_other_means(ground: Ground, rules: Clien
     with opened(ground.browser, ground.address, color_scheme=scheme) as page:
         request = opened_produce(page)
         page.locator(".row.ruled").first.wait_for()
-        page.get_by_text("fail the next ones like this").click()
+        page.get_by_text("fail, delay or pause the next ones like this").click()
         page.get_by_role("button", name="try it on the list").click()
         page.locator(".tried").wait_for()
         page.get_by_role("button", name="with another version of the API").click()
@@ -375,7 +375,7 @@ def test_a_phone_shows_all_of_an_exchange(ground: Ground) -> None:
     size = {"width": 400, "height": 800}
     with opened(ground.browser, ground.address, viewport=size, has_touch=True) as page:
         opened_produce(page)
-        page.get_by_text("fail the next ones like this").click()
+        page.get_by_text("fail, delay or pause the next ones like this").click()
         page.get_by_role("button", name="put it in force").wait_for()
         code = page.get_by_label("error", exact=True)
         expect(code).to_have_value("NOT_LEADER_OR_FOLLOWER")

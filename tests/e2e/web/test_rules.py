@@ -19,7 +19,7 @@ def test_a_rule_out_of_an_exchange_fails_the_next_ones_of_a_real_client(page: Pa
     choose(page, of(SHOP, "Produce"))
     filtered(page, f'client_id == "{SHOP}" and error != NONE')
     page.get_by_role("button", name="go on").click()
-    page.get_by_text("fail the next ones like this").click()
+    page.get_by_text("fail, delay or pause the next ones like this").click()
     page.get_by_label("error", exact=True).fill(REFUSED)
     page.get_by_label("times").fill("300")  # six seconds: the list may not read yet, with its new filter
     make = page.get_by_role("button", name="put it in force")

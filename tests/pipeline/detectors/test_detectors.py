@@ -19,12 +19,18 @@ from tests.brokers.jars import ROOT
 from tests.brokers.kraft import VERSION
 from tests.pipeline import ground, healthy
 from tests.pipeline.confusion import DOCUMENT, Matrix, document
+from tests.pipeline.detectors import (
+    test_detectors_connections,
+    test_detectors_consumers,
+    test_detectors_producers,
+)
 from tests.pipeline.ground import Played
 from tools.detectors_doc import PAGE, page
 
 LONG_S = 600.0
 ROLLED = "The brokers were restarted one by one meanwhile."
 NAMES = [detector.name for detector in DETECTORS]
+EDGES = (test_detectors_connections, test_detectors_consumers, test_detectors_producers)
 
 
 @pytest.fixture(scope="module")
@@ -39,6 +45,11 @@ def matrix(found: Findings) -> Matrix:
 
 def test_every_detector_has_a_client_that_sets_it_off() -> None:
     assert sorted(NAMES) == ground.names(), "each detector has a client in tests/pipeline/misbehaviour"
+
+
+def test_every_detector_has_clients_at_its_thresholds_and_just_below() -> None:
+    written = [case.__name__ for module in EDGES for case in module.CASES]
+    assert sorted(written) == NAMES, "each detector has a function in CASES of a test_detectors_*.py"
 
 
 def test_the_page_of_detectors_is_what_they_say_now() -> None:

@@ -4,6 +4,7 @@ or a cluster, of its own.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from pathlib import Path
@@ -313,11 +314,19 @@ def leader_skew(rows: Rows) -> None:
         ("skew passed -", {0: [1] * 6, 20: [1, 2, 3, 1, 2, 3]}),
         ("skew since +", {0: [1, 2, 3, 1, 2, 3], 5: [2] * 6, 15: [2] * 6}),
     ):
-        for at_s, leaders in led.items():
-            number = rows.number + 1
-            for partition, leader in enumerate(leaders):
-                told = {"topic": topic, "partition": partition, "leader": leader}
-                rows.add("metadata", f"topic {topic}", at_s, connection=number, exchange=number, **told)
+        _led(rows, topic, led)
+    _led(rows, "skew of two", dict.fromkeys((0, 10), [1] * 9 + [2]), cluster="two")
+    _led(rows, "skew of two less -", dict.fromkeys((0, 10), [1] * 8 + [2] * 2), cluster="two")
+    _led(rows, "skew of one -", dict.fromkeys((0, 10), [1] * 6), cluster="one")
+
+
+def _led(rows: Rows, topic: str, led: Mapping[Any, Sequence[int]], cluster: str = "kafka") -> None:
+    """An answer to Metadata for each time of `led`, with the leaders of the topic's partitions."""
+    for at_s, leaders in led.items():
+        number = rows.number + 1
+        for partition, leader in enumerate(leaders):
+            told = {"cluster": cluster, "topic": topic, "partition": partition, "leader": leader}
+            rows.add("metadata", f"topic {topic}", at_s, connection=number, exchange=number, **told)
 
 
 def many_connections(rows: Rows) -> None:
@@ -363,6 +372,7 @@ def test_each_detector_names_clients_at_its_thresholds_and_none_just_below(spark
     rows = Rows()
     expected = {(cluster, "broker 3", "slow_brokers") for cluster in ("slow +", "slow follower +")}
     expected.add(("order +", "broker 3", "out_of_order_answers"))
+    expected.add(("two", "topic skew of two", "leader_skew"))
     for case in CASES:
         before = {name: len(of) for name, of in rows.of.items()}
         case(rows)

@@ -1,7 +1,7 @@
 """Topics of a misbehaving client, made under its own name."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from confluent_kafka.admin import AdminClient, NewTopic
 
@@ -15,9 +15,10 @@ def create(
     partitions: int = 3,
     replicas: int = 3,
     config: dict[str, str] | None = None,
+    credentials: Mapping[str, str] = {},
 ) -> None:
     """Return when every partition has a leader."""
-    admin = AdminClient({"bootstrap.servers": bootstrap, "client.id": client_id})
+    admin = AdminClient({"bootstrap.servers": bootstrap, "client.id": client_id, **credentials})
     made = admin.create_topics(
         [NewTopic(topic, partitions, replicas, config=config or {}) for topic in topics]
     )

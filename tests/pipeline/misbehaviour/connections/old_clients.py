@@ -1,6 +1,7 @@
 """Services with a pinned `api_version`: of a Kafka of 2017, which is still answered, and of one of 2016."""
 
 from contextlib import closing, suppress
+from typing import Any
 
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.errors import KafkaError
@@ -16,14 +17,24 @@ RECORDS = 50  # of a piece of work
 def run(bootstrap: str, seconds: float) -> None:
     _topics.create(bootstrap, CLIENT_ID, CLIENT_ID, partitions=1)
     refused(bootstrap)
+    produce(bootstrap, seconds, api_version=(0, 11))
+
+
+def cured(bootstrap: str, seconds: float) -> None:
+    """Without a version of brokers that are gone."""
+    _topics.create(bootstrap, CLIENT_ID, CLIENT_ID, partitions=1)
+    produce(bootstrap, seconds)
+
+
+def produce(bootstrap: str, seconds: float, **own: Any) -> None:
     producer = KafkaProducer(
         bootstrap_servers=bootstrap,
         client_id=f"{CLIENT_ID}-2017",
-        api_version=(0, 11),
         acks="all",
         enable_idempotence=True,
         compression_type="gzip",
         linger_ms=100,
+        **own,
     )
     for index in paced(seconds, 0.2):
         for number in range(RECORDS):

@@ -3,6 +3,7 @@ after the other. The other reads all of them, but no longer commits after its fi
 """
 
 import asyncio
+import math
 import threading
 import time
 
@@ -28,7 +29,8 @@ def produce(sender: Producer, done: threading.Event) -> None:
     sender.flush(30)
 
 
-async def consume(bootstrap: str, seconds: float) -> None:
+async def consume(bootstrap: str, seconds: float, at_once: int) -> None:
+    """`at_once`: records that are worked on at the same time."""
     consumer = AIOKafkaConsumer(
         CLIENT_ID,
         bootstrap_servers=bootstrap,
@@ -42,34 +44,43 @@ async def consume(bootstrap: str, seconds: float) -> None:
         end = until(seconds)
         while time.monotonic() < end:
             for messages in (await consumer.getmany(timeout_ms=500, max_records=100)).values():
-                await asyncio.sleep(WORK_S * len(messages))
+                await asyncio.sleep(WORK_S * len(messages) / at_once)
 
 
-def consume_without_commits(bootstrap: str, done: threading.Event) -> None:
+def consume_and_commit(bootstrap: str, done: threading.Event, always: bool) -> None:
+    """Each second, or once."""
     consumer = Consumer(consumer_settings(bootstrap, SILENT, enable_auto_commit=False))
     consumer.subscribe([CLIENT_ID])
-    has_committed = False
+    due = 0.0
     while not done.is_set():
         messages = consumer.consume(100, 0.2)
-        if messages and not has_committed:
-            consumer.commit(message=messages[0], asynchronous=False)
-            has_committed = True
+        if messages and time.monotonic() >= due:
+            consumer.commit(message=messages[-1], asynchronous=False)
+            due = until(1.0) if always else math.inf
     consumer.close()
 
 
 def run(bootstrap: str, seconds: float) -> None:
+    _work(bootstrap, seconds, at_once=1, commits_always=False)
+
+
+def cured(bootstrap: str, seconds: float) -> None:
+    _work(bootstrap, seconds, at_once=10, commits_always=True)
+
+
+def _work(bootstrap: str, seconds: float, at_once: int, commits_always: bool) -> None:
     _topics.create(bootstrap, CLIENT_ID, CLIENT_ID, partitions=1)
     sender, done = producer(bootstrap, CLIENT_ID), threading.Event()
     send(sender, CLIENT_ID, BURST)
     sender.flush(30)
     threads = [
         threading.Thread(target=produce, args=(sender, done)),
-        threading.Thread(target=consume_without_commits, args=(bootstrap, done)),
+        threading.Thread(target=consume_and_commit, args=(bootstrap, done, commits_always)),
     ]
     for thread in threads:
         thread.start()
     try:
-        asyncio.run(consume(bootstrap, seconds))
+        asyncio.run(consume(bootstrap, seconds, at_once))
     finally:
         done.set()
         for thread in threads:

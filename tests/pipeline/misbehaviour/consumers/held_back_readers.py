@@ -20,6 +20,14 @@ RECORDS = 27
 
 
 def run(bootstrap: str, seconds: float) -> None:
+    _work(bootstrap, seconds, commits=False)
+
+
+def cured(bootstrap: str, seconds: float) -> None:
+    _work(bootstrap, seconds, commits=True)
+
+
+def _work(bootstrap: str, seconds: float, commits: bool) -> None:
     _topics.create(bootstrap, CLIENT_ID, CLIENT_ID, partitions=1)
     end = until(max(seconds, AT_LEAST_S))
     own = {"transactional.id": f"{CLIENT_ID}-27", "transaction.timeout.ms": TIMEOUT_MS}
@@ -29,6 +37,8 @@ def run(bootstrap: str, seconds: float) -> None:
     for index in range(RECORDS):
         forgetful.produce(CLIENT_ID, order(index))
     forgetful.flush(TIMEOUT_S)
+    if commits:
+        forgetful.commit_transaction(TIMEOUT_S)
     reader = Consumer(consumer_settings(bootstrap, f"{CLIENT_ID}-reader", isolation_level="read_committed"))
     reader.subscribe([CLIENT_ID])
     other = Producer(healthy(bootstrap, f"{CLIENT_ID}-other"))
@@ -36,5 +46,5 @@ def run(bootstrap: str, seconds: float) -> None:
         other.produce(CLIENT_ID, order(tick))
         reader.poll(0)
     reader.close()
-    with suppress(KafkaException):  # the coordinator has aborted it
+    with suppress(KafkaException):  # it has ended already, or the coordinator has aborted it
         forgetful.abort_transaction(TIMEOUT_S)

@@ -31,6 +31,17 @@ def begin_with_a_new_group(bootstrap: str) -> None:
     consumer.close()
 
 
+def cured(bootstrap: str, seconds: float) -> None:
+    """It keeps its group, subscribes once, and commits."""
+    _topics.create(bootstrap, CLIENT_ID, CLIENT_ID, partitions=1)
+    fill(bootstrap, CLIENT_ID, CLIENT_ID, count=200)
+    consumer, end = Consumer(consumer_settings(bootstrap, CLIENT_ID)), until(seconds)
+    consumer.subscribe([CLIENT_ID])
+    while time.monotonic() < end:
+        consumer.consume(50, TURN_S / 2)
+    consumer.close()
+
+
 def run(bootstrap: str, seconds: float) -> None:
     _topics.create(bootstrap, CLIENT_ID, CLIENT_ID, partitions=1)
     fill(bootstrap, CLIENT_ID, CLIENT_ID, count=200)

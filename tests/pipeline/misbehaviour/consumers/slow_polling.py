@@ -22,9 +22,9 @@ EXCEEDING_S, NEAR_S = 7.2, 4.5
 PATIENCE_S = 30  # until the first record comes
 
 
-def exceed(bootstrap: str, seconds: float, client_id: str, **settings: Any) -> None:
+def exceed(bootstrap: str, seconds: float, poll_ms: int, client_id: str, **settings: Any) -> None:
     """With librdkafka."""
-    own = consumer_settings(bootstrap, client_id, max_poll_interval_ms=MAX_POLL_INTERVAL_MS, **settings)
+    own = consumer_settings(bootstrap, client_id, max_poll_interval_ms=poll_ms, **settings)
     consumer = Consumer(own)
     consumer.subscribe([CLIENT_ID])
     end, left = until(seconds + PATIENCE_S), max(3, round(seconds / EXCEEDING_S))
@@ -39,15 +39,15 @@ def exceed(bootstrap: str, seconds: float, client_id: str, **settings: Any) -> N
     consumer.close()
 
 
-def exceed_classic(bootstrap: str, seconds: float) -> None:
-    exceed(bootstrap, seconds, CLIENT_ID, session_timeout_ms=SESSION_MS)
+def exceed_classic(bootstrap: str, seconds: float, poll_ms: int) -> None:
+    exceed(bootstrap, seconds, poll_ms, CLIENT_ID, session_timeout_ms=SESSION_MS)
 
 
-def exceed_kip_848(bootstrap: str, seconds: float) -> None:
-    exceed(bootstrap, seconds, KIP_848, group_protocol="consumer")
+def exceed_kip_848(bootstrap: str, seconds: float, poll_ms: int) -> None:
+    exceed(bootstrap, seconds, poll_ms, KIP_848, group_protocol="consumer")
 
 
-def come_near(bootstrap: str, seconds: float) -> None:
+def come_near(bootstrap: str, seconds: float, poll_ms: int) -> None:
     """With kafka-python, which asks for more only when it is polled, as Java does."""
     consumer = KafkaConsumer(
         CLIENT_ID,
@@ -57,7 +57,7 @@ def come_near(bootstrap: str, seconds: float) -> None:
         auto_offset_reset="earliest",
         session_timeout_ms=SESSION_MS,
         heartbeat_interval_ms=SESSION_MS // 3,
-        max_poll_interval_ms=MAX_POLL_INTERVAL_MS,
+        max_poll_interval_ms=poll_ms,
     )
     end, left = until(seconds + PATIENCE_S), max(5, round(seconds / NEAR_S))
     while time.monotonic() < end and left:
@@ -68,9 +68,18 @@ def come_near(bootstrap: str, seconds: float) -> None:
 
 
 def run(bootstrap: str, seconds: float) -> None:
+    _consume(bootstrap, seconds, MAX_POLL_INTERVAL_MS)
+
+
+def cured(bootstrap: str, seconds: float) -> None:
+    """The longer it may work, the longer a client that hangs keeps its partitions."""
+    _consume(bootstrap, seconds, 60_000)
+
+
+def _consume(bootstrap: str, seconds: float, poll_ms: int) -> None:
     _topics.create(bootstrap, CLIENT_ID, CLIENT_ID, partitions=1)
     kinds = exceed_classic, exceed_kip_848, come_near
-    workers = [threading.Thread(target=kind, args=(bootstrap, seconds)) for kind in kinds]
+    workers = [threading.Thread(target=kind, args=(bootstrap, seconds, poll_ms)) for kind in kinds]
     for worker in workers:
         worker.start()
     sender, sent = producer(bootstrap, CLIENT_ID), 0

@@ -2,6 +2,7 @@
 
 import threading
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 
 from confluent_kafka import KafkaException, Producer
@@ -15,25 +16,35 @@ RESTART_S = 0.5  # the supervisor's
 
 
 def run(bootstrap: str, seconds: float) -> None:
+    _produce(bootstrap, seconds, [CLIENT_ID, CLIENT_ID])
+
+
+def cured(bootstrap: str, seconds: float) -> None:
+    """Each instance has an id of its own."""
+    _produce(bootstrap, seconds, [f"{CLIENT_ID}-0", f"{CLIENT_ID}-1"])
+
+
+def _produce(bootstrap: str, seconds: float, transactional_ids: Sequence[str]) -> None:
     _topics.create(bootstrap, CLIENT_ID, CLIENT_ID)
     end = time.monotonic() + seconds
-    threads = [threading.Thread(target=_instance, args=(bootstrap, end, number)) for number in (0, 1)]
+    instances = [(bootstrap, end, number, name) for number, name in enumerate(transactional_ids)]
+    threads = [threading.Thread(target=_instance, args=instance) for instance in instances]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
 
 
-def _instance(bootstrap: str, end: float, number: int) -> None:
+def _instance(bootstrap: str, end: float, number: int, transactional_id: str) -> None:
     time.sleep(number * RESTART_S)
     while time.monotonic() < end:
         with suppress(KafkaException):  # it ends, and is started again
-            _work(bootstrap, end, number)
+            _work(bootstrap, end, number, transactional_id)
         time.sleep(RESTART_S)
 
 
-def _work(bootstrap: str, end: float, number: int) -> None:
-    settings = healthy(bootstrap, f"{CLIENT_ID}-{number}") | {"transactional.id": CLIENT_ID}
+def _work(bootstrap: str, end: float, number: int, transactional_id: str) -> None:
+    settings = healthy(bootstrap, f"{CLIENT_ID}-{number}") | {"transactional.id": transactional_id}
     producer = Producer(settings)
     producer.init_transactions(TIMEOUT_S)
     while time.monotonic() < end:
