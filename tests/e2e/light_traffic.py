@@ -137,6 +137,7 @@ def shop_behind_klamm(kafka: Cluster, log: Path, *options: str) -> Iterator[tupl
             for thread in shop.threads:
                 thread.join(PATIENCE_S)
                 assert not thread.is_alive()
+            shop.producer.close()  # else it connects to the next klamm that has these ports
 
 
 @contextmanager
