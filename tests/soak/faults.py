@@ -143,8 +143,9 @@ def kill_a_copier(ground: Ground, random: Random) -> str:
     return f"{name} was killed in its transaction, and started again"
 
 
-MEANWHILE: tuple[Fault, ...] = (upgrade_klamm, kill_klamm, drain_klamm, kill_a_worker, kill_a_copier)
+# A klamm that hands over while a broker is frozen ends with 3: requests to that broker are still under way.
+MEANWHILE: tuple[Fault, ...] = (kill_klamm, drain_klamm, kill_a_worker, kill_a_copier)
 FAULTS: tuple[Fault, ...] = (
     *(kill_a_broker, freeze_a_broker, cut_a_broker_off, move_leaders, switch_rules, capture),
-    *MEANWHILE,
+    *(upgrade_klamm, *MEANWHILE),
 )
