@@ -39,7 +39,7 @@ class Search:
         return self.among(exchanges(rows))
 
     def among(self, some: Iterable[Exchange], topics: Mapping[bytes, str] | None = None) -> Iterator[Framed]:
-        """Those of `some`, in their order. `topics`: names of topic ids that are known before."""
+        """Filters `some`, and keeps their order. `topics`: names of topic ids that are known before."""
         self.found = 0
         for one in self.period.of(chosen(some, self.where, topics)):
             self.found += 1

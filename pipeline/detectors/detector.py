@@ -22,6 +22,11 @@ class Threshold(NamedTuple):
     source: str
 
 
+CONSUMER_SESSION = Threshold(
+    45_000, "ms", "default of group.consumer.session.timeout.ms (KIP-848), which clients do not get"
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Detector:
     """`find(tables, thresholds)` gives rows with what `finding` makes; `thresholds` are their values by name.
@@ -53,6 +58,13 @@ def measured(time: str = "time") -> list[Column]:
         F.max(time).alias("last"),
         F.array_distinct(F.array(F.min(row), F.max(row))).alias("evidence"),
     ]
+
+
+def host() -> Column:
+    """The client's address without its port, of rows with the column `client`."""
+    from pyspark.sql import functions as F
+
+    return F.regexp_replace("client", r":\d+$", "")
 
 
 def finding(

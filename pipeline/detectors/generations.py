@@ -1,4 +1,4 @@
-"""What the members of each group have in each of its generations."""
+"""The assignments of the members of each group, generation by generation."""
 
 from __future__ import annotations
 
@@ -52,4 +52,18 @@ def generations(tables: Tables, lasting_s: float) -> DataFrame:
         )
         .where(F.col("seen") >= F.coalesce("members", "seen"))
         .where(F.unix_micros("until") - F.unix_micros("first") >= lasting_s * 1e6)
+    )
+
+
+def by_group(chosen: DataFrame, *columns: str) -> DataFrame:
+    """Of each group how many generations were chosen, and of the latest of them these columns, its beginning
+    and its evidence.
+    """
+    from pyspark.sql import functions as F
+
+    latest = F.struct("first", *columns, "evidence")
+    return (
+        chosen.groupBy("cluster", "group")
+        .agg(F.count(F.lit(1)).alias("count"), F.max("until").alias("last"), F.max(latest).alias("latest"))
+        .select("cluster", "group", "count", "last", "latest.*")
     )

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from klamm.pipeline.detectors.detector import Detector, Threshold, finding, measured
+from klamm.pipeline.detectors.detector import Detector, Threshold, finding, host, measured
 from klamm.pipeline.detectors.generated_names import shape
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def find(tables: Tables, thresholds: Mapping[str, float]) -> DataFrame:
         F.lit(0).cast("bigint").alias("exchange"),
         "first",
         "requests",
-        F.regexp_replace("client", r":\d+$", "").alias("host"),
+        host().alias("host"),
         F.when(~missing, of).alias("library"),
         missing.alias("missing"),
     )

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from klamm.captures.captured import ENDED_BY_CLIENT
-from klamm.pipeline.detectors.detector import Detector, Threshold, finding, measured
+from klamm.pipeline.detectors.detector import Detector, Threshold, finding, host, measured
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -24,7 +24,7 @@ def find(tables: Tables, thresholds: Mapping[str, float]) -> DataFrame:
     rows = tables.connections.select(
         "*",
         life_s.alias("life_s"),
-        F.regexp_replace("client", r":\d+$", "").alias("host"),
+        host().alias("host"),
         F.lit(0).cast("bigint").alias("exchange"),
     )
     short = rows.where(by_client & used & (F.col("life_s") <= thresholds["life_s"]))

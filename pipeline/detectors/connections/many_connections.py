@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from klamm.pipeline.detectors.detector import Detector, Threshold, finding, measured
+from klamm.pipeline.detectors.detector import Detector, Threshold, finding, host, measured
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -25,7 +25,7 @@ def find(tables: Tables, thresholds: Mapping[str, float]) -> DataFrame:
     rows = tables.connections.where(F.col("responses") > 0).select(
         "cluster",
         "client_id",
-        F.regexp_replace("client", r":\d+$", "").alias("host"),
+        host().alias("host"),
         "broker",
         F.col("first").alias("time"),
         F.col("closed").alias("until"),

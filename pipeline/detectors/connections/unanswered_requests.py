@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from klamm.captures.captured import ENDED_BY_BROKER, ENDED_BY_CLIENT
-from klamm.pipeline.detectors.detector import Detector, Threshold, finding, measured
+from klamm.pipeline.detectors.detector import Detector, Threshold, finding, host, measured
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -35,10 +35,8 @@ def find(tables: Tables, thresholds: Mapping[str, float]) -> DataFrame:
     from pyspark.sql import functions as F
 
     began = F.coalesce("opened", "first")
-    peers = Window.partitionBy(
-        "cluster", "broker", "client_id", F.regexp_replace("client", r":\d+$", "")
-    ).orderBy(began)
-    of_client = Window.partitionBy("cluster", "client_id", F.regexp_replace("client", r":\d+$", ""))
+    peers = Window.partitionBy("cluster", "broker", "client_id", host()).orderBy(began)
+    of_client = Window.partitionBy("cluster", "client_id", host())
     connections = tables.connections.where(F.col("lost") == 0).select(
         "capture",
         "connection",

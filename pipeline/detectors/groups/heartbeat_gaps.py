@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from klamm.pipeline.detectors.complete import complete
-from klamm.pipeline.detectors.detector import Detector, Threshold, finding, measured
+from klamm.pipeline.detectors.detector import CONSUMER_SESSION, Detector, Threshold, finding, measured
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -76,8 +76,6 @@ DETECTOR = Detector(
             0.66, "of session.timeout.ms", "twice the third that heartbeat.interval.ms should be"
         ),
         "count": Threshold(3, "gaps", "rule of thumb: one or two are a pause, as of a deployment nearby"),
-        "consumer_session_timeout_ms": Threshold(
-            45_000, "ms", "default of group.consumer.session.timeout.ms (KIP-848), which clients do not get"
-        ),
+        "consumer_session_timeout_ms": CONSUMER_SESSION,
     },
 )

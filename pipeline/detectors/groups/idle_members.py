@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from klamm.pipeline.detectors.detector import Detector, Threshold, finding
-from klamm.pipeline.detectors.generations import generations
+from klamm.pipeline.detectors.generations import by_group, generations
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -17,15 +17,10 @@ if TYPE_CHECKING:
 def find(tables: Tables, thresholds: Mapping[str, float]) -> DataFrame:
     from pyspark.sql import functions as F
 
-    latest = F.struct("first", "idlest", "seen", "partitions", "evidence")
-    rows = (
-        generations(tables, thresholds["lasting_s"])
-        .where(F.col("seen") - F.col("partitions") >= thresholds["idle"])
-        .groupBy("cluster", "group")
-        .agg(F.count(F.lit(1)).alias("count"), F.max("until").alias("last"), F.max(latest).alias("latest"))
-        .select("cluster", "group", "count", "last", "latest.*")
-        .withColumnRenamed("idlest", "client_id")
+    idle = generations(tables, thresholds["lasting_s"]).where(
+        F.col("seen") - F.col("partitions") >= thresholds["idle"]
     )
+    rows = by_group(idle.withColumnRenamed("idlest", "client_id"), "client_id", "seen", "partitions")
     what = F.format_string(
         "%d members share %d partition(s): at least %d of them have none",
         "seen",

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from klamm.captures.captured import ENDED_BY_CLIENT
-from klamm.pipeline.detectors.detector import Detector, Threshold, finding, measured
+from klamm.pipeline.detectors.detector import CONSUMER_SESSION, Detector, Threshold, finding, measured
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -75,8 +75,6 @@ DETECTOR = Detector(
         "silent_s": Threshold(
             10, "s from the last answer to the end", "rule of thumb: longer than heartbeat.interval.ms, 3 s"
         ),
-        "consumer_session_timeout_ms": Threshold(
-            45_000, "ms", "default of group.consumer.session.timeout.ms (KIP-848), which clients do not get"
-        ),
+        "consumer_session_timeout_ms": CONSUMER_SESSION,
     },
 )

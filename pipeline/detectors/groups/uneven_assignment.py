@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from klamm.pipeline.detectors.detector import Detector, Threshold, finding
-from klamm.pipeline.detectors.generations import generations
+from klamm.pipeline.detectors.generations import by_group, generations
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -19,17 +19,12 @@ def find(tables: Tables, thresholds: Mapping[str, float]) -> DataFrame:
 
     uneven = (
         generations(tables, thresholds["lasting_s"])
-        .withColumn("client_id", F.col("busiest"))
+        .withColumnRenamed("busiest", "client_id")
         .withColumn("fair", F.ceil(F.col("partitions") / F.col("seen")))
         .where(F.col("most") - F.col("fair") >= thresholds["excess"])
         .where(F.col("most") >= thresholds["times"] * F.col("fair"))
     )
-    latest = F.struct("first", "client_id", "most", "least", "seen", "partitions", "evidence")
-    rows = (
-        uneven.groupBy("cluster", "group")
-        .agg(F.count(F.lit(1)).alias("count"), F.max("until").alias("last"), F.max(latest).alias("latest"))
-        .select("cluster", "group", "count", "last", "latest.*")
-    )
+    rows = by_group(uneven, "client_id", "most", "least", "seen", "partitions")
     what = F.format_string(
         "one member has %d of %d partitions, another %d; there are %d members",
         "most",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from klamm.pipeline.detectors.detector import Detector, Threshold, finding, measured
+from klamm.pipeline.detectors.detector import Detector, Threshold, finding, host, measured
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -27,7 +27,7 @@ def find(tables: Tables, thresholds: Mapping[str, float]) -> DataFrame:
     ahead_s = of_record - sent
     rows = (
         tables.batches.where((F.col("side") == "request") & F.col("max_timestamp").isNotNull())
-        .withColumn("host", F.regexp_replace("client", r":\d+$", ""))
+        .withColumn("host", host())
         .withColumn("ahead_s", ahead_s)
         .groupBy(*WHO)
         .agg(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from klamm.pipeline.detectors.detector import Detector, Threshold, finding, measured
+from klamm.pipeline.detectors.detector import Detector, Threshold, finding, host, measured
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -27,10 +27,10 @@ def find(tables: Tables, thresholds: Mapping[str, float]) -> DataFrame:
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 
-    host = F.regexp_replace("client", r":\d+$", "").alias("host")
+    of_host = host().alias("host")
     produced, fetched = (
         table.where(F.col("topic").isNotNull()).select(
-            *("cluster", "client_id", host, F.lit(api).alias("api"), "topic", "partition"),
+            *("cluster", "client_id", of_host, F.lit(api).alias("api"), "topic", "partition"),
             *("time", "error", *AT),
         )
         for api, table in (("Produce", tables.produce), ("Fetch", tables.fetch))
@@ -46,7 +46,7 @@ def find(tables: Tables, thresholds: Mapping[str, float]) -> DataFrame:
     asked = (
         tables.some_frames("cluster", "client_id", "client", "time", "api", "side")
         .where((F.col("api") == "Metadata") & (F.col("side") == "request"))
-        .select("cluster", "client_id", host, "time", F.lit("asked").alias("kind"))
+        .select("cluster", "client_id", of_host, "time", F.lit("asked").alias("kind"))
     )
     runs = (
         moved.unionByName(taken, allowMissingColumns=True)

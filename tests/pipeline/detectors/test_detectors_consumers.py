@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 from zlib import crc32
 
 import pytest
@@ -350,25 +350,32 @@ NAMES = {case.__name__ for case in CASES}
 NAMED_TOO = {("commit-lag-stable -", "held_back_readers")}  # it is held back, and does not lag
 
 
-@pytest.fixture(scope="module")
-def of() -> dict[str, str]:
-    """By client id, the detector whose case it is."""
-    return {}
+class Written(NamedTuple):
+    """The rows of all cases; `of`: by client id, the detector whose case it is."""
+
+    rows: Rows
+    of: dict[str, str]
 
 
 @pytest.fixture(scope="module")
-def findings(spark: SparkSession, of: dict[str, str]) -> dict[tuple[str, str], str]:
-    """By client id and detector, what was found."""
+def written() -> Written:
     rows: Rows = {"fetch": [], "groups": [], "commits": [], "offsets": [], "connections": [], "produce": []}
+    of: dict[str, str] = {}
     for case in CASES:
         case(rows)
-        clients = {row["client_id"] for written in rows.values() for row in written}
+        clients = {row["client_id"] for some in rows.values() for row in some}
         of |= dict.fromkeys(clients - of.keys(), case.__name__)
+    return Written(rows, of)
+
+
+@pytest.fixture(scope="module")
+def findings(spark: SparkSession, written: Written) -> dict[tuple[str, str], str]:
+    """By client id and detector, what was found."""
     frames = {}
-    for name, written in rows.items():
+    for name, some in written.rows.items():
         columns = [column.name for column in TABLES[name].columns]
         frames[name] = spark.createDataFrame(
-            [tuple(row.get(column) for column in columns) for row in written], TABLES[name].ddl
+            [tuple(row.get(column) for column in columns) for row in some], TABLES[name].ddl
         )
     tables: Any = SimpleNamespace(**frames)
     chosen = [detector for detector in DETECTORS if detector.name in NAMES]
@@ -376,9 +383,9 @@ def findings(spark: SparkSession, of: dict[str, str]) -> dict[tuple[str, str], s
 
 
 def test_each_detector_names_clients_at_its_thresholds_and_none_just_below(
-    findings: dict[tuple[str, str], str], of: dict[str, str]
+    findings: dict[tuple[str, str], str], written: Written
 ) -> None:
-    expected = {(client_id, name) for client_id, name in of.items() if client_id.endswith("+")}
+    expected = {(client_id, name) for client_id, name in written.of.items() if client_id.endswith("+")}
     assert findings.keys() == expected - {(one, "offset_resets") for one in STARTS[1:]} | NAMED_TOO
 
 

@@ -18,7 +18,7 @@ def run(bootstrap: str, seconds: float) -> None:
 
 
 def cured(bootstrap: str, seconds: float) -> None:
-    """What has no customer has no key."""
+    """Records without a customer have no key."""
     _produce(bootstrap, seconds, unknown=None)
 
 
