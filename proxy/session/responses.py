@@ -13,7 +13,7 @@ from klamm.proxy.session.memory import MOST, NO_PATTERN, ApiMemory, equal_respon
 from klamm.proxy.session.observing.listeners import have_room, missed
 from klamm.proxy.session.observing.summaries import ResponseSummary
 from klamm.proxy.session.paused_answers import tell_later
-from klamm.proxy.session.pending import REQUEST, PendingRequests
+from klamm.proxy.session.pending import PendingRequests
 from klamm.proxy.session.response_bodies import Met, ResponseBodies
 from klamm.proxy.session.rule_orders import RuleOrders
 from klamm.proxy.session.steps import MORE, PASSED, REPLACED, Step
@@ -73,10 +73,7 @@ class Responses:
         elif not connection.closing and not connection.client_over:
             self._scan(data, offset, now, now, pieces)
         connection.clean = not (self.kept or self.left or self.passing.busy())
-        # without those answered: the oldest entry may end with a request of which the rest has not been read
-        if connection.crowded and (
-            connection.pending.weight - REQUEST * connection.turn <= connection.context.crowd.pending // 2
-        ):
+        if connection.crowded and connection.waiting() <= connection.context.crowd.pending // 2:
             connection.crowded = False
             connection.effects.append(ReadClient(True))
         if len(pieces) == 1 and pieces[0] is data and not connection.effects:
