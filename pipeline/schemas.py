@@ -150,6 +150,7 @@ TABLES = {
             Column("base_offset", "bigint", "where the broker put it", "no response was seen"),
             Column("throttle_ms", "int", "throttle_time_ms of the response", "no response was seen"),
             Column("base_timestamp", "timestamp", "of the first record", "no batch, or none was given"),
+            Column("timeout_ms", "int", "as asked: so long the leader may wait for its followers"),
         ),
     ),
     "fetch": Table(
@@ -182,6 +183,7 @@ TABLES = {
                 "up to which all transactions have ended; -1 where the broker does not tell it",
                 "the answer does not list the partition, or version below 4",
             ),
+            Column("rack", "string", "client.rack of the consumer (KIP-392); empty where it has none", "version below 11"),
         ),
     ),
     "batches": Table(
@@ -240,6 +242,7 @@ TABLES = {
                 "the topics that it subscribes to, as far as they can be read",
                 "no JoinGroup of a consumer or ConsumerGroupHeartbeat with them",
             ),
+            Column("protocols", "array<string>", "the assignors that it offers, the preferred first", "no JoinGroup"),
         ),
     ),
     "commits": Table(
@@ -264,6 +267,25 @@ TABLES = {
             *TOPIC,
             Column("wanted", "bigint", "timestamp asked for; -1 the end, -2 the beginning", "OffsetFetch"),
             Column("offset", "bigint", "the answer; -1 is none", "no response was seen"),
+            *ANSWER,
+            ERROR,
+        ),
+    ),
+    "shares": Table(
+        "A row for each partition of a ShareFetch or ShareAcknowledge exchange of a share group (KIP-932).",
+        (
+            *WHOSE,
+            Column("api", "string", "its name"),
+            Column("group", "string", "its name"),
+            Column("member_id", "string", "as the member calls itself"),
+            *TOPIC,
+            Column("accepted", "bigint", "records that are acknowledged as done"),
+            Column("released", "bigint", "records that are given back, for another delivery"),
+            Column("rejected", "bigint", "records that nobody is to get again"),
+            Column("renewed", "bigint", "records whose lock is lengthened (KIP-1222)"),
+            Column("acquired", "bigint", "records that the answer gives to this member"),
+            Column("again", "bigint", "those of them that were delivered before"),
+            Column("delivery_count", "smallint", "the highest of the acquired records; 1 for the first", "none is acquired"),
             *ANSWER,
             ERROR,
         ),
@@ -294,6 +316,8 @@ TABLES = {
             Column("isr", "int", "how many in sync", "the topic has an error"),
             Column("error", "string", "Kafka's name of the topic's error, else of the partition's; `NONE`"),
             Column("auto_create", "boolean", "allow_auto_topic_creation, as asked"),
+            Column("in_sync", "array<int>", "node ids of the replicas in sync", "the topic has an error"),
+            Column("leader_rack", "string", "broker.rack of the leader", "it has none, or the topic has an error"),
         ),
     ),
     "connections": Table(

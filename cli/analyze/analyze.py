@@ -109,7 +109,7 @@ def run(arguments: argparse.Namespace) -> int:
     _check(arguments, paths, where)
     try:
         _need(("pyspark",), "klamm analyze")
-        _need(("jinja2", "plotly") if arguments.html is not None else (), "klamm analyze --html")
+        _need(("jinja2", "vl_convert") if arguments.html is not None else (), "klamm analyze --html")
         detectors, thresholds = _detectors(arguments.only), _thresholds(arguments.thresholds)
         outcome = _outcome(paths, where, detectors, thresholds, arguments)
     except SparkMissing as wrong:

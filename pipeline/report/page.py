@@ -1,8 +1,8 @@
-"""A report as one HTML page that needs nothing but itself: style, script, plotly.js and values stand in it.
+"""A report as one HTML page that needs nothing but itself: style, script, Vega and values stand in it.
 
-What clients made up (client ids, topics, versions) is escaped by jinja2, in the values by \\u003c, and in the
-plots by `plotting.label`. Should anything slip through, the page's policy lets only its own two scripts run,
-and no request leave.
+What clients made up (client ids, topics, versions) is escaped by jinja2, in the values by \\u003c, and in
+the plots by Vega, which makes no HTML of it. Should anything slip through, the page's policy lets only its
+own two scripts run, and no request leave.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ def page(
     report: Report, version: str, comparison: Comparison | None = None, inspector: str = INSPECTOR
 ) -> str:
     """`inspector`: the address to which the links of evidence lead. Raises ModuleNotFoundError without jinja2
-    or plotly.
+    or vl_convert.
     """
     from jinja2 import Environment, StrictUndefined
     from markupsafe import Markup
 
-    library, script = _plotly(), (PLACE / "page.js").read_text()
+    library, script = _vega(), (PLACE / "page.js").read_text()
     drawn = plots(report.traffic)
-    values = {one.name: {"data": one.data, "layout": one.layout} for one in drawn if not one.empty}
+    values = {one.name: one.spec for one in drawn if not one.empty}
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, keep_trailing_newline=True
     )
@@ -81,20 +81,22 @@ def page(
         more_clients=traffic.clients - len(clients),
         odd_bodies=[_odd_bodies(one) for one in traffic.odd_bodies[:MOST]],
         more_bodies=len(traffic.odd_bodies) > MOST,
-        made=f"Made by klamm {version}, with times as they are where it ran. Plots: plotly.js (MIT).",
+        made=f"Made by klamm {version}, with times as they are where it ran. Plots: Vega-Lite (BSD).",
         style=Markup((PLACE / "page.css").read_text()),
         script=Markup(script),
         allowed=[_hash(script), _hash(library)],
         values=Markup(
             json.dumps(values if traffic.exchanges else {}, separators=(",", ":")).replace("<", "\\u003c")
         ),
-        plotly=Markup(b64encode(gzip.compress(library.encode(), 9, mtime=0)).decode()),
+        vega=Markup(b64encode(gzip.compress(library.encode(), 9, mtime=0)).decode()),
     )
 
 
-def _plotly() -> str:
-    """The library as plotly's wheel has it: without the rest of plotly, half a second to import."""
-    return (files("plotly") / "package_data" / "plotly.min.js").read_text("utf-8")
+def _vega() -> str:
+    """Vega, Vega-Lite and vega-embed as one script."""
+    from vl_convert import javascript_bundle
+
+    return javascript_bundle("window.vegaEmbed = vegaEmbed;")
 
 
 def _hash(script: str) -> str:

@@ -38,6 +38,9 @@ def metadata(source: Source) -> DataFrame:
     topics = responses.withColumn("t", F.explode("body.topics")).withColumn(
         "p", F.explode_outer("t.partitions")
     )
+    leader = F.get(
+        F.filter("body.brokers", lambda broker: broker["node_id"] == F.col("p.leader_id")), F.lit(0)
+    )
     partition_error = F.coalesce(F.col("p.error_code"), F.lit(0).cast("smallint"))
     code = F.when(F.col("t.error_code") != 0, F.col("t.error_code")).otherwise(partition_error)
     rows = topics.select(
@@ -49,6 +52,8 @@ def metadata(source: Source) -> DataFrame:
         F.col("p.leader_epoch").alias("leader_epoch"),
         F.size("p.replica_nodes").alias("replicas"),
         F.size("p.isr_nodes").alias("isr"),
+        F.col("p.isr_nodes").alias("in_sync"),
+        leader["rack"].alias("leader_rack"),
         error_text(code).alias("error"),
     )
     return columns(rows.join(asked, KEY, "left"), "metadata")

@@ -28,6 +28,7 @@ MEMBERSHIP: dict[str, tuple[Mapping[str, str], Mapping[str, str]]] = {
             "session_timeout_ms": "body.session_timeout_ms",
             "rebalance_timeout_ms": "nullif(body.rebalance_timeout_ms, -1)",
             "subscribed": "get(body.protocols, 0).metadata.topics",
+            "protocols": "body.protocols.name",
         },
         {
             "code": "body.error_code",

@@ -19,6 +19,7 @@ def produce(source: Source, names: DataFrame) -> DataFrame:
     requests = asked.select(
         *HEADER,
         F.col("body.acks").alias("acks"),
+        F.col("body.timeout_ms").alias("timeout_ms"),
         F.col("body.transactional_id").alias("transactional_id"),
         *PARTITION,
         F.coalesce("p.records.bytes", F.lit(0)).alias("bytes"),
@@ -52,6 +53,7 @@ def fetch(source: Source, names: DataFrame) -> DataFrame:
         F.col("body.session_epoch").alias("session_epoch"),
         (F.coalesce("body.replica_state.replica_id", "body.replica_id", F.lit(-1)) >= 0).alias("is_replica"),
         F.col("body.isolation_level").alias("isolation_level"),
+        F.col("body.rack_id").alias("rack"),
         _listed("body.topics", "partition", "fetch_offset").alias("asked"),
     )
     answers = responses.select(
@@ -76,7 +78,7 @@ def fetch(source: Source, names: DataFrame) -> DataFrame:
         for name in ("asked", "answers")
     ]
     rows = both.withColumn("at", F.explode_outer(F.array_distinct(F.concat(*places)))).select(
-        "*", "at.place", "at.partition", _there("asked").alias("a"), _there("answers").alias("b")
+        "*", "at.place", "at.partition", there("asked").alias("a"), there("answers").alias("b")
     )
     batches = F.col("b.p.records.batches")
     found = rows.select(
@@ -140,7 +142,7 @@ def _listed(topics: str, partition: str, *values: str) -> Column:
     )
 
 
-def _there(where: str) -> Column:
+def there(where: str) -> Column:
     """The struct of this topic and partition in an array."""
     return F.expr(f"get(filter({where}, one -> one.place = at.place AND one.partition = at.partition), 0)")
 

@@ -8,7 +8,7 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from klamm.pipeline.schemas import FRAMES
-from klamm.pipeline.tables import cluster, exchanges, groups, partitions, transactions
+from klamm.pipeline.tables import cluster, exchanges, groups, partitions, shares, transactions
 from klamm.pipeline.tables.reading import Source
 
 if TYPE_CHECKING:
@@ -106,6 +106,10 @@ class Tables:
     @once
     def offsets(self) -> DataFrame:
         return self._kept(groups.offsets(self._source, self.topic_names))
+
+    @once
+    def shares(self) -> DataFrame:
+        return self._kept(shares.shares(self._source, self.topic_names))
 
     @once
     def transactions(self) -> DataFrame:

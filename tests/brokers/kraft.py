@@ -92,6 +92,7 @@ class Cluster:
         self.unreachable = unreachable
         # The first byte keeps the text from beginning with "-", which StorageTool takes for an option.
         self.cluster_id = base64.urlsafe_b64encode(b"k" + uuid.uuid4().bytes[1:]).decode().rstrip("=")
+        self.racks: Mapping[int, str] = {}
         self.controller, self.controller_port = 1, free_ports()
         self.controller_is_separate = False
         self.brokers: dict[int, Broker] = {}
@@ -206,6 +207,8 @@ class Cluster:
             "listener.security.protocol.map": ",".join(protocols),
             "log.dirs": f"{folder}/data",
         }
+        if node_id in self.racks:
+            values["broker.rack"] = self.racks[node_id]
         if not separate:
             values |= {
                 "advertised.listeners": ",".join(advertised),
@@ -262,18 +265,20 @@ def kraft_cluster(
     separate: bool = False,
     version: str = VERSION,
     jvm_options: Sequence[str] = (),
+    racks: Mapping[int, str] | None = None,
 ) -> Iterator[Cluster]:
     """A running cluster of Kafka `version` in `directory`, killed at the end.
 
     The first of `node_ids` is the controller, and a broker too unless `separate`. `listeners` are names of
     security protocols, PLAINTEXT first. `jvm_options` are more of them. `hosts` says which host a broker
-    advertises, 127.0.0.1 unless told; it must lead to 127.0.0.1. On `unreachable` listeners the brokers
-    advertise names that lead nowhere.
+    advertises, 127.0.0.1 unless told; it must lead to 127.0.0.1. `racks` says where a broker is. On
+    `unreachable` listeners the brokers advertise names that lead nowhere.
     """
     made_once(class_archive(version), lambda part: _archive_classes(version, part))
     cluster = Cluster(directory, listeners, settings or {}, hosts or {}, unreachable, version)
     cluster.controller, cluster.controller_is_separate = node_ids[0], separate
     cluster.jvm_options += tuple(jvm_options)
+    cluster.racks = racks or {}
     try:
         cluster.start(node_ids)
         yield cluster

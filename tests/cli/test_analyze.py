@@ -32,7 +32,7 @@ from tests.pipeline.report.reports import finding
 
 Says = Callable[..., tuple[int, str, str]]  # exit code, output, errors
 PATIENCE_S = 900.0
-OF_SPARK = ["pyspark", "pandas", "numpy", "pyarrow", "plotly", "jinja2"]
+OF_SPARK = ["pyspark", "pandas", "numpy", "pyarrow", "vl_convert", "jinja2"]
 
 
 def busy(number: int, client_id: str) -> Talk:
@@ -275,7 +275,7 @@ def test_a_page_that_cannot_be_written_is_said_before_spark_starts(says: Says) -
     ("missing", "words", "reason"),
     [
         ("pyspark", [], "klamm analyze needs pyspark"),
-        ("plotly", ["--html", "x.html"], "klamm analyze --html needs plotly"),
+        ("vl_convert", ["--html", "x.html"], "klamm analyze --html needs vl_convert"),
     ],
 )
 def test_what_is_not_installed_is_one_line(

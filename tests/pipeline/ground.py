@@ -49,6 +49,7 @@ UNORDERED = "UNORDERED"  # PLAINTEXT behind a proxy by which other answers come 
 NAMES = {"PLAINTEXT": "kafka", "SASL_PLAINTEXT": "kafka-sasl", UNORDERED: "kafka-unordered"}  # for klamm
 FORESEEN = ("out_of_order",)  # problems that klamm is to meet
 SETTINGS = {"auto.create.topics.enable": "true", "min.insync.replicas": "2"}
+ZONES = {1: "zone-1", 2: "zone-2", 3: "zone-3"}  # of the brokers
 FOLDER = Path(__file__).resolve().parent / "misbehaviour"
 EACH_S = 0.8  # between the starts of two clients: all at once, they starve each other on a small machine
 PATIENCE_S = 60.0  # for a client that is to end
@@ -245,7 +246,7 @@ def ground(folder: Path, records: str = "hash") -> Iterator[Ground]:
     (folder / "brokers").mkdir()
     with ExitStack() as stack:
         cluster = stack.enter_context(
-            kraft_cluster(folder / "brokers", listeners=LISTENERS, settings=SETTINGS)
+            kraft_cluster(folder / "brokers", listeners=LISTENERS, settings=SETTINGS, racks=ZONES)
         )
         healthy.settle(cluster)
         brokers = {node_id: cluster.address(node_id) for node_id in cluster.brokers}

@@ -29,7 +29,7 @@ JOIN = {
     "rebalance_timeout_ms": 300_000,
     "member_id": "",
     "protocol_type": "consumer",
-    "protocols": [],
+    "protocols": [{"name": name, "metadata": b""} for name in ("range", "roundrobin")],
 }
 JOINED = {
     "generation_id": 7,
@@ -189,7 +189,8 @@ def test_without_bodies_they_are_null_and_are_decoded_for_the_apis_that_are_name
 
 def test_produce_and_fetch_are_told_by_partition(tables: Tables) -> None:
     by_acks = {one["acks"]: one for one in rows(tables, "produce")}
-    assert by_acks[-1] | {"topic": "orders", "partition": 3, "error": "NONE", "answered": True} == by_acks[-1]
+    known = {"topic": "orders", "partition": 3, "error": "NONE", "answered": True, "timeout_ms": 30_000}
+    assert by_acks[-1] | known == by_acks[-1]
     assert by_acks[0] | {"answered": False, "error": None, "latency_ms": None} == by_acks[0]
     (named,) = rows(tables, "fetch", "topic is not null")
     assert (
@@ -200,6 +201,7 @@ def test_produce_and_fetch_are_told_by_partition(tables: Tables) -> None:
             "fetch_offset": 0,
             "high_watermark": 1,
             "last_stable_offset": -1,
+            "rack": "",
             "latency_ms": 5.0,
         }
         == named
@@ -213,6 +215,7 @@ def test_members_of_groups_are_told(tables: Tables) -> None:
     assert joined | {
         "group": "billing", "member_id": "m-1", "generation": 7, "leader": True, "members": 1,
         "session_timeout_ms": 45_000, "rebalance_timeout_ms": 300_000, "error": "NONE",
+        "protocols": ["range", "roundrobin"],
     } == joined  # fmt: skip
     (commit,) = rows(tables, "groups", "api = 'OffsetCommit'")
     assert (commit["committed"], commit["error"]) == (1, "ILLEGAL_GENERATION")
@@ -265,6 +268,48 @@ def test_where_consumers_begin_is_told(spark: SparkSession, tmp_path: Path) -> N
     ]
 
 
+def test_share_groups_are_told_by_partition(spark: SparkSession, tmp_path: Path) -> None:
+    """A partition is in the request alone, in the answer alone, or in both; acknowledgements have a type for
+    each record, or one for all.
+    """
+
+    def of(partition: int, **values: Any) -> dict[str, Any]:
+        return {"partition_index": partition, **values}
+
+    def acknowledges(first: int, last: int, *types: int) -> dict[str, Any]:
+        return {"first_offset": first, "last_offset": last, "acknowledge_types": list(types)}
+
+    def acquires(first: int, last: int, count: int) -> dict[str, Any]:
+        return {"first_offset": first, "last_offset": last, "delivery_count": count}
+
+    member = {"group_id": "billing", "member_id": "m"}
+    both = of(0, acknowledgement_batches=[acknowledges(0, 9, 1), acknowledges(10, 12, 2, 3, 0)])
+    asked = [{"topic_id": TOPIC_ID, "partitions": [both, of(1, acknowledgement_batches=[])]}]
+    told = [
+        of(0, acquired_records=[acquires(20, 24, 1), acquires(10, 10, 5)], records=b""),
+        of(2, acknowledge_error_code=121, acquired_records=[], records=b""),
+    ]
+    talk = Talk().metadata()
+    answer = {"responses": [{"topic_id": TOPIC_ID, "partitions": told}], "node_endpoints": []}
+    talk.exchange("ShareFetch", 1, member | {"topics": asked}, answer)
+    released = of(0, acknowledgement_batches=[acknowledges(20, 24, 2)])
+    topics = [{"topic_id": TOPIC_ID, "partitions": [released]}]
+    talk.exchange("ShareAcknowledge", 1, member | {"topics": topics}, {"error_code": 122})
+    found = Tables(spark, str(written(tmp_path / "a.arrow", talk.rows))).shares
+    sums = ("accepted", "released", "rejected", "acquired", "again", "delivery_count", "error")
+    rows = [
+        (one.api, one.group, one.topic, one.partition, *(one[name] for name in sums))
+        for one in found.orderBy("exchange", "partition").collect()
+    ]
+    place = "billing", "orders"
+    assert rows == [
+        ("ShareFetch", *place, 0, 10, 1, 1, 6, 1, 5, "NONE"),
+        ("ShareFetch", *place, 1, 0, 0, 0, 0, 0, None, "NONE"),
+        ("ShareFetch", *place, 2, 0, 0, 0, 0, 0, None, "INVALID_RECORD_STATE"),
+        ("ShareAcknowledge", *place, 0, 0, 5, 0, 0, 0, None, "SHARE_SESSION_NOT_FOUND"),
+    ]
+
+
 def test_metadata_tells_who_leads_what(spark: SparkSession, tmp_path: Path) -> None:
     parts = [
         {
@@ -280,7 +325,8 @@ def test_metadata_tells_who_leads_what(spark: SparkSession, tmp_path: Path) -> N
         {"name": "orders", "topic_id": TOPIC_ID, "error_code": 0, "partitions": parts},
         {"name": "gone", "topic_id": bytes(16), "error_code": 3, "partitions": []},
     ]
-    talk = Talk().exchange("Metadata", 12, {"topics": None}, {"brokers": [], "topics": topics})
+    brokers = [{"node_id": node_id, "host": "h", "port": 1, "rack": f"zone-{node_id}"} for node_id in (1, 2)]
+    talk = Talk().exchange("Metadata", 12, {"topics": None}, {"brokers": brokers, "topics": topics})
     led, gone = (
         Tables(spark, str(written(tmp_path / "a.arrow", talk.rows))).metadata.orderBy("error").collect()
     )
@@ -292,6 +338,7 @@ def test_metadata_tells_who_leads_what(spark: SparkSession, tmp_path: Path) -> N
         2,
         1,
     )
+    assert (led.in_sync, led.leader_rack, gone.in_sync, gone.leader_rack) == ([2], "zone-2", None, None)
     assert led.topic_id == "AAECAwQFBgcICQoLDA0ODw"
     assert (gone.topic, gone.partition, gone.error, gone.auto_create) == (
         "gone",

@@ -23,7 +23,7 @@ from msgspec.structs import replace
 from klamm.dashboards.web.captures.findings import Finding, findings
 
 COMMAND = (sys.executable, "-m", "klamm.cli", "analyze")
-OF_THE_PAGE = ("jinja2", "plotly")  # modules that the report as a page needs
+OF_THE_PAGE = ("jinja2", "vl_convert")  # modules that the report as a page needs
 ENDING_S = 10.0  # for Java to remove its files
 LINES = 20  # of the standard error, the newest
 LONGEST = 1 << 20  # bytes of such a line

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from klamm.pipeline.detectors.detector import Detector, Threshold, finding, measured
+from klamm.pipeline.detectors.detector import Detector, Threshold, finding
+from klamm.pipeline.detectors.lives import LASTING, SHARE, in_turn, told
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -19,37 +20,9 @@ def find(tables: Tables, thresholds: Mapping[str, float]) -> DataFrame:
     """
     from pyspark.sql import functions as F
 
-    ids = (
-        tables.transactions.where(F.col("transactional_id").isNotNull() & (F.col("error") == "NONE"))
-        .groupBy("cluster", "client_id", "transactional_id")
-        .agg(
-            F.count_if(F.col("api") == "InitProducerId").alias("begun"),
-            (F.unix_micros(F.max("time")) - F.unix_micros(F.min("time"))).alias("life"),
-            F.min(F.struct("time", "capture", "connection", "exchange")).alias("row"),
-        )
-        .where(F.col("begun") > 0)
-        .select("cluster", "client_id", "transactional_id", "life", "row.*")
-    )
-    rows = (
-        ids.groupBy("cluster", "client_id")
-        .agg(
-            F.count("*").alias("count"),
-            F.sum("life").alias("lives"),
-            F.min("transactional_id").alias("one"),
-            *measured(),
-        )
-        .withColumn("span", F.unix_micros("last") - F.unix_micros("first"))
-        .where((F.col("count") >= thresholds["ids"]) & (F.col("span") >= thresholds["lasting_s"] * 1e6))
-        .where(F.col("lives") <= thresholds["share"] * F.col("count") * F.col("span"))
-    )
-    what = F.format_string(
-        "had %d transactional ids in %.0f s, as `%s`, %.1f of them in use at a time",
-        "count",
-        F.col("span") / 1e6,
-        "one",
-        F.col("lives") / F.col("span"),
-    )
-    return finding(rows, what)
+    done = tables.transactions.where(F.col("transactional_id").isNotNull() & (F.col("error") == "NONE"))
+    rows = in_turn(done, "transactional_id", F.col("api") == "InitProducerId", thresholds)
+    return finding(rows, told("transactional ids"))
 
 
 DETECTOR = Detector(
@@ -67,9 +40,7 @@ DETECTOR = Detector(
     source="KIP-98: the transactional id is the identity of a producer over restarts; KIP-447",
     thresholds={
         "ids": Threshold(10, "transactional ids of a client", "rule of thumb: more than restarts make"),
-        "share": Threshold(
-            0.25, "of its ids in use at a time", "rule of thumb: of stable ids, nearly all are"
-        ),
-        "lasting_s": Threshold(5, "s from the first id to the last", "rule of thumb: a start is shorter"),
+        "share": SHARE,
+        "lasting_s": LASTING,
     },
 )

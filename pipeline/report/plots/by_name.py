@@ -5,71 +5,79 @@ from __future__ import annotations
 from collections import Counter
 from math import log10
 from statistics import median
-from typing import Any
 
 from klamm.pipeline.report.gathering import SHARES, Traffic
 from klamm.pipeline.report.plots.plotting import (
+    CHOSEN,
     HALF,
     NO_ANSWER,
     ROW,
     WHOLE,
     Plot,
     Values,
+    above,
     cells,
     css,
+    faded,
     label,
-    layout,
-    ms_axis,
-    names_axis,
+    legend,
+    ms,
+    named,
+    place,
     positive_ms,
-    table,
+    rows,
+    shaded,
+    spec,
 )
 from klamm.pipeline.report.wording import NO_CLIENT_ID, duration
 
 MOST_APIS, MOST_CLIENTS, MOST_BROKERS = 14, 25, 16
 TAIL = ("#8fb3d9", "#4477aa", "#ee9a55", "#dd4455")  # as SHARES
+LONGEST_SEEN = "longest"
+ASLANT = 90  # pixels for the name of the last column
 
 
 def latency_by_api(traffic: Traffic) -> Plot:
-    rows = [one for one in traffic.latencies if one.broker is None][:MOST_APIS]
-    lines: Values = {"x": [], "y": []}
-    for place, one in enumerate(rows):
-        lines["x"] += [positive_ms(one.ms[0]), positive_ms(one.most_ms), None]
-        lines["y"] += [place, place, None]
-    data: list[Values] = [
+    found = [one for one in traffic.latencies if one.broker is None][:MOST_APIS]
+    names = [f"p{share * 100:g}" for share in SHARES]
+    spans = [
+        {"row": row, "v": positive_ms(one.ms[0]), "end": positive_ms(one.most_ms)}
+        for row, one in enumerate(found)
+    ]
+    points = [
         {
-            **lines,
-            "type": "scatter",
-            "mode": "lines",
-            "line": {"width": 3, "color": css("grid")},
-            "hoverinfo": "skip",
-            "showlegend": False,
+            "row": row,
+            "name": name,
+            "v": positive_ms(value),
+            "told": f"{one.api}: {name} {duration(value)} of {one.count:,}",
         }
+        for row, one in enumerate(found)
+        for name, value in zip([*names, LONGEST_SEEN], [*one.ms, one.most_ms], strict=True)
     ]
-    columns: list[tuple[str, Any, list[float]]] = [
-        (f"p{share * 100:g}", colour, [one.ms[at] for one in rows])
-        for at, (share, colour) in enumerate(zip(SHARES, TAIL, strict=True))
+    colours = dict(zip(names, TAIL, strict=True)) | {LONGEST_SEEN: css("ink")}
+    y = place("row", named("apis"), len(found))
+    layers: list[Values] = [
+        {
+            "data": rows(spans),
+            "mark": {"type": "rule", "strokeWidth": 3, "color": css("grid")},
+            "encoding": {"x": ms("v"), "x2": {"field": "end"}, "y": y},
+        },
+        {
+            "data": rows(points),
+            "params": [CHOSEN],
+            "mark": {"type": "circle", "size": 70},
+            "encoding": {
+                "x": ms("v"),
+                "y": y,
+                "color": legend(colours, len(colours)),
+                "opacity": faded(1),
+                "tooltip": {"field": "told"},
+            },
+        },
     ]
-    columns.append(("longest", css("ink"), [one.most_ms for one in rows]))
-    for name, colour, values in columns:
-        data.append(
-            {
-                "type": "scatter",
-                "mode": "markers",
-                "name": name,
-                "x": [positive_ms(value) for value in values],
-                "y": list(range(len(rows))),
-                "customdata": [
-                    f"{one.api}: {name} {duration(value)} of {one.count:,}"
-                    for one, value in zip(rows, values, strict=True)
-                ],
-                "marker": {"size": 9 if name != "longest" else 6, "color": colour},
-                "hovertemplate": "%{customdata}<extra></extra>",
-            }
-        )
-    made = layout(110 + ROW * len(rows), {"type": "log", **ms_axis()}, names_axis([one.api for one in rows]))
+    made = spec(ROW * max(1, len(found)), layers, {"apis": [one.api for one in found]})
     about = "From the request to its answer: half are faster than p50, one in a thousand slower than p99.9."
-    return Plot("latency-by-api", "Latency by API", about, data, made, empty="" if rows else NO_ANSWER)
+    return Plot("latency-by-api", "Latency by API", about, made, empty="" if found else NO_ANSWER)
 
 
 def latency_by_broker(traffic: Traffic) -> Plot:
@@ -78,47 +86,61 @@ def latency_by_broker(traffic: Traffic) -> Plot:
     brokers = [at for at in traffic.brokers if any((api, *at) in at_brokers for api in apis)][:MOST_BROKERS]
     several = len({cluster for cluster, _ in traffic.brokers}) > 1
     titles = [f"{cluster}/{broker}" if several else broker for cluster, broker in brokers]
-    z: list[list[float | None]] = []
-    text: list[list[str]] = []
-    hover: list[list[str]] = []
-    for api in apis:
+    values = []
+    for row, api in enumerate(apis):
         found = [at_brokers.get((api, *at)) for at in brokers]
         usual = median(positive_ms(one.ms[2]) for one in found if one)
-        z.append([log10(positive_ms(one.ms[2]) / usual) if one else None for one in found])
-        text.append([duration(one.ms[2]) if one else "" for one in found])
-        hover.append(
-            [
-                f"{api} at {label(title)}: p50 {duration(one.ms[0])}, p99 {duration(one.ms[2])}, "
-                f"longest {duration(one.most_ms)}, of {one.count:,}"
-                if one
-                else ""
-                for title, one in zip(titles, found, strict=True)
-            ]
-        )
-    made = table(apis, titles, HALF)
+        values += [
+            {
+                "row": row,
+                "column": column,
+                **shaded(log10(positive_ms(one.ms[2]) / usual), "cell-hot"),
+                "text": duration(one.ms[2]),
+                "told": f"{api} at {label(titles[column])}: p50 {duration(one.ms[0])}, "
+                f"p99 {duration(one.ms[2])}, longest {duration(one.most_ms)}, of {one.count:,}",
+            }
+            for column, one in enumerate(found)
+            if one
+        ]
+    made = _table(values, apis, titles, HALF)
     about = "The 99th percentile of each API at each broker: the redder, the slower than at the others."
-    data = [cells(z, text, hover, zmin=0, zmax=1, colorscale=[[0, css("cell-low")], [1, css("cell-hot")]])]
-    return Plot("latency-by-broker", "Latency by broker", about, data, made, empty="" if apis else NO_ANSWER)
+    return Plot("latency-by-broker", "Latency by broker", about, made, empty="" if apis else NO_ANSWER)
 
 
 def clients(traffic: Traffic) -> Plot:
-    rows = traffic.top_clients[:MOST_CLIENTS]
+    found = traffic.top_clients[:MOST_CLIENTS]
     totals: Counter[str] = Counter()
-    for one in rows:
+    for one in found:
         totals.update(one.apis)
     apis = [name for name, _ in totals.most_common(MOST_APIS)]
-    names = [NO_CLIENT_ID if one.client_id is None else one.client_id for one in rows]
-    z = [[log10(one.apis[api]) if api in one.apis else None for api in apis] for one in rows]
-    text = [[_few(one.apis[api]) if api in one.apis else "" for api in apis] for one in rows]
-    hover = [
-        [f"{label(name)}: {one.apis.get(api, 0):,} {api}" for api in apis]
-        for name, one in zip(names, rows, strict=True)
+    names = [NO_CLIENT_ID if one.client_id is None else one.client_id for one in found]
+    counts = [[one.apis.get(api, 0) for api in apis] for one in found]
+    most = log10(max((count for of in counts for count in of), default=1) + 1)
+    values = [
+        {
+            "row": row,
+            "column": column,
+            **shaded(log10(count) / most, "cell-high"),
+            "text": _few(count),
+            "told": f"{label(names[row])}: {count:,} {apis[column]}",
+        }
+        for row, of in enumerate(counts)
+        for column, count in enumerate(of)
+        if count
     ]
-    made = table(names, apis, WHOLE)
     about = (
-        f"Exchanges of each client with each API: the {len(rows)} busiest of {traffic.clients} client ids."
+        f"Exchanges of each client with each API: the {len(found)} busiest of {traffic.clients} client ids."
     )
-    return Plot("clients", "Clients and APIs", about, [cells(z, text, hover)], made, wide=True)
+    return Plot("clients", "Clients and APIs", about, _table(values, names, apis, WHOLE), wide=True)
+
+
+def _table(values: list[Values], names: list[str], columns: list[str], room: int) -> Values:
+    """Cells with names beside and above."""
+    axis = above(columns, room)
+    x = place("column", named("columns", **axis), len(columns))
+    layers = cells(values, x, place("row", named("rows"), len(names)))
+    padding = {"left": 5, "top": 5, "bottom": 5, "right": ASLANT if axis["labelAngle"] else 5}
+    return spec(ROW * max(1, len(names)), layers, {"rows": names, "columns": columns}, padding=padding)
 
 
 def _few(number: int) -> str:
@@ -132,42 +154,40 @@ def _few(number: int) -> str:
 
 
 def sizes(traffic: Traffic) -> Plot:
+    """Requests at the left, responses at the right, each by powers of two."""
     counts: Counter[str] = Counter()
     for one in traffic.sizes:
         counts[one.api] += one.count
     apis = [name for name, _ in counts.most_common(MOST_APIS)]
     low = min((one.exponent for one in traffic.sizes), default=0)
-    high = max((one.exponent for one in traffic.sizes), default=0)
-    exponents = list(range(low, high + 1))
-    data = []
-    for side, axis in (("request", "x"), ("response", "x2")):
-        found = {(one.api, one.exponent): one.count for one in traffic.sizes if one.side == side}
-        totals = {api: sum(found.get((api, e), 0) for e in exponents) for api in apis}
-        z = [[found[api, e] / totals[api] if (api, e) in found else None for e in exponents] for api in apis]
-        hover = [
-            [
-                f"{found.get((api, e), 0):,} of {totals[api]:,} {side}s, {_power(e)} to {_power(e + 1)}"
-                for e in exponents
-            ]
-            for api in apis
-        ]
-        text = [["" for _ in exponents] for _ in apis]
-        data.append(
-            {**cells(z, text, hover), "xaxis": axis, "x0": low, "dx": 1, "zmin": 0, "zmax": 1, "xgap": 1}
-        )
-    ticks = {
-        "tickvals": exponents[::2],
-        "ticktext": [_power(e) for e in exponents[::2]],
-        "range": [low - 0.5, high + 0.5],
-        "autorange": False,
-        "showgrid": False,
-    }
-    made = layout(
-        90 + ROW * len(apis), {**ticks, "domain": [0, 0.49], "title": {"text": "requests"}}, names_axis(apis)
-    )
-    second = {**made["xaxis"], **ticks, "domain": [0.51, 1], "title": {"text": "responses"}}
+    wide = max((one.exponent for one in traffic.sizes), default=0) - low + 1
+    totals: Counter[tuple[str, str]] = Counter()
+    for one in traffic.sizes:
+        totals[one.side, one.api] += one.count
+    places = {"request": 0, "response": wide + 1}  # a column between them is empty
+    values = [
+        {
+            "row": apis.index(one.api),
+            "column": places[one.side] + one.exponent - low,
+            **shaded(one.count / totals[one.side, one.api], "cell-high"),
+            "text": "",
+            "told": f"{one.count:,} of {totals[one.side, one.api]:,} {one.side}s of {one.api}, "
+            f"{_power(one.exponent)} to {_power(one.exponent + 1)}",
+        }
+        for one in traffic.sizes
+        if one.api in apis
+    ]
+    powers = [_power(low + place) for place in range(wide)]
+    columns = [*powers, "", *powers]
+    axis = {"labelOverlap": "greedy", "labelAngle": 0, "orient": "bottom", "labelSeparation": 12}
+    x = place("column", named("columns", **axis), len(columns))
+    layers = cells(values, x, place("row", named("rows"), len(apis)))
+    titles = [{"column": places[side] + (wide - 1) // 2, "text": f"{side}s"} for side in places]
+    beneath = {"type": "text", "y": ROW * max(1, len(apis)) + 32, "color": css("faint"), "fontSize": 12}
+    layers.append({"data": rows(titles), "mark": beneath, "encoding": {"x": x, "text": {"field": "text"}}})
+    made = spec(ROW * max(1, len(apis)), layers, {"rows": apis, "columns": columns})
     about = "How large the frames of each API are; the stronger the colour, the more of them are so large."
-    return Plot("sizes", "Sizes", about, data, {**made, "xaxis2": second}, wide=True)
+    return Plot("sizes", "Sizes", about, made, wide=True)
 
 
 def _power(exponent: int) -> str:

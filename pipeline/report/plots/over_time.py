@@ -3,25 +3,35 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC
 
+from klamm.pipeline.report import wording
 from klamm.pipeline.report.gathering import Moment, Traffic
 from klamm.pipeline.report.plots.plotting import (
+    CHOSEN,
     COLOURS,
-    LEGEND_ROW,
     Plot,
     Values,
-    layout,
-    ms_axis,
+    css,
+    faded,
+    label,
+    legend,
+    ms,
     positive_ms,
+    rows,
+    spec,
 )
-from klamm.pipeline.report.wording import duration, local
+from klamm.pipeline.report.wording import duration
 
 S = 1_000_000  # us
 OTHER = "other"
-PER_ROW = 2  # names in a row of a legend, as the longest need it
+PER_ROW, SHORT = 2, 22  # names in a row of a legend, where none has more characters
 LINES = 5  # that cross each other and can still be told apart
+HEIGHT = 220  # pixels
+WIDE = 0.95  # of the time of a bar, so that there is a gap
+CLOCKS = ((600, "%H:%M:%S"), (86_400, "%H:%M"))  # for so many seconds in a plot
+DAYS = "%d %b %H:%M"
 
 
 def requests(traffic: Traffic) -> Plot:
@@ -29,22 +39,21 @@ def requests(traffic: Traffic) -> Plot:
     names, series = _stacked(
         traffic, ((one.start_us, one.api, one.count / seconds) for one in traffic.series)
     )
-    x = [_middle(traffic, bucket) for bucket in _buckets(traffic)]
-    data = [
-        {
-            "type": "scatter",
-            "mode": "lines",
-            "stackgroup": "all",
-            "name": name,
-            "x": x,
-            "y": [round(value, 3) for value in series[name]],
-            "line": {"width": 0.5, "color": colour},
-            "hovertemplate": "%{y:,.1f}/s",
-        }
-        for name, colour in zip(names, COLOURS, strict=False)
+    values = [
+        {"t": _middle(traffic, bucket), "name": label(name), "v": round(value, 3), "order": order}
+        for order, name in enumerate(names)
+        for bucket, value in zip(_buckets(traffic), series[name], strict=True)
     ]
+    y = {"field": "v", "type": "quantitative", "stack": "zero", "axis": {"title": "requests / s"}}
+    layer = {
+        "data": rows(values),
+        "params": [CHOSEN],
+        "mark": {"type": "area", "interpolate": "linear"},
+        "encoding": {"y": y, "order": {"field": "order"}, "opacity": faded(0.85)} | _coloured(names),
+    }
+    told = {name: [f"{value:,.1f}/s" for value in series[name]] for name in names}
     about = f"Requests a second by API, in steps of {_step(traffic)}."
-    return Plot("requests", "Requests", about, data, _over_time(traffic, "requests / s", len(data)))
+    return Plot("requests", "Requests", about, _over_time(traffic, layer, told))
 
 
 def size_over_time(traffic: Traffic) -> Plot:
@@ -54,70 +63,81 @@ def size_over_time(traffic: Traffic) -> Plot:
     for one in traffic.series:
         sent[one.start_us] += one.request_bytes
         received[one.start_us] += one.response_bytes
-    buckets = _buckets(traffic)
-    x = [_middle(traffic, bucket) for bucket in buckets]
-    data = [
-        {
-            "type": "scatter",
-            "mode": "lines",
-            "name": name,
-            "x": x,
-            "y": [round(counts[bucket] / seconds) for bucket in buckets],
-            "line": {"width": 2, "color": colour},
-            "fill": "tozeroy",
-            "fillcolor": f"{colour}22",
-            "hovertemplate": "%{y:.3s}B/s",
-        }
-        for name, counts, colour in (("requests", sent, COLOURS[0]), ("responses", received, COLOURS[1]))
+    counts = {"requests": sent, "responses": received}
+    values = [
+        {"t": _middle(traffic, bucket), "name": name, "v": round(of[bucket] / seconds)}
+        for name, of in counts.items()
+        for bucket in _buckets(traffic)
     ]
+    axis = {"title": "bytes / s", "format": "~s"}
+    y = {"field": "v", "type": "quantitative", "stack": None, "axis": axis}
+    layer = {
+        "data": rows(values),
+        "params": [CHOSEN],
+        "mark": {"type": "area", "fillOpacity": 0.13, "line": {"strokeWidth": 2}},
+        "encoding": {"y": y, "opacity": faded(1)} | _coloured(list(counts)),
+    }
+    told = {
+        name: [f"{wording.size(round(of[bucket] / seconds))}/s" for bucket in _buckets(traffic)]
+        for name, of in counts.items()
+    }
     about = "What clients sent and were answered, by when the request came."
-    return Plot("bytes", "Bytes", about, data, _over_time(traffic, "bytes / s", 2, tickformat="~s"))
+    return Plot("bytes", "Bytes", about, _over_time(traffic, layer, told))
 
 
 def latency_over_time(traffic: Traffic) -> Plot:
     counts: Counter[str] = Counter()
-    by_api: dict[str, list[Moment]] = defaultdict(list)
+    by_api: dict[str, dict[int, Moment]] = defaultdict(dict)
     for one in traffic.series:
         if one.p99_ms is not None:
             counts[one.api] += one.count
-            by_api[one.api].append(one)
-    data = [
-        {
-            "type": "scatter",
-            "mode": "lines",
-            "name": name,
-            "x": [_middle(traffic, one.start_us) for one in by_api[name]],
-            "y": [positive_ms(one.p99_ms) for one in by_api[name]],
-            "customdata": [
-                f"p50 {duration(one.p50_ms or 0)}, p99 {duration(one.p99_ms or 0)}" for one in by_api[name]
-            ],
-            "line": {"width": 2, "color": colour},
-            "hovertemplate": "%{customdata}",
-        }
-        for (name, _), colour in zip(counts.most_common(LINES), COLOURS, strict=False)
+            by_api[one.api][one.start_us] = one
+    names = [name for name, _ in counts.most_common(LINES)]
+    values = [
+        {"t": _middle(traffic, start_us), "name": name, "v": positive_ms(one.p99_ms)}
+        for name in names
+        for start_us, one in sorted(by_api[name].items())
     ]
-    about = f"The 99th percentile of the {len(data)} most used APIs; Fetch, ShareFetch and JoinGroup wait."
-    made = _over_time(traffic, "", len(data), type="log", rangemode="normal", **ms_axis())
-    return Plot("latency-over-time", "Latency over time", about, data, made)
+    layer = {
+        "data": rows(values),
+        "params": [CHOSEN],
+        "mark": {"type": "line", "strokeWidth": 2},
+        "encoding": {"y": ms("v"), "opacity": faded(1)} | _coloured(names),
+    }
+    told = {
+        name: [
+            "" if one is None else f"p50 {duration(one.p50_ms or 0)}, p99 {duration(one.p99_ms or 0)}"
+            for one in map(by_api[name].get, _buckets(traffic))
+        ]
+        for name in names
+    }
+    about = f"The 99th percentile of the {len(names)} most used APIs; Fetch, ShareFetch and JoinGroup wait."
+    return Plot("latency-over-time", "Latency over time", about, _over_time(traffic, layer, told))
 
 
 def errors(traffic: Traffic) -> Plot:
     names, series = _stacked(traffic, ((one.start_us, one.error, one.count) for one in traffic.error_series))
-    x = [_middle(traffic, bucket) for bucket in _buckets(traffic)]
-    data = [
-        {
-            "type": "bar",
-            "name": name,
-            "x": x,
-            "y": series[name],
-            "marker": {"color": colour},
-            "hovertemplate": "%{y:,}",
-        }
-        for name, colour in zip(names, COLOURS, strict=False)
-    ]
-    made = {**_over_time(traffic, "errors", len(data), tickformat=",d"), "barmode": "stack", "bargap": 0.05}
+    below = [0.0] * len(_buckets(traffic))
+    values = []
+    for name in names:
+        for place, bucket in enumerate(_buckets(traffic)):
+            if value := series[name][place]:
+                end = _shown(bucket + round(WIDE * traffic.step_us))
+                bar = {"t": _shown(bucket), "end": end, "v": below[place], "top": below[place] + value}
+                values.append({"name": label(name), **bar})
+                below[place] += value
+    axis = {"title": "errors", "format": ",d", "tickMinStep": 1}
+    bars = {"x2": {"field": "end"}, "y2": {"field": "top"}, "opacity": faded(1)}
+    layer = {
+        "data": rows(values),
+        "params": [CHOSEN],
+        "mark": "rect",
+        "encoding": {"y": {"field": "v", "type": "quantitative", "axis": axis}, **bars, **_coloured(names)},
+    }
+    told = {name: [f"{value:,.0f}" if value else "" for value in series[name]] for name in names}
     about = f"Error codes in answers, by when the request came, in steps of {_step(traffic)}."
-    return Plot("errors", "Errors", about, data, made, empty="" if data else "No answer had an error.")
+    made = _over_time(traffic, layer, told)
+    return Plot("errors", "Errors", about, made, empty="" if names else "No answer had an error.")
 
 
 def _stacked(
@@ -143,15 +163,39 @@ def _largest(counts: Counter[str], most: int = len(COLOURS) - 1) -> list[str]:
     return names + [OTHER] * (len(counts) > most)
 
 
-def _over_time(traffic: Traffic, title: str, names: int, **y: Any) -> Values:
-    """`names`: how many stand in the legend."""
-    edges = [
-        _date(traffic.first_us // traffic.step_us * traffic.step_us),
-        _date(traffic.last_us + traffic.step_us),
+def _coloured(names: Sequence[str]) -> Values:
+    shown = [label(name) for name in names]
+    columns = PER_ROW if max(map(len, shown), default=0) <= SHORT else 1
+    return {"color": legend(dict(zip(shown, COLOURS, strict=False)), columns)}
+
+
+def _over_time(traffic: Traffic, layer: Values, told: Mapping[str, Sequence[str]]) -> Values:
+    """`told`: of each name what is told of every bucket, below the pointer."""
+    seconds = (traffic.last_us - traffic.first_us) / S
+    clock = next((clock for most_s, clock in CLOCKS if seconds <= most_s), DAYS)
+    axis = {"title": None, "grid": False, "labelOverlap": True, "tickCount": 6, "format": clock}
+    x = {"field": "t", "type": "temporal", "axis": axis, "scale": {"type": "utc", "nice": False}}
+    return spec(HEIGHT, [layer, _pointed(traffic, told)], encoding={"x": x})
+
+
+def _pointed(traffic: Traffic, told: Mapping[str, Sequence[str]]) -> Values:
+    """The buckets: the one below the pointer stands out, and what is told of it is shown."""
+    values = [
+        {"t": _shown(bucket), "end": _shown(bucket + traffic.step_us)}
+        | {"at": wording.clock(bucket, traffic.step_us < S)}
+        | {f"v{place}": of[number] for place, of in enumerate(told.values())}
+        for number, bucket in enumerate(_buckets(traffic))
     ]
-    x = {"type": "date", "range": edges, "autorange": False}
-    made = {"title": {"text": title}, "rangemode": "tozero", **y}
-    return layout(260 + LEGEND_ROW * -(-names // PER_ROW), x, made, hovermode="x unified")
+    fields = [{"field": "at", "title": "time"}]
+    fields += [{"field": f"v{place}", "title": label(name)} for place, name in enumerate(told)]
+    select = {"type": "point", "fields": ["t"], "on": "pointerover", "clear": "pointerout"}
+    shown = {"condition": {"param": "pointed", "empty": False, "value": 0.1}, "value": 0}
+    return {
+        "data": rows(values),
+        "params": [{"name": "pointed", "select": select}],
+        "mark": {"type": "rect", "color": css("ink")},
+        "encoding": {"x2": {"field": "end"}, "opacity": shown, "tooltip": fields},
+    }
 
 
 def _buckets(traffic: Traffic) -> list[int]:
@@ -159,12 +203,13 @@ def _buckets(traffic: Traffic) -> list[int]:
     return list(range(traffic.first_us // step * step, traffic.last_us + 1, step))
 
 
-def _middle(traffic: Traffic, bucket: int) -> str:
-    return _date(bucket + traffic.step_us // 2)
+def _middle(traffic: Traffic, bucket: int) -> int:
+    return _shown(bucket + traffic.step_us // 2)
 
 
-def _date(time_us: int) -> str:
-    return local(time_us).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
+def _shown(time_us: int) -> int:
+    """Milliseconds of a clock that shows, as UTC, the time where klamm ran."""
+    return round(wording.local(time_us).replace(tzinfo=UTC).timestamp() * 1000)
 
 
 def _step(traffic: Traffic) -> str:

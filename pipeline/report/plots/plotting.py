@@ -1,14 +1,12 @@
-"""Plots as plotly.js takes them, in plain values: what they share.
+"""Plots as Vega-Lite takes them, in plain values: what they share.
 
-Colours that follow light and dark are `css(name)`, a variable of the page's style. Axes of names are numbers
-with names as their ticks, so that no name is taken for a number, a date or another of the same look. The
-library reads text as simple HTML: names that clients made go through `label`.
+Colours that follow light and dark are variables of the page's style. Names stand in lists of their own, and
+axes have numbers, so that no name is taken for a number, a date or another of the same look.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from html import escape
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from klamm.pipeline.report.wording import plain
@@ -18,105 +16,123 @@ NO_ANSWER = "No answer was seen."
 LONGEST = 36  # characters of a name
 ROW, LETTER = 24, 8  # pixels
 HALF, WHOLE = 440, 1000  # pixels that a plot has for columns, beside another and by itself
-BELOW = {"orientation": "h", "yref": "container", "yanchor": "bottom", "y": 0}  # all that is drawn
-LEGEND_ROW = 20  # pixels
+DARK = 50  # percent of a strong colour, from where on ink does not stand out
 Values = dict[str, Any]
 
 
 class Plot(NamedTuple):
-    """`about`: what a reader should know. `wide`: across the page. `empty`: shown instead where there is no
-    data.
+    """`about`: what a reader should know. `spec`: in Vega-Lite. `wide`: across the page. `empty`: shown
+    instead where there is no data.
     """
 
     name: str
     title: str
     about: str
-    data: list[Values]
-    layout: Values
+    spec: Values
     wide: bool = False
     empty: str = ""
 
 
-def css(name: str) -> Values:
-    return {"css": f"--{name}"}
+def css(name: str) -> str:
+    return f"var(--{name})"
+
+
+def shaded(share: float, high: str) -> Values:
+    """The colour of a cell, between two variables of the style, and the ink on it."""
+    percent = round(100 * min(max(share, 0.0), 1.0))
+    colour = f"color-mix(in srgb, {css(high)} {percent}%, {css('cell-low')})"
+    return {"colour": colour, "ink": css("ink" if percent < DARK else "cell-ink")}
 
 
 def label(text: str) -> str:
     """A name, as long as there is room for it."""
     words = plain(text)
-    return escape(words if len(words) <= LONGEST else f"{words[: LONGEST - 1]}\u2026", quote=False)
+    return words if len(words) <= LONGEST else f"{words[: LONGEST - 1]}\u2026"
 
 
-def layout(height: int, x: Values | None = None, y: Values | None = None, **more: Any) -> Values:
-    axis = {"gridcolor": css("grid"), "linecolor": css("grid"), "zeroline": False, "automargin": True}
+def spec(
+    height: int, layers: Sequence[Values], names: dict[str, Sequence[str]] | None = None, **more: Any
+) -> Values:
+    """`names`: lists, whose items an axis shows by `named`."""
+    params = [{"name": name, "value": [label(one) for one in of]} for name, of in (names or {}).items()]
     return {
+        "width": "container",
         "height": height,
-        "margin": {"l": 48, "r": 12, "t": 8, "b": 32},
-        "paper_bgcolor": "rgba(0,0,0,0)",
-        "plot_bgcolor": "rgba(0,0,0,0)",
-        "font": {"family": "system-ui, sans-serif", "size": 12, "color": css("ink")},
-        "hoverlabel": {"font": {"family": "system-ui, sans-serif", "size": 12}, "namelength": -1},
-        "legend": {**BELOW, "x": 0, "font": {"size": 12}, "itemsizing": "constant", "traceorder": "normal"},
-        "xaxis": {**axis, **(x or {})},
-        "yaxis": {**axis, **(y or {})},
+        "autosize": {"type": "fit-x", "contains": "padding"},
+        **({"params": params} if params else {}),
+        "layer": list(layers),
         **more,
     }
 
 
-def cells(z: list[list[float | None]], text: list[list[str]], hover: list[list[str]], **more: Any) -> Values:
-    return {
-        "type": "heatmap",
-        "z": z,
-        "text": text,
-        "texttemplate": "%{text}",
-        "textfont": {"size": 11},
-        "customdata": hover,
-        "hovertemplate": "%{customdata}<extra></extra>",
-        "showscale": False,
-        "xgap": 2,
-        "ygap": 2,
-        "colorscale": [[0, css("cell-low")], [1, css("cell-high")]],
-        **more,
-    }
+def rows(values: Iterable[Values]) -> Values:
+    return {"values": list(values)}
 
 
-def names_axis(names: Sequence[str]) -> Values:
-    """An axis of names, the first at the top."""
-    many = len(names)
-    return {
-        "tickvals": list(range(many)),
-        "ticktext": [label(name) for name in names],
-        "range": [many - 0.5, -0.5],
-        "autorange": False,
-        "ticks": "",
-    }
+def named(names: str, **more: Any) -> Values:
+    """An axis that shows the names of this list, for the numbers from 0 on."""
+    shown = {"labelExpr": f"{names}[datum.value]", "labelLimit": LONGEST * LETTER, "labelOverlap": False}
+    return {"title": None, "ticks": False, "domain": False, "grid": False, **shown, **more}
 
 
-def table(rows: Sequence[str], columns: Sequence[str], room: int) -> Values:
-    """The layout of cells with names beside and above; those above are aslant where `room`, in pixels, is not
-    enough for them.
+def place(field: str, axis: Values, many: int) -> Values:
+    """The encoding of such numbers: the first at the left, or at the top."""
+    return {"field": field, "type": "ordinal", "axis": axis, "scale": {"domain": list(range(many))}}
+
+
+def cells(values: Sequence[Values], x: Values, y: Values) -> list[Values]:
+    """Layers of a table: each cell has its place (`x`, `y`), what `shaded` gives, a `text` that stands in it,
+    and what is `told` of it.
     """
+    data = rows(values)
+    box: Values = {"type": "rect", "cornerRadius": 2, "stroke": css("card"), "strokeWidth": 2}
+    at = {"x": x, "y": y, "tooltip": {"field": "told"}}
+    fill = {"field": "colour", "type": "nominal", "scale": None}
+    ink = {"field": "ink", "type": "nominal", "scale": None}
+    return [
+        {"data": data, "mark": box, "encoding": {**at, "color": fill}},
+        {
+            "data": data,
+            "mark": {"type": "text", "fontSize": 11},
+            "encoding": {**at, "color": ink, "text": {"field": "text"}},
+        },
+    ]
+
+
+def above(columns: Sequence[str], room: int) -> Values:
+    """An axis of names at the top, aslant where `room`, in pixels, is not enough for them."""
     aslant = max(map(len, columns), default=0) * LETTER > room / max(1, len(columns))
-    above = {
-        "range": [-0.5, len(columns) - 0.5],
-        "side": "top",
-        "tickangle": -35 if aslant else 0,
-        "showgrid": False,
+    return {
+        "orient": "top",
+        "labelAngle": -35 if aslant else 0,
+        "labelAlign": "left" if aslant else "center",
     }
-    made = layout(50 + ROW * len(rows) + 80 * aslant, {**names_axis(columns), **above}, names_axis(rows))
-    made["margin"] = {**made["margin"], "b": 8, "r": 90 if aslant else 12}
-    made["yaxis"]["showgrid"] = False
-    return made
 
 
-def ms_axis() -> Values:
-    """Ticks of a logarithmic axis in ms."""
-    ticks = [10.0**power for power in range(-3, 7)]
-    return {"tickvals": ticks, "ticktext": [_short(ms) for ms in ticks]}
+MS = (
+    "datum.value >= 1000 ? format(datum.value / 1000, ',~g') + ' s' : datum.value >= 1 ? "
+    "format(datum.value, '~g') + ' ms' : format(datum.value * 1000, '~g') + ' \u00b5s'"
+)
 
 
-def _short(ms: float) -> str:
-    return f"{ms / 1000:,g} s" if ms >= 1000 else f"{ms:g} ms" if ms >= 1 else f"{ms * 1000:g} \u00b5s"
+def ms(field: str, **axis: Any) -> Values:
+    """The encoding of times on a logarithmic axis."""
+    ticks = {"values": [10.0**power for power in range(-3, 7)], "labelExpr": MS, "title": None, **axis}
+    return {"field": field, "type": "quantitative", "scale": {"type": "log"}, "axis": ticks}
+
+
+def legend(colours: dict[str, str], columns: int) -> Values:
+    """The encoding of `name` as colour, with a legend below that chooses."""
+    scale = {"domain": list(colours), "range": list(colours.values())}
+    return {"field": "name", "type": "nominal", "scale": scale, "legend": {"columns": columns}, "sort": None}
+
+
+CHOSEN: Values = {"name": "chosen", "select": {"type": "point", "fields": ["name"]}, "bind": "legend"}
+
+
+def faded(opacity: float) -> Values:
+    """The encoding of opacity: names that are not chosen fade."""
+    return {"condition": {"param": "chosen", "value": opacity}, "value": 0.08}
 
 
 def positive_ms(value: float | None) -> float:

@@ -341,10 +341,86 @@ def poison_records(rows: Rows) -> None:
         committed.fetches(index + 0.5, fetch_offset=index, records=1, connection=100 + index)
 
 
+def group_id_churn(rows: Rows) -> None:
+    """Groups, the time from the first to begin to the last, and how long each is used."""
+    for name, groups, span_s, life_s, api in (
+        ("new-groups +", 10, 5, 1.25, "JoinGroup"),
+        ("new-groups-848 +", 10, 5, 1.25, "ConsumerGroupHeartbeat"),
+        ("new-groups-few -", 9, 5, 1, "JoinGroup"),
+        ("new-groups-short -", 10, 4.9, 1, "JoinGroup"),
+        ("new-groups-stay -", 10, 5, 1.26, "JoinGroup"),
+        ("new-groups-known -", 10, 5, 1, "OffsetCommit"),
+    ):
+        client = Client(rows, name)
+        for index in range(groups):
+            begun_s, own = index * span_s / (groups - 1), {"group": f"{name} {index}", "member_id": ""}
+            client.says("groups", begun_s, api=api, **own)
+            client.says("groups", begun_s + life_s, api="LeaveGroup", **own)
+
+
+def eager_rebalancing(rows: Rows) -> None:
+    """The assignors of a member, and the generations in which it is."""
+    eager, some = ["range", "roundrobin"], ["orders"]
+    for name, generations, more in (
+        ("eager +", 6, {"protocols": eager}),
+        ("eager-and-more +", 6, {"protocols": ["cooperative-sticky", "range"]}),
+        ("eager-few -", 5, {"protocols": eager}),
+        ("eager-not -", 6, {"protocols": ["cooperative-sticky"]}),
+        ("eager-static -", 6, {"protocols": eager, "instance_id": "i"}),
+        ("eager-connect -", 6, {"protocols": ["default"], "subscribed": None}),
+        ("eager-refused -", 6, {"protocols": eager, "error": "REBALANCE_IN_PROGRESS"}),
+    ):
+        client = Client(rows, name)
+        for generation in range(generations):
+            client.joins(generation, generation, **{"subscribed": some, **more})
+    client = Client(rows, "eager-comes-and-goes -")
+    for generation in range(9):
+        own = {"protocols": eager, "subscribed": some, "member_id": f"m-{generation}"}
+        client.joins(generation, generation, **own)
+
+
+def cross_zone_reads(rows: Rows) -> None:
+    """Bytes from the leader, in zone 1, and from a replica in zone 2, where the client is."""
+    for name, away, near, more in (
+        ("zone +", 1 << 20, 3 << 20, {}),
+        ("zone-bytes -", (1 << 20) - 1, 0, {}),
+        ("zone-share -", 1 << 20, (3 << 20) + 4, {}),
+        ("zone-untold -", 1 << 20, 0, {"rack": ""}),
+        ("zone-old -", 1 << 20, 0, {"rack": None}),
+        ("zone-unreachable -", 1 << 20, 0, {"rack": "zone-3"}),
+        ("zone-replica -", 1 << 20, 0, {"is_replica": True}),
+    ):
+        client = Client(rows, name)
+        for leader in (1, 2):
+            told = {"leader": leader, "leader_rack": f"zone-{leader}", "in_sync": [1, 2], "partition": leader}
+            client.says("metadata", 0, **told)
+        for broker, size in ((1, away), (2, near)):
+            own = {"partition": 1, "broker": str(broker), "bytes": size, "rack": "zone-2"}
+            client.fetches(1, **{**own, **more})
+
+
+def share_redelivery(rows: Rows) -> None:
+    """Records that were given, those of them that had been given before, and the highest count."""
+    for name, acquired, again, count in (
+        ("share +", 500, 50, 2),
+        ("share-lost +", 500, 50, 5),
+        ("share-few -", 490, 49, 2),
+        ("share-part -", 501, 50, 2),
+    ):
+        client = Client(rows, name)
+        for first in (0, 1):
+            given = {
+                "acquired": acquired * first,
+                "again": again * first,
+                "delivery_count": first * count or None,
+            }
+            client.says("shares", first, released=again, rejected=0, **given)
+
+
 CASES = (
     commit_per_record, rebalance_storm, heartbeat_gaps, slow_polling, empty_fetches, fetch_session_thrashing,
     offset_resets, consumer_lag, held_back_readers, uneven_assignment, idle_members, unclean_stops,
-    poison_records,
+    poison_records, group_id_churn, eager_rebalancing, cross_zone_reads, share_redelivery,
 )  # fmt: skip
 NAMES = {case.__name__ for case in CASES}
 NAMED_TOO = {("commit-lag-stable -", "held_back_readers")}  # it is held back, and does not lag
@@ -359,7 +435,10 @@ class Written(NamedTuple):
 
 @pytest.fixture(scope="module")
 def written() -> Written:
-    rows: Rows = {"fetch": [], "groups": [], "commits": [], "offsets": [], "connections": [], "produce": []}
+    names = (
+        "fetch", "groups", "commits", "offsets", "connections", "produce", "metadata", "shares",
+    )  # fmt: skip
+    rows: Rows = {name: [] for name in names}
     of: dict[str, str] = {}
     for case in CASES:
         case(rows)
@@ -410,6 +489,27 @@ def test_each_detector_names_clients_at_its_thresholds_and_none_just_below(
             "starts-10000 +",
             "5 times without a committed offset on 1 partition(s); it had 5 group ids, as `group-0`: a new "
             "group id at each start",
+        ),
+        (
+            "share_redelivery",
+            "share-lost +",
+            "50 of the 500 records that it got had been delivered before, up to 4 times; it released 100 and "
+            "rejected 0",
+        ),
+        (
+            "cross_zone_reads",
+            "zone +",
+            "reads 1.0 of 4.0 MB from other zones, though zone zone-2 has replicas in sync",
+        ),
+        (
+            "group_id_churn",
+            "new-groups +",
+            "had 10 groups in 5 s, as `new-groups + 0`, 2.5 of them in use at a time",
+        ),
+        (
+            "eager_rebalancing",
+            "eager +",
+            "a member gave up all of its partitions for 5 rebalances (assignors: range, roundrobin)",
         ),
     ],
 )

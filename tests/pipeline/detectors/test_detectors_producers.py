@@ -257,10 +257,22 @@ def transactional_id_churn(rows: Rows) -> None:
             rows.add("transactions", client_id, begun_s + life_s, api="EndTxn", committed=True, **own)
 
 
+def short_request_timeouts(rows: Rows) -> None:
+    for client_id, timeout_ms, count, acks in (
+        ("short +", 9_999, 20, -1),
+        ("short acks 1 +", 1_000, 20, 1),
+        ("short ms -", 10_000, 20, -1),
+        ("short few -", 9_999, 19, -1),
+        ("short acks 0 -", 1_000, 20, 0),
+    ):
+        for index in range(count):
+            rows.add("produce", client_id, index, timeout_ms=timeout_ms, acks=acks)
+
+
 CASES = (
     tiny_batches, no_compression, weak_acks, large_messages, hot_partitions, key_skew, throttled_clients,
     fenced_producers, open_transactions, clock_skew, stale_leader, retries_and_duplicates,
-    transactional_id_churn,
+    transactional_id_churn, short_request_timeouts,
 )  # fmt: skip
 NAMES = [case.__name__ for case in CASES]
 HIGH = {

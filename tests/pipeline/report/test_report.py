@@ -35,7 +35,7 @@ from klamm.pipeline.report.gathering import (
 )
 from klamm.pipeline.report.page import page
 from klamm.pipeline.report.plots.by_name import latency_by_broker
-from klamm.pipeline.report.plots.plotting import css
+from klamm.pipeline.report.plots.plotting import css, shaded
 from klamm.pipeline.report.report import Report, as_object
 from klamm.pipeline.report.reporting import reported
 from klamm.pipeline.tables.narrowing import chosen, tables_of
@@ -128,11 +128,11 @@ def test_a_broker_that_is_slower_than_the_others_is_red() -> None:
     for broker, ms in ((None, 4.0), ("1", 4.0), ("2", 4.0), ("3", 60.0)):
         cluster = None if broker is None else "kafka"
         made.latencies.append(Latency("Produce", cluster, broker, 300, (ms, ms, ms, ms), ms))
-    [drawn] = latency_by_broker(made).data
-    [row] = drawn["z"]
-    assert row[:2] == [0, 0]
-    assert row[2] > drawn["zmax"]
-    assert drawn["colorscale"][-1] == [1, css("cell-hot")]
+    boxes, texts = latency_by_broker(made).spec["layer"]
+    cells = boxes["data"]["values"]
+    assert [cell["colour"] for cell in cells] == [shaded(share, "cell-hot")["colour"] for share in (0, 0, 1)]
+    assert [cell["ink"] for cell in cells] == [css("ink"), css("ink"), css("cell-ink")]
+    assert [cell["text"] for cell in texts["data"]["values"]] == ["4.0 ms", "4.0 ms", "60.0 ms"]
 
 
 @pytest.mark.parametrize("width", [80, 140])

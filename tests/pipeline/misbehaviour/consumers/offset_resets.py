@@ -13,7 +13,7 @@ from tests.pipeline.misbehaviour import _topics
 from tests.pipeline.misbehaviour._stock import consumer_settings, fill, goes_on, until
 
 CLIENT_ID = "offset-resets"
-EXPECTED = {"offset_resets", "connection_churn", "fetch_session_thrashing"}
+EXPECTED = {"offset_resets", "connection_churn", "fetch_session_thrashing", "group_id_churn"}
 STALE = f"{CLIENT_ID}-stale"
 OFFSETS = {CLIENT_ID: OFFSET_STORED, STALE: 5_000_000}
 NEW_GROUP = f"{CLIENT_ID}-new-group"

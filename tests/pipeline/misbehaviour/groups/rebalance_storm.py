@@ -11,7 +11,7 @@ from tests.pipeline.misbehaviour import _topics
 from tests.pipeline.misbehaviour._stock import PATIENCE_S, consumer_settings, fill, goes_on, until
 
 CLIENT_ID = "rebalance-storm"
-EXPECTED = {"rebalance_storm", "connection_churn"}
+EXPECTED = {"rebalance_storm", "connection_churn", "eager_rebalancing"}
 SERVICE, HANDLER = f"{CLIENT_ID}-service", f"{CLIENT_ID}-handler"
 PARTITIONS = 4
 SERVED_S = 0.6

@@ -10,7 +10,7 @@ from tests.pipeline.misbehaviour import _topics
 from tests.pipeline.misbehaviour._producing import TIMEOUT_S, healthy, order, paced
 
 CLIENT_ID = "retries-and-duplicates"
-EXPECTED = {"retries_and_duplicates"}
+EXPECTED = {"retries_and_duplicates", "short_request_timeouts"}
 
 
 def run(bootstrap: str, seconds: float) -> None:

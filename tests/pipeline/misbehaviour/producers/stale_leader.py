@@ -37,7 +37,7 @@ async def _produce(bootstrap: str, seconds: float) -> None:
     try:
         end = asyncio.get_running_loop().time() + seconds
         while asyncio.get_running_loop().time() < end:
-            await client.send(former, ProduceRequest(None, -1, 5000, [(CLIENT_ID, [(0, _batch())])]))
+            await client.send(former, ProduceRequest(None, -1, 30_000, [(CLIENT_ID, [(0, _batch())])]))
             await asyncio.sleep(RETRY_S)
     finally:
         await client.close()
