@@ -4,7 +4,8 @@ second. decode: the decoders. rules: klamm with rules and without. workers: klam
 klamm in one process, on one core and on all. live: klamm while somebody reads its live stream. web: the
 page of klamm web in Chromium. capture: while it captures. show: captures summed up, beside tshark.
 pipeline: captures on Spark, beside tshark. end-to-end: the latency of a record from a producer to a
-consumer, through real brokers. hostile: klamm under attack. check: are the frames valid?
+consumer, through real brokers. hostile: klamm under attack. sizing: cores by requests and bytes. check: are
+the frames valid?
 """
 
 import argparse
@@ -25,7 +26,7 @@ from benchmarks.traffic import frames, workloads
 
 KINDS = (
     "proxies", "peers", "tls", "connections", "decode", "rules", "workers", "live", "web", "capture", "show",
-    "pipeline", "end-to-end", "hostile", "check",
+    "pipeline", "end-to-end", "hostile", "sizing", "check",
 )  # fmt: skip
 RESULTS = Path(__file__).parent / "results"
 
@@ -84,6 +85,10 @@ def _measure(parser: argparse.ArgumentParser, options: argparse.Namespace, conso
         from benchmarks import end_to_end
 
         result, failed = end_to_end.run(console, options.rounds or end_to_end.ROUNDS), False
+    elif options.what == "sizing":
+        from benchmarks import sizing
+
+        result, failed = sizing.run(console, options.rounds or measure.FULL.rounds)
     elif options.what == "rules":
         pace = replace(measure.FULL, rounds=options.rounds or measure.FULL.rounds)
         rows = workloads.prepare("200 B 4 x 16")

@@ -5,7 +5,7 @@ of the other blob. Offsets differ from frame to frame, as in life; correlation i
 and begin again.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from benchmarks.traffic import frames
@@ -120,9 +120,13 @@ def watched() -> list[Workload]:
     return [Workload(blobs, 4, 16)]
 
 
-def prepare(part: str = "", versions: Mapping[int, int] = frames.VERSION) -> list[Workload]:
+def prepare(
+    part: str = "",
+    versions: Mapping[int, int] = frames.VERSION,
+    shapes: Sequence[tuple[int, int, int]] = SHAPES,
+) -> list[Workload]:
     """Produce and Fetch of each shape whose name has `part` in it; `versions` by API key."""
-    chosen = [(key, *shape) for shape in SHAPES for key in API_NAMES if part in _name(key, *shape)]
+    chosen = [(key, *shape) for shape in shapes for key in API_NAMES if part in _name(key, *shape)]
     batches = {size_bytes: frames.record_batch(size_bytes) for size_bytes in {row[1] for row in chosen}}
     kinds = {row[:2] for row in chosen}
     blobs = {(key, size): fill(key, versions[key], batches[size]) for key, size in kinds}

@@ -28,7 +28,7 @@ from klamm.proxy.session.observing.summaries import (
     topics_named,
 )
 from klamm.proxy.session.paused import Paused
-from klamm.proxy.session.pending import REQUEST, PendingQueue, PendingRequests
+from klamm.proxy.session.pending import PendingQueue, PendingRequests
 from klamm.proxy.session.rewriting.topology import Kind, Topology, Unbindable, is_address
 from klamm.proxy.session.turns import Crowd
 from klamm.proxy.session.undecodable import Undecodable
@@ -136,13 +136,6 @@ class Connection:
     client_id: str | None = None  # of the last request header that has one
     instance_id: str | None = None  # as Kafka prints a UUID
     treatment: Treatment | None = None  # by rules, of the answer that is read now
-
-    def waiting(self) -> int:
-        """The bytes of memory of the requests that wait for answers, roughly. Those of the oldest entry that
-        are answered do not count: its last request may have come in part, and nobody answers that one before
-        the client is read again.
-        """
-        return self.pending.weight - REQUEST * self.turn
 
     def ends(self, pieces: Sequence[Piece | Effect]) -> bool:
         """Do these pieces end the connection? If so, note which side: nothing behind them is read."""

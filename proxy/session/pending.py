@@ -132,6 +132,12 @@ class PendingQueue:
         self.newest.also(correlation_id)
         self.weight += REQUEST
 
+    def waiting(self, answered: int) -> int:
+        """The weight without the oldest requests, so many of which are answered: the last one of their entry
+        may have come in part, and nobody answers that one before the client is read again.
+        """
+        return self.weight - REQUEST * answered
+
     def remove_oldest(self) -> PendingRequests:
         """Raises IndexError if there is none."""
         oldest = self.oldest

@@ -73,7 +73,7 @@ class Requests:
             if self.kept_size < self.need and connection.may_hold(self.kept_size):
                 return []
             data, arrived, self.need = self.taken(), self.since, 0
-        if connection.waiting() > self.turns.crowd.pending and not connection.crowded:
+        if connection.pending.waiting(connection.turn) > self.turns.crowd.pending and not connection.crowded:
             connection.crowded = True
             connection.effects.append(ReadClient(False))
         self.turns.begin(now)
@@ -226,7 +226,7 @@ class Requests:
     def _same(self, memory: ApiMemory, data: bytes, now: int) -> bool:
         """Fast path: the read holds only whole requests that equal the last request of the read before."""
         summary, size, count = memory.summary, len(data), 1
-        crowded = self.connection.waiting() > self.turns.crowd.pending
+        crowded = self.connection.pending.weight > self.turns.crowd.pending
         if size < 12 or crowded or (summary.listeners and have_room(summary.listeners)):
             return False
         many: tuple[int, ...] | None = None

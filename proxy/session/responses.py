@@ -73,7 +73,10 @@ class Responses:
         elif not connection.closing and not connection.client_over:
             self._scan(data, offset, now, now, pieces)
         connection.clean = not (self.kept or self.left or self.passing.busy())
-        if connection.crowded and connection.waiting() <= connection.context.crowd.pending // 2:
+        if (
+            connection.crowded
+            and connection.pending.waiting(connection.turn) <= connection.context.crowd.pending // 2
+        ):
             connection.crowded = False
             connection.effects.append(ReadClient(True))
         if len(pieces) == 1 and pieces[0] is data and not connection.effects:

@@ -28,7 +28,7 @@ def test_a_rule_out_of_an_exchange_fails_the_next_ones_of_a_real_client(page: Pa
         make.click()
         page.locator("#message", has_text="is in force").wait_for()
 
-    assert ground.shop.errors(3, click) == [REFUSED] * 3
+    assert ground.shop.errors(3, click) == [REFUSED] * 3, Client(ground.klamm.admin).rules()
     page.locator(f'.row[data-error="{REFUSED}"]').first.click()
     expect(page.locator("dd.meaning")).to_contain_text(ERRORS[REFUSED].meaning)
     page.get_by_role("link", name="rules").click()
