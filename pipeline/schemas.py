@@ -318,6 +318,7 @@ TABLES = {
             Column("auto_create", "boolean", "allow_auto_topic_creation, as asked"),
             Column("in_sync", "array<int>", "node ids of the replicas in sync", "the topic has an error"),
             Column("leader_rack", "string", "broker.rack of the leader", "it has none, or the topic has an error"),
+            Column("leader_address", "string", "host:port of the leader", "it is not there, or the topic has an error"),
         ),
     ),
     "connections": Table(

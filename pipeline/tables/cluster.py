@@ -54,6 +54,7 @@ def metadata(source: Source) -> DataFrame:
         F.size("p.isr_nodes").alias("isr"),
         F.col("p.isr_nodes").alias("in_sync"),
         leader["rack"].alias("leader_rack"),
+        F.concat(leader["host"], F.lit(":"), leader["port"].cast("string")).alias("leader_address"),
         error_text(code).alias("error"),
     )
     return columns(rows.join(asked, KEY, "left"), "metadata")

@@ -135,6 +135,7 @@ def test_its_records_can_be_read_and_a_producer_that_an_error_ends_begins_again(
             assert demo.stdout
             assert next(line for line in demo.stdout if line.startswith("page "))
             assert klamm("tail", "json(record.value).items is not None", "-n", "1", "--admin", admin)
+            wait_for(lambda: [*folder.glob("[!.]*")], "a segment of the capture")
             wait_for(lambda: starts() == 1, "the start of the producer with a number")
             client = ("--client", "orders-service")
             klamm(

@@ -338,7 +338,8 @@ def test_metadata_tells_who_leads_what(spark: SparkSession, tmp_path: Path) -> N
         2,
         1,
     )
-    assert (led.in_sync, led.leader_rack, gone.in_sync, gone.leader_rack) == ([2], "zone-2", None, None)
+    assert (led.in_sync, led.leader_rack, led.leader_address) == ([2], "zone-2", "h:1")
+    assert (gone.in_sync, gone.leader_rack, gone.leader_address) == (None, None, None)
     assert led.topic_id == "AAECAwQFBgcICQoLDA0ODw"
     assert (gone.topic, gone.partition, gone.error, gone.auto_create) == (
         "gone",

@@ -39,12 +39,13 @@ def of_tasks(answer: Values) -> Listed | None:
 
 def moved(member: Member, now: Listed | None) -> str:
     """Keeps what the member has now. Tells it, and what it gained and lost."""
-    before, member.assigned = member.assigned, None
+    before, member.assigned, member.has = member.assigned, None, ""
     if now is None:
         return "an assignment of its own kind"
     if sum(map(len, now.values())) <= MOST:
         member.assigned = now
-    words = f"assigned {partitions(now)}"
+    member.has = partitions(now)
+    words = f"assigned {member.has}"
     if before is None or member.assigned is None:
         return words
     for name, more, less in (("new", now, before), ("gone", before, now)):

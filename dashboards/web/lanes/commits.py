@@ -37,6 +37,8 @@ class Commits:
             return
         elif member.id and group.protocol == CLASSIC:
             rebalances.alive(member, told)
+        if told.response is not None:
+            member.committed(self.known.topics.listed(request["topics"]))
         epoch = request.get("generation_id_or_member_epoch", -1)
         shown_epoch = None if epoch < 0 else epoch
         self.board.mark(member.track, "commit", told.begin, told.end, words, told.key, "", shown_epoch)

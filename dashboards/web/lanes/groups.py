@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from klamm.client.types import Exchange
 from klamm.dashboards.web.lanes.classic import Classic
 from klamm.dashboards.web.lanes.commits import Commits
 from klamm.dashboards.web.lanes.heartbeats import PROTOCOLS, Heartbeats
@@ -28,6 +31,11 @@ class Groups(Timeline):
             "Metadata": known.topics.read,
         }
         super().__init__(known.board, {**readers, **dict.fromkeys(PROTOCOLS, beats.read)})
+
+    def read(self, key: str, one: Exchange) -> list[Any]:
+        marks = super().read(key, one)
+        self.known.settle()
+        return [*marks, *self.board.taken()]
 
     def forget(self, at: float) -> None:
         self.known.forget(at)

@@ -28,8 +28,9 @@ def enter(board: Board, member: Member, epoch: int, begin: float, told: Told) ->
     if epoch == member.epoch and member.span is not None:
         return
     _end(board, member, begin)
+    member.group.changed.append(member)
     member.group.entered += epoch == member.group.epoch != member.epoch
-    member.epoch = epoch
+    member.epoch, member.commits = epoch, {}
     text = f"{member.group.noun} {epoch}"
     member.span = board.began(member.track, "epoch", told.end, told.end, text, told.key, epoch)
 
@@ -38,6 +39,7 @@ def leave(board: Board, member: Member, at: float, why: str) -> None:
     """It is no member any more, as it wished or was told."""
     _end(board, member, at)
     member.gone, member.epoch, member.asked = why, -1, None
+    member.group.changed.append(member)
 
 
 def left(board: Board, member: Member, told: Told, words: str) -> None:

@@ -143,8 +143,8 @@ export function placeOf(marks, time) {
   return low;
 }
 
-/** Rows of a timeline: each group with its lanes. What has errors comes first, then what has alarms; where lanes are
- * `still` they stand as they came first. */
+/** Rows of a timeline: each group with its lanes. What has errors comes first, then what has alarms; where they are
+ * `still`, groups stand as they came first, and lanes by their names. */
 export function rowsOf(lanes, { text = "", closed = new Set(), still = false } = {}) {
   const wanted = text.toLowerCase();
   const groups = new Map();
@@ -178,13 +178,13 @@ export function rowsOf(lanes, { text = "", closed = new Set(), still = false } =
     rows.push(head);
     if (!closed.has(head.name)) {
       some.forEach((lane) => (lane.of = head.label));
-      if (!still) {
-        some.sort((one, other) => rankOf(other) - rankOf(one) || (one.marks[0]?.begin ?? 0) - (other.marks[0]?.begin ?? 0));
-      }
+      some.sort(still ? byName : (one, other) => rankOf(other) - rankOf(one) || (one.marks[0]?.begin ?? 0) - (other.marks[0]?.begin ?? 0));
       rows.push(...some);
     }
   }
   return rows;
 }
 
+const { compare } = new Intl.Collator(undefined, { numeric: true }); // broker 2 before broker 10
+const byName = (one, other) => compare(one.label, other.label);
 const rankOf = ({ errors, alarms }) => (errors ? RANKS.error : alarms ? RANKS.alarm : 0);

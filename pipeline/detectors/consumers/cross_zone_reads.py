@@ -16,7 +16,9 @@ PARTITION = ["cluster", "topic", "partition"]
 
 
 def find(tables: Tables, thresholds: Mapping[str, float]) -> DataFrame:
-    """Where no replica in sync is in the client's zone there is nothing to be had."""
+    """Where no replica in sync is in the client's zone there is nothing to be had. klamm knows brokers by
+    their ids, an import by their addresses.
+    """
     from pyspark.sql import functions as F
 
     told = tables.metadata.where(F.col("leader_rack").isNotNull())
@@ -28,9 +30,8 @@ def find(tables: Tables, thresholds: Mapping[str, float]) -> DataFrame:
         .groupBy(*PARTITION)
         .agg(F.collect_set("rack").alias("zones"))
     )
-    brokers = racks.select(
-        "cluster", F.col("node").cast("string").alias("broker"), F.col("rack").alias("zone")
-    )
+    either = F.explode(F.array(F.col("leader").cast("string"), F.col("leader_address")))
+    brokers = told.select("cluster", either.alias("broker"), F.col("leader_rack").alias("zone")).distinct()
     reads = (
         tables.fetch.where((F.col("rack") != "") & ~F.col("is_replica") & (F.col("bytes") > 0))
         .join(brokers, ["cluster", "broker"])

@@ -13,10 +13,14 @@ if TYPE_CHECKING:
     from klamm.pipeline.tables import Tables
 
 
+# of Java, librdkafka, sarama and Python; the last one is that of kafkajs. `stream` of Kafka Streams is not.
+EAGER = ("range", "roundrobin", "sticky", "RoundRobinAssigner")
+
+
 def find(tables: Tables, thresholds: Mapping[str, float]) -> DataFrame:
-    """The coordinator takes an assignor that all members offer. A member is eager if it offers one that is
-    not cooperative: by KIP-429 it then revokes all before it joins. The finding is about the member that
-    joined again most often.
+    """The coordinator takes an assignor that all members offer. A member is eager if it offers an eager one:
+    by KIP-429 it then revokes all before it joins. The finding is about the member that joined again most
+    often.
     """
     from pyspark.sql import functions as F
 
@@ -24,8 +28,7 @@ def find(tables: Tables, thresholds: Mapping[str, float]) -> DataFrame:
         (F.col("api") == "JoinGroup")
         & (F.col("error") == "NONE")
         & F.col("instance_id").isNull()
-        & F.exists("protocols", lambda name: ~F.contains(name, F.lit("cooperative")))
-        & F.col("subscribed").isNotNull()
+        & F.arrays_overlap("protocols", F.lit(list(EAGER)))
     )
     members = (
         joins.groupBy("cluster", "group", "client_id", "member_id")

@@ -59,15 +59,29 @@ def test_a_phone_shows_the_clusters_without_words_in_pieces(ground: Ground) -> N
         assert violations(page) == []
 
 
-def test_lanes_stay_where_they_came_first_and_tell_their_hosts(ground: Ground) -> None:
+def test_groups_stay_where_they_came_first_and_lanes_have_the_order_of_their_names(ground: Ground) -> None:
     with opened(ground.browser, f"{ground.address}/#groups") as page:
         names, host = page.locator(".timeline .name.group b"), page.locator(".timeline .name small[title]")
         expect(names).to_have_text([f"▾ {BILLING}"])
-        asked = {"group_id": "a-group-that-fails", "generation_id": 1, "member_id": "nobody"}
-        assert ask(ground.klamm.address, "Heartbeat", 3, asked)["error_code"] != 0
+        asked = {"group_id": "a-group-that-fails", "generation_id": 1}
+        for member in ("member-10", "member-9"):
+            refused = ask(ground.klamm.address, "Heartbeat", 3, {"member_id": member, **asked})
+            assert refused["error_code"] != 0
+        lanes = page.locator(".timeline .name:not(.group) b", has_text="member-")
+        expect(lanes).to_have_text([re.compile(r"\(member-9\)"), re.compile(r"\(member-10\)")])
         expect(names).to_have_text([f"▾ {BILLING}", f"▾ {asked['group_id']}"])
-        expect(page.locator(".timeline .name.group .sums").last).to_have_text(re.compile("^1 ✕"))
+        expect(page.locator(".timeline .name.group .sums").last).to_have_text(re.compile("^2 ✕"))
         expect(host.nth(1)).to_have_attribute("title", re.compile(r"^127\.0\.0\.1\nmember id: "))
+
+
+def test_a_phone_has_its_head_in_three_lines(ground: Ground) -> None:
+    size = {"width": 400, "height": 800}
+    with opened(ground.browser, f"{ground.address}/#captures", viewport=size) as page:
+        one_line = page.get_by_role("link", name="captures").evaluate("link => link.clientHeight")
+        expect(page.get_by_role("banner").get_by_role("status")).to_contain_text("klamm at")
+        assert page.get_by_role("banner").evaluate("head => head.clientHeight") < 4 * one_line
+        assert page.evaluate("document.documentElement.scrollWidth") <= size["width"]
+        assert violations(page) == []
 
 
 def test_a_phone_can_show_an_exchange(ground: Ground) -> None:

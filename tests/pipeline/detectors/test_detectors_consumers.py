@@ -360,22 +360,24 @@ def group_id_churn(rows: Rows) -> None:
 
 def eager_rebalancing(rows: Rows) -> None:
     """The assignors of a member, and the generations in which it is."""
-    eager, some = ["range", "roundrobin"], ["orders"]
+    eager = ["range", "roundrobin"]
     for name, generations, more in (
         ("eager +", 6, {"protocols": eager}),
         ("eager-and-more +", 6, {"protocols": ["cooperative-sticky", "range"]}),
         ("eager-few -", 5, {"protocols": eager}),
         ("eager-not -", 6, {"protocols": ["cooperative-sticky"]}),
         ("eager-static -", 6, {"protocols": eager, "instance_id": "i"}),
-        ("eager-connect -", 6, {"protocols": ["default"], "subscribed": None}),
+        ("eager-kafkajs +", 6, {"protocols": ["RoundRobinAssigner"]}),
+        ("eager-streams -", 6, {"protocols": ["stream"]}),
+        ("eager-connect -", 6, {"protocols": ["default"]}),
         ("eager-refused -", 6, {"protocols": eager, "error": "REBALANCE_IN_PROGRESS"}),
     ):
         client = Client(rows, name)
         for generation in range(generations):
-            client.joins(generation, generation, **{"subscribed": some, **more})
+            client.joins(generation, generation, **more)
     client = Client(rows, "eager-comes-and-goes -")
     for generation in range(9):
-        own = {"protocols": eager, "subscribed": some, "member_id": f"m-{generation}"}
+        own = {"protocols": eager, "member_id": f"m-{generation}"}
         client.joins(generation, generation, **own)
 
 
@@ -383,6 +385,7 @@ def cross_zone_reads(rows: Rows) -> None:
     """Bytes from the leader, in zone 1, and from a replica in zone 2, where the client is."""
     for name, away, near, more in (
         ("zone +", 1 << 20, 3 << 20, {}),
+        ("zone-imported +", 1 << 20, 0, {"broker": "h:1"}),
         ("zone-bytes -", (1 << 20) - 1, 0, {}),
         ("zone-share -", 1 << 20, (3 << 20) + 4, {}),
         ("zone-untold -", 1 << 20, 0, {"rack": ""}),
@@ -392,7 +395,12 @@ def cross_zone_reads(rows: Rows) -> None:
     ):
         client = Client(rows, name)
         for leader in (1, 2):
-            told = {"leader": leader, "leader_rack": f"zone-{leader}", "in_sync": [1, 2], "partition": leader}
+            told: dict[str, Any] = {
+                "leader": leader,
+                "leader_rack": f"zone-{leader}",
+                "leader_address": f"h:{leader}",
+            }
+            told |= {"in_sync": [1, 2], "partition": leader}
             client.says("metadata", 0, **told)
         for broker, size in ((1, away), (2, near)):
             own = {"partition": 1, "broker": str(broker), "bytes": size, "rack": "zone-2"}

@@ -3,7 +3,7 @@
 import time
 from typing import Any
 
-from confluent_kafka import Producer
+from confluent_kafka import Consumer, Producer
 
 PATIENCE_S = 30.0
 VALUE = b'{"order": 1, "state": "paid", "notes": "' + b"none " * 20 + b'"}'
@@ -35,6 +35,13 @@ def consumer_settings(bootstrap: str, client_id: str, **settings: Any) -> dict[s
     own = {name.replace("_", "."): value for name, value in settings.items()}
     shared = {"bootstrap.servers": bootstrap, "client.id": client_id, "group.id": client_id}
     return shared | {"auto.offset.reset": "earliest"} | own
+
+
+def consume(consumer: Consumer, end: float) -> None:
+    """Read until `end`, and leave the group."""
+    while time.monotonic() < end:
+        consumer.consume(100, 0.5)
+    consumer.close()
 
 
 def until(seconds: float) -> float:

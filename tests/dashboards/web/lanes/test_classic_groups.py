@@ -75,6 +75,10 @@ def test_a_member_is_one_lane_from_its_first_join_on() -> None:
     lane = sheet.lanes["kafka/billing", "a"]
     assert lane.about == {
         "member id": "a", "client id": "app-a", "host": "10.0.0.7", "rack": "r1", "type": "consumer",
+        "generation": "1", "subscribes to": "orders", "partitions": "orders [0-1]",
+    }  # fmt: skip
+    assert sheet.lanes["kafka/billing", ""].about == {
+        "cluster": "kafka", "protocol": "classic", "generation": "1", "members": "2",
     }  # fmt: skip
     assert lane.where == 'group == "billing" and connection == 1'
     assert sheet.lanes["kafka/billing", ""].where == 'group == "billing"'
@@ -85,6 +89,12 @@ def test_a_member_is_one_lane_from_its_first_join_on() -> None:
         "protocols range"
     )
     assert (second.begin, second.end, second.epoch) == (pytest.approx(at(0.1)), at(3.0), 1)
+
+
+def test_the_lane_of_a_member_that_left_says_so() -> None:
+    sheet = Sheet(Groups(), [*began(), leave(B, 20.0, "b", "closed")])
+    assert sheet.lanes["kafka/billing", "b"].about["no member"] == "left: closed"
+    assert "partitions" not in sheet.lanes["kafka/billing", "b"].about
 
 
 def test_a_rebalance_has_its_causes_its_time_and_its_members() -> None:
@@ -263,6 +273,15 @@ def commit(who: Client, when: float, member: str, error: int = 0) -> Exchange:
     }  # fmt: skip
     parts = [{"partition_index": number, "error_code": error} for number in (0, 1)]
     return who.asks(when, "OffsetCommit", 8, request, {"topics": [{"name": "orders", "partitions": parts}]})
+
+
+def test_a_member_whose_assignment_was_not_seen_has_the_partitions_that_it_commits() -> None:
+    seen = [beat(A, 1.0, "a"), commit(A, 2.0, "a")]
+    about = Sheet(Groups(), seen).lanes["kafka/billing", "a"].about
+    assert (about["generation"], about["commits"]) == ("1", "orders [0-1]")
+    refused = Sheet(Groups(), [*seen[:1], commit(A, 2.0, "a", UNKNOWN)]).lanes["kafka/billing", "a"].about
+    assert "commits" not in refused
+    assert "commits" not in Sheet(Groups(), [*began(), commit(A, 9.0, "a")]).lanes["kafka/billing", "a"].about
 
 
 def test_commits_tell_their_offsets_and_are_signs_of_life() -> None:

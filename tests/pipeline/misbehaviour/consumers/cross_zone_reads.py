@@ -1,12 +1,11 @@
 """A consumer that says in which zone it is, of brokers without a RackAwareReplicaSelector."""
 
 import os
-import time
 
 from confluent_kafka import Consumer
 
 from tests.pipeline.misbehaviour import _topics
-from tests.pipeline.misbehaviour._stock import consumer_settings, producer, until
+from tests.pipeline.misbehaviour._stock import consume, consumer_settings, producer, until
 
 CLIENT_ID = "cross-zone-reads"
 EXPECTED = {"cross_zone_reads"}
@@ -26,6 +25,4 @@ def run(bootstrap: str, seconds: float) -> None:
     sender.flush(30)
     consumer, end = Consumer(consumer_settings(bootstrap, CLIENT_ID, client_rack=ZONE)), until(seconds)
     consumer.subscribe([CLIENT_ID])
-    while time.monotonic() < end:
-        consumer.consume(500, 0.5)
-    consumer.close()
+    consume(consumer, end)

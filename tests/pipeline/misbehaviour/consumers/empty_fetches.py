@@ -2,12 +2,10 @@
 again and again for nothing.
 """
 
-import time
-
 from confluent_kafka import Consumer
 
 from tests.pipeline.misbehaviour import _topics
-from tests.pipeline.misbehaviour._stock import consumer_settings, fill, until
+from tests.pipeline.misbehaviour._stock import consume, consumer_settings, fill, until
 
 CLIENT_ID = "empty-fetches"
 EXPECTED = {"empty_fetches"}
@@ -27,6 +25,4 @@ def _consume(bootstrap: str, seconds: float, wait_ms: int) -> None:
     end = until(seconds)
     consumer = Consumer(consumer_settings(bootstrap, CLIENT_ID, fetch_wait_max_ms=wait_ms))
     consumer.subscribe([CLIENT_ID])
-    while time.monotonic() < end:
-        consumer.consume(100, 0.5)
-    consumer.close()
+    consume(consumer, end)

@@ -5,7 +5,7 @@ import time
 from confluent_kafka import Consumer, TopicPartition
 
 from tests.pipeline.misbehaviour import _topics
-from tests.pipeline.misbehaviour._stock import consumer_settings, fill, goes_on, until
+from tests.pipeline.misbehaviour._stock import consume, consumer_settings, fill, goes_on, until
 
 CLIENT_ID = "poison-records"
 EXPECTED = {"poison_records", "connection_churn", "rebalance_storm"}
@@ -38,9 +38,7 @@ def cured(bootstrap: str, seconds: float) -> None:
     begin(bootstrap)
     consumer, end = Consumer(consumer_settings(bootstrap, CLIENT_ID)), until(seconds)
     consumer.subscribe([CLIENT_ID])
-    while time.monotonic() < end:
-        consumer.consume(50, 0.5)
-    consumer.close()
+    consume(consumer, end)
 
 
 def run(bootstrap: str, seconds: float) -> None:

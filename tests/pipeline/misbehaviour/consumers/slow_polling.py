@@ -10,7 +10,7 @@ from confluent_kafka import Consumer
 from kafka import KafkaConsumer
 
 from tests.pipeline.misbehaviour import _topics
-from tests.pipeline.misbehaviour._stock import consumer_settings, producer, send, until
+from tests.pipeline.misbehaviour._stock import consume, consumer_settings, producer, send, until
 
 CLIENT_ID = "slow-polling"
 EXPECTED = {"slow_polling", "consumer_lag"}  # it reads 1 record in 7 s of 20 a second
@@ -33,10 +33,7 @@ def exceed(bootstrap: str, seconds: float, poll_ms: int, client_id: str, **setti
         if message is not None and not message.error():
             time.sleep(EXCEEDING_S)
             left -= 1
-    end = until(3)
-    while time.monotonic() < end:
-        consumer.consume(100, 0.5)
-    consumer.close()
+    consume(consumer, until(3))
 
 
 def exceed_classic(bootstrap: str, seconds: float, poll_ms: int) -> None:

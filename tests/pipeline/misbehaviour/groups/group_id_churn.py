@@ -6,7 +6,7 @@ import uuid
 from confluent_kafka import Consumer
 
 from tests.pipeline.misbehaviour import _topics
-from tests.pipeline.misbehaviour._stock import PATIENCE_S, consumer_settings, fill, goes_on, until
+from tests.pipeline.misbehaviour._stock import PATIENCE_S, consume, consumer_settings, fill, goes_on, until
 
 CLIENT_ID = "group-id-churn"
 EXPECTED = {"group_id_churn", "connection_churn", "offset_resets"}
@@ -29,9 +29,7 @@ def cured(bootstrap: str, seconds: float) -> None:
     """One consumer, whose group is that of the job."""
     begin(bootstrap)
     consumer, end = subscribed(bootstrap, CLIENT_ID), until(seconds)
-    while time.monotonic() < end:
-        consumer.consume(100, 0.5)
-    consumer.close()
+    consume(consumer, end)
 
 
 def begin(bootstrap: str) -> None:

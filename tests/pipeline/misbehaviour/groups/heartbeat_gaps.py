@@ -7,7 +7,7 @@ import time
 from confluent_kafka import Consumer
 
 from tests.pipeline.misbehaviour import _topics
-from tests.pipeline.misbehaviour._stock import consumer_settings, fill, until
+from tests.pipeline.misbehaviour._stock import consume, consumer_settings, fill, until
 
 CLIENT_ID = "heartbeat-gaps"
 EXPECTED = {"heartbeat_gaps"}
@@ -37,7 +37,4 @@ def _consume(bootstrap: str, seconds: float, heartbeat_ms: int) -> None:
     begin = until(PATIENCE_S)
     while time.monotonic() < begin and not consumer.assignment():
         consumer.poll(0.1)
-    end = until(seconds)
-    while time.monotonic() < end:
-        consumer.consume(100, 0.5)
-    consumer.close()
+    consume(consumer, until(seconds))

@@ -3,12 +3,11 @@ topic, so that the first member gets all six partitions and the others none.
 """
 
 import threading
-import time
 
 from confluent_kafka import Consumer
 
 from tests.pipeline.misbehaviour import _topics
-from tests.pipeline.misbehaviour._stock import consumer_settings, fill, until
+from tests.pipeline.misbehaviour._stock import consume, consumer_settings, fill, until
 
 CLIENT_ID = "uneven-assignment"
 EXPECTED = {"uneven_assignment"}
@@ -16,13 +15,11 @@ TOPICS = [f"{CLIENT_ID}-{number}" for number in range(6)]
 MEMBERS = 3
 
 
-def consume(bootstrap: str, end: float, strategy: str, number: int) -> None:
+def work(bootstrap: str, end: float, strategy: str, number: int) -> None:
     own = consumer_settings(bootstrap, f"{CLIENT_ID}-{number}", partition_assignment_strategy=strategy)
     consumer = Consumer(own | {"group.id": CLIENT_ID})
     consumer.subscribe(TOPICS)
-    while time.monotonic() < end:
-        consumer.consume(100, 0.5)
-    consumer.close()
+    consume(consumer, end)
 
 
 def run(bootstrap: str, seconds: float) -> None:
@@ -38,7 +35,7 @@ def _share(bootstrap: str, seconds: float, strategy: str) -> None:
     fill(bootstrap, CLIENT_ID, *TOPICS, count=50)
     end = until(seconds)
     members = [
-        threading.Thread(target=consume, args=(bootstrap, end, strategy, number)) for number in range(MEMBERS)
+        threading.Thread(target=work, args=(bootstrap, end, strategy, number)) for number in range(MEMBERS)
     ]
     for thread in members:
         thread.start()
